@@ -1,0 +1,92 @@
+# Two commands to begin with: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+PY := $(VENV)/bin/python
+UV := $(shell command -v uv 2>/dev/null)
+# Parallel workers of the default test run; the machine this is measured on has two cores.
+WORKERS ?= 2
+UV_CMD = $(or $(UV),build/uv/bin/uv)
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2}'
+
+# uv makes the set-up a matter of seconds. Where it is missing, pip brings it into a virtual environment of its own,
+# so nothing outside this folder changes.
+build/uv/bin/uv:
+	@python3 -m venv build/uv && build/uv/bin/pip install --quiet --disable-pip-version-check 'uv>=0.5'
+
+$(VENV)/.ready: pyproject.toml requirements.lock $(if $(UV),,build/uv/bin/uv)
+	@$(UV_CMD) venv --quiet --allow-existing --python '>=3.11' $(VENV)
+	@$(UV_CMD) pip sync --quiet --python $(PY) --require-hashes requirements.lock
+	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## Make the virtual environment .venv from the lock file
+
+.PHONY: demo
+demo: setup ## Run the main job on the embedded control plane, live in the terminal
+	@$(VENV)/bin/nodewright demo
+
+.PHONY: up
+up: setup ## Start the embedded control plane with the controllers, in the foreground
+	@$(VENV)/bin/nodewright up
+
+.PHONY: test
+test: setup ## Lint, types, import contracts and every test that takes under ten minutes in all
+	@$(MAKE) --no-print-directory check
+	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
+
+.PHONY: test-long
+test-long: setup ## The slow tier: 1000 simulated schedules, durability under SIGKILL, steady state for 60 s
+	@$(VENV)/bin/pytest -q -m slow
+
+.PHONY: check
+check: setup lint types contracts verify ## All checks that run no test
+
+.PHONY: lint
+lint: setup
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
+
+.PHONY: types
+types: setup
+	@$(VENV)/bin/mypy
+
+.PHONY: contracts
+contracts: setup
+	@$(VENV)/bin/lint-imports
+
+.PHONY: verify
+verify: setup ## Prove that every generated file is current
+	@$(PY) -m hack.crds --check
+
+.PHONY: generate
+generate: setup ## Write every generated file (CRDs, field tables)
+	@$(PY) -m hack.crds --write
+
+.PHONY: format
+format: setup ## Format the code
+	@$(VENV)/bin/ruff check --fix -q . ; $(VENV)/bin/ruff format -q .
+
+.PHONY: bench
+bench: setup ## Print the benchmark tables and write build/bench.json
+	@$(PY) -m hack.bench
+
+.PHONY: simulate
+simulate: setup ## 1000 random schedules with crashes, stale views and lost events
+	@$(VENV)/bin/nodewright simulate
+
+.PHONY: kubectl
+kubectl: setup ## Find the stock kubectl, or build it as a pinned Go module
+	@$(PY) -m hack.kubectl
+
+.PHONY: lock
+lock: ## Resolve the dependencies anew and write requirements.lock (hashes, no addresses)
+	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
+	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove what was built (the virtual environment too)
+	@rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .nodewright

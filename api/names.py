@@ -1,0 +1,283 @@
+"""Every name that crosses the wire: group, finalizers, labels, annotations, phases and limits.
+
+Condition types and reasons live beside it in ``conditions``. Each constant says who set the name and what it means; "CA" is the
+Cluster Autoscaler's ``clusterapi`` provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's machine-controller.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+GROUP: Final = "cluster.k8s.io"
+"""KEP-3's own API group; a ``*.k8s.io`` group needs ``api-approved.kubernetes.io`` on its CRDs."""
+VERSION: Final = "v1alpha1"
+"""The only version of the group that was ever served."""
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+"""``apiVersion`` of all our objects."""
+CAPI_GROUP: Final = "cluster.x-k8s.io"
+"""Cluster API's group. The CA hard-codes some keys of it, whatever ``CAPI_GROUP`` it runs with."""
+OWN_DOMAIN: Final = "nodewright.dev"
+"""Prefix of names that are Nodewright's own and have no counterpart upstream."""
+CATEGORY: Final = "nodewright"
+"""``kubectl get nodewright`` lists all kinds. Not ``machines``: that would be ambiguous with other Machine groups."""
+APPROVED_ANNOTATION: Final = "api-approved.kubernetes.io"
+"""The API server refuses CRDs of a ``*.k8s.io`` group without it (KEP-1111)."""
+APPROVED_VALUE: Final = "unapproved, KEP-3 legacy API"
+"""What the annotation says: the group is real, its API was never reviewed as a CRD."""
+
+# --- finalizers -----------------------------------------------------------------------------------------------------
+
+MACHINE_FINALIZER: Final = "machine.cluster.k8s.io"
+"""On a Machine whose host may exist (release-0.1)."""
+CLUSTER_FINALIZER: Final = "cluster.cluster.k8s.io"
+"""On a Cluster (release-0.1)."""
+MACHINESET_FINALIZER: Final = "machineset.cluster.k8s.io"
+"""On a MachineSet while its Machines are removed in an orderly way (CAPI: ``cluster.x-k8s.io/machineset``)."""
+MACHINEDEPLOYMENT_FINALIZER: Final = "machinedeployment.cluster.k8s.io"
+"""On a MachineDeployment while its MachineSets are removed (CAPI: ``cluster.x-k8s.io/machinedeployment``)."""
+FOREGROUND_FINALIZER: Final = "foregroundDeletion"
+"""metav1: the object stays until its dependents that block deletion are gone; MC and release-0.1 add it to sets."""
+ORPHAN_FINALIZER: Final = "orphan"
+"""metav1: dependents lose their owner reference before the object goes."""
+LEGACY_MACHINE_FINALIZER: Final = "machine-delete-finalizer"
+"""MC: its host still exists. Removed together with ours after a take-over."""
+LEGACY_NODE_FINALIZER: Final = "machine-node-delete-finalizer"
+"""MC: its Node still exists. Removed together with ours after a take-over."""
+LEGACY_MACHINE_FINALIZERS: Final = (LEGACY_MACHINE_FINALIZER, LEGACY_NODE_FINALIZER)
+"""What a Machine taken over from MC may still carry."""
+
+# --- labels ---------------------------------------------------------------------------------------------------------
+
+CLUSTER_NAME_LABEL: Final = "cluster.k8s.io/cluster-name"
+"""Links Machines and sets to a Cluster (release-0.1); the CA reads it with ``CAPI_GROUP=cluster.k8s.io``."""
+TEMPLATE_HASH_LABEL: Final = "machine-template-hash"
+"""On MachineSets of a MachineDeployment, in their selector and on their Machines (lineage)."""
+MACHINESET_NAME_LABEL: Final = "cluster.k8s.io/set-name"
+"""On a Machine: its MachineSet (CAPI: ``cluster.x-k8s.io/set-name``). Left out when the name is no label value."""
+DEPLOYMENT_NAME_LABEL: Final = "cluster.k8s.io/deployment-name"
+"""On MachineSets and Machines: their MachineDeployment. Left out when the name is no label value."""
+CAPI_DEPLOYMENT_NAME_LABEL: Final = "cluster.x-k8s.io/deployment-name"
+"""On MachineSets: the CA's rollout guard lists by this hard-coded key (autoscaler#8494)."""
+CAPI_CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
+"""CAPI's form of CLUSTER_NAME_LABEL."""
+SHARD_LABEL: Final = "machine.k8s.io/controller"
+"""MC: name of the controller instance that serves the object; absent means the unnamed one."""
+NODE_OWNED_BY_LABEL: Final = "machine-controller/owned-by"
+"""MC, on a Node: UID of its Machine."""
+CONTROL_PLANE_LABEL: Final = "node-role.kubernetes.io/control-plane"
+"""On a Node of the control plane (kubeadm)."""
+LEGACY_MASTER_LABEL: Final = "node-role.kubernetes.io/master"
+"""The same before Kubernetes 1.24."""
+
+# --- annotations: Machines ------------------------------------------------------------------------------------------
+
+DELETE_MACHINE_ANNOTATION: Final = "cluster.k8s.io/delete-machine"
+"""On a Machine, any non-empty value: first victim of the next scale-down (release-0.1, CA)."""
+CAPI_DELETE_MACHINE_ANNOTATION: Final = "cluster.x-k8s.io/delete-machine"
+"""CAPI's form of it, honoured alike."""
+DELETE_PRIORITY_ANNOTATION: Final = "nodewright.dev/delete-priority"
+"""On a Machine: an integer; a higher one is deleted earlier. 0 without it."""
+ORDINAL_ANNOTATION: Final = "nodewright.dev/ordinal"
+"""On a Machine: the ordinal in its MachineSet from which its name derives."""
+PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
+"""On a failed Machine: RFC 3339 time until which it is kept for debugging."""
+NO_DRAIN_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
+"""CAPI: the Machine's Node is not drained."""
+OWN_NO_DRAIN_ANNOTATION: Final = "nodewright.dev/exclude-node-draining"
+"""Our form of NO_DRAIN_ANNOTATION."""
+NO_VOLUME_WAIT_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
+"""CAPI: deletion does not wait for volumes to detach."""
+PRE_DRAIN_HOOK_PREFIX: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
+"""CAPI: an annotation ``<prefix>/<name>`` holds deletion up before the drain."""
+PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
+"""CAPI: an annotation ``<prefix>/<name>`` holds deletion up before the host goes."""
+OWN_PRE_DRAIN_HOOK_PREFIX: Final = "pre-drain.nodewright.dev"
+"""Our form of PRE_DRAIN_HOOK_PREFIX."""
+OWN_PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.nodewright.dev"
+"""Our form of PRE_TERMINATE_HOOK_PREFIX."""
+SKIP_REMEDIATION_ANNOTATION: Final = "cluster.x-k8s.io/skip-remediation"
+"""CAPI: health checks leave the Machine alone."""
+REMEDIATE_ANNOTATION: Final = "cluster.x-k8s.io/remediate-machine"
+"""CAPI: the Machine counts as unhealthy, whatever its Node says."""
+INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
+"""MC: the Machine is not touched while the value is non-empty."""
+BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
+"""MC: one-shot permission to change a Machine's spec. Ours may always be changed; the key is tolerated."""
+
+# --- annotations: Nodes ---------------------------------------------------------------------------------------------
+
+NODE_MACHINE_ANNOTATION: Final = "cluster.k8s.io/machine"
+"""On a Node: ``namespace/name`` of its Machine (release-0.1; the CA reads it)."""
+CAPI_NODE_MACHINE_ANNOTATION: Final = "cluster.x-k8s.io/machine"
+"""CAPI's form of it."""
+NODE_SKIP_EVICTION_ANNOTATION: Final = "kubermatic.io/skip-eviction"
+"""MC, on a Node: it is not drained."""
+SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+"""CA, on a Node: never a scale-down candidate while ``true``."""
+
+# --- annotations: MachineSets and MachineDeployments ----------------------------------------------------------------
+
+REVISION_ANNOTATION: Final = "machinedeployment.clusters.k8s.io/revision"
+"""Lineage (plural ``clusters``): number of the template's revision, on MachineSets and their MachineDeployment."""
+REVISION_HISTORY_ANNOTATION: Final = "machinedeployment.clusters.k8s.io/revision-history"
+"""Lineage: earlier numbers of a MachineSet that became current again, comma separated."""
+DESIRED_REPLICAS_ANNOTATION: Final = "machinedeployment.clusters.k8s.io/desired-replicas"
+"""Lineage: replicas of the MachineDeployment when its MachineSet was last scaled."""
+MAX_REPLICAS_ANNOTATION: Final = "machinedeployment.clusters.k8s.io/max-replicas"
+"""Lineage: the same plus the surge; proportional scaling divides by it."""
+CAPI_REVISION_ANNOTATION: Final = "machinedeployment.clusters.x-k8s.io/revision"
+"""Same number for the CA's rollout guard, which hard-codes this key (autoscaler#8494)."""
+PAUSED_ANNOTATION: Final = "nodewright.dev/paused"
+"""On any of our objects, any value: controllers leave it alone."""
+CAPI_PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
+"""CAPI and CA (hard-coded): the same; the CA hides a paused node group."""
+PAUSED_ANNOTATIONS: Final = (PAUSED_ANNOTATION, CAPI_PAUSED_ANNOTATION)
+"""Either pauses an object."""
+RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
+"""In a template's metadata: RFC 3339 time of a requested restart; a change of it is a new revision."""
+DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
+"""CAPI, on a MachineSet: it creates no Machines (old sets under OnDelete)."""
+NOT_COPIED_ANNOTATIONS: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION_ANNOTATION,
+        REVISION_HISTORY_ANNOTATION,
+        DESIRED_REPLICAS_ANNOTATION,
+        MAX_REPLICAS_ANNOTATION,
+        CAPI_REVISION_ANNOTATION,
+    }
+)
+"""A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""
+
+# --- autoscaler -----------------------------------------------------------------------------------------------------
+
+AUTOSCALER_MIN_ANNOTATION: Final = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
+"""CA with ``CAPI_GROUP=cluster.k8s.io``: lower bound of a node group; a group needs both bounds."""
+AUTOSCALER_MAX_ANNOTATION: Final = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
+"""CA with ``CAPI_GROUP=cluster.k8s.io``: upper bound of a node group."""
+CAPI_AUTOSCALER_MIN_ANNOTATION: Final = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
+"""The lower bound in CAPI's family, read when ours is absent."""
+CAPI_AUTOSCALER_MAX_ANNOTATION: Final = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+"""The upper bound in CAPI's family, read when ours is absent."""
+AUTOSCALER_BOUNDS: Final = (
+    (AUTOSCALER_MIN_ANNOTATION, AUTOSCALER_MAX_ANNOTATION),
+    (CAPI_AUTOSCALER_MIN_ANNOTATION, CAPI_AUTOSCALER_MAX_ANNOTATION),
+)
+"""(min, max) keys of both families, in the order in which they are read."""
+AUTOSCALING_OPTIONS_PREFIX: Final = "cluster.k8s.io/autoscaling-options-"
+"""CA: options of one node group (utilisation threshold, unneeded time, …), passed through."""
+CAPACITY_PREFIX: Final = "capacity.cluster-autoscaler.kubernetes.io/"
+"""CA: what a Node of a group that is empty would offer."""
+CAPACITY_CPU_ANNOTATION: Final = f"{CAPACITY_PREFIX}cpu"
+"""Quantity; needed, with memory, for scaling from zero."""
+CAPACITY_MEMORY_ANNOTATION: Final = f"{CAPACITY_PREFIX}memory"
+"""Quantity; needed, with cpu, for scaling from zero."""
+CAPACITY_DISK_ANNOTATION: Final = f"{CAPACITY_PREFIX}ephemeral-disk"
+"""Quantity of ephemeral storage."""
+CAPACITY_GPU_TYPE_ANNOTATION: Final = f"{CAPACITY_PREFIX}gpu-type"
+"""Resource name of the GPU, like ``nvidia.com/gpu``."""
+CAPACITY_GPU_COUNT_ANNOTATION: Final = f"{CAPACITY_PREFIX}gpu-count"
+"""Number of GPUs."""
+CAPACITY_MAX_PODS_ANNOTATION: Final = f"{CAPACITY_PREFIX}maxPods"
+"""Pods per Node; the CA takes 110 without it."""
+CAPACITY_LABELS_ANNOTATION: Final = f"{CAPACITY_PREFIX}labels"
+"""``key=value`` pairs, comma separated."""
+CAPACITY_TAINTS_ANNOTATION: Final = f"{CAPACITY_PREFIX}taints"
+"""``key=value:effect`` triples, comma separated."""
+
+# --- phases, policies, limits ---------------------------------------------------------------------------------------
+
+
+class MachinePhase(StrEnum):
+    """``status.phase`` of a Machine: for people and for the CA; CAPI's words. Controllers never read it back."""
+
+    PENDING = "Pending"
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    RUNNING = "Running"
+    UPDATING = "Updating"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class ClusterPhase(StrEnum):
+    """``status.phase`` of a Cluster; CAPI's words."""
+
+    PENDING = "Pending"
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class DeletePolicy(StrEnum):
+    """Which of equally good victims goes first (lineage). ``Random`` means: by name."""
+
+    RANDOM = "Random"
+    NEWEST = "Newest"
+    OLDEST = "Oldest"
+
+
+class StrategyType(StrEnum):
+    """How a MachineDeployment replaces Machines of an old template."""
+
+    ROLLING_UPDATE = "RollingUpdate"
+    ON_DELETE = "OnDelete"
+    RECREATE = "Recreate"
+
+
+class OnFailure(StrEnum):
+    """What a rollout does when ``progressDeadlineSeconds`` has passed."""
+
+    CONTINUE = "Continue"
+    PAUSE = "Pause"
+    ROLLBACK = "Rollback"
+
+
+class ErrorReason(StrEnum):
+    """``status.errorReason`` (lineage): terminal only, needs a person or another spec."""
+
+    INVALID_CONFIGURATION = "InvalidConfiguration"
+    UNSUPPORTED_CHANGE = "UnsupportedChange"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    CREATE_ERROR = "CreateError"
+    UPDATE_ERROR = "UpdateError"
+    DELETE_ERROR = "DeleteError"
+    JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutError"
+
+
+class OperationState(StrEnum):
+    """``status.lastOperation.state`` (lineage)."""
+
+    PROCESSING = "Processing"
+    SUCCESSFUL = "Successful"
+    FAILED = "Failed"
+
+
+class OperationType(StrEnum):
+    """``status.lastOperation.type`` (lineage)."""
+
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+
+
+MAX_LABEL_VALUE: Final = 63
+"""Characters in a label value (Kubernetes). Names that are stamped as label values must fit."""
+MAX_NODE_NAME: Final = 63
+"""A Machine's name becomes a host name, and one DNS label has 63 characters at most (RFC 1123)."""
+MAX_OBJECT_NAME: Final = 253
+"""Characters in an object's name (DNS subdomain)."""
+OWNER_DIGEST_LENGTH: Final = 5
+"""Characters that a Machine's name takes from its MachineSet's UID."""
+MAX_ORDINAL_DIGITS: Final = 6
+"""Digits of an ordinal: a MachineSet may make 999 999 Machines in its life."""
+MAX_TEMPLATE_HASH_LENGTH: Final = 10
+"""Characters of TEMPLATE_HASH_LABEL (an encoded 32-bit number in the lineage)."""
+MAX_MACHINESET_NAME: Final = MAX_NODE_NAME - OWNER_DIGEST_LENGTH - MAX_ORDINAL_DIGITS - 2
+"""So that ``<machineset>-<5>-<ordinal>`` is a valid Node name: 50."""
+MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
+"""So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""

@@ -1,0 +1,110 @@
+"""What a plan may ask for: a closed union. Each action carries its ``why`` for people.
+
+The executor may die after any action, so every plan must be right after any prefix of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from controllers.kernel.refs import Kind, Ref
+from providers.base.contract import Host, HostIdentity, HostRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """POST ``body``. Names are derived, never random: an AlreadyExists answer with our owner counts as done."""
+
+    kind: Kind
+    body: Mapping[str, Any]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """JSON merge patch of ``target``.
+
+    ``resource_version``: if set, the patch is refused (409) when the object has changed since it was observed;
+    needed whenever the patch replaces a list or reserves something. ``subresource`` is "" or "status".
+    """
+
+    target: Ref
+    patch: Mapping[str, Any]
+    why: str
+    subresource: Literal["", "status"] = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Set ``replicas`` of ``target`` through its scale subresource."""
+
+    target: Ref
+    replicas: int
+    why: str
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE with a uid precondition; NotFound counts as done."""
+
+    target: Ref
+    why: str
+    propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then the next round asks again."""
+
+    target: Ref
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event about ``target``. Placed in a step after the write it speaks of."""
+
+    target: Ref
+    type: Literal["Normal", "Warning"]
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateHost:
+    """Ask the provider for the host of ``machine``; idempotent by the Machine's UID."""
+
+    machine: Ref
+    request: HostRequest
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateHost:
+    """Ask the provider to bring ``host`` to ``request``; its answer is observed in the next round."""
+
+    machine: Ref
+    request: HostRequest
+    host: Host
+    drained: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteHost:
+    """Ask the provider to remove ``host``; done only when its list no longer shows it."""
+
+    machine: Ref
+    identity: HostIdentity
+    host: Host
+    config: Mapping[str, Any]
+    why: str
+
+
+ApiAction = Create | Patch | Scale | Delete | Evict | Event
+HostAction = CreateHost | UpdateHost | DeleteHost
+Action = ApiAction | HostAction

@@ -1,0 +1,94 @@
+"""metav1.Condition lists and status patches, computed as values.
+
+A status is built whole from what was observed and then compared: only a difference is written, so a steady state
+costs no writes. A condition's own last value is never an input to a decision; only its ``lastTransitionTime`` is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition as decided now. ``message`` is for people, ``reason`` for programs (CamelCase)."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339 in UTC with whole seconds, as metav1.Time is written."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Read an RFC 3339 time; None for an absent or unreadable one."""
+    if not text:
+        return None
+    try:
+        parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
+    return next((c for c in conditions or () if c.get("type") == type_), None)
+
+
+def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> bool:
+    found = find(conditions, type_)
+    return found is not None and found.get("status") == "True"
+
+
+def merge(
+    observed: Iterable[Mapping[str, Any]] | None, decided: Iterable[Condition], generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """The condition list to write: ``decided`` ones in order, foreign types kept behind them untouched.
+
+    ``lastTransitionTime`` changes only with ``status``; the reason and message may change without it (API conventions).
+    """
+    before = {c.get("type"): c for c in observed or ()}
+    merged: list[dict[str, Any]] = []
+    for condition in decided:
+        old = before.pop(condition.type, None)
+        unchanged = old is not None and old.get("status") == condition.status and old.get("lastTransitionTime")
+        merged.append(
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else format_time(now),
+                "observedGeneration": generation,
+            }
+        )
+    merged.extend(dict(c) for c in before.values())
+    return merged
+
+
+def merge_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+    """The smallest JSON merge patch (RFC 7386) that makes the *named* keys of ``observed`` equal ``desired``.
+
+    Keys absent from ``desired`` are left alone (they belong to another writer); a value of None removes the key.
+    Lists are replaced whole. Empty result: nothing to write.
+    """
+    patch: dict[str, Any] = {}
+    for key, want in desired.items():
+        have = observed.get(key)
+        if isinstance(want, Mapping) and isinstance(have, Mapping):
+            inner = merge_patch(have, want)
+            if inner:
+                patch[key] = inner
+        elif want is None:
+            if key in observed:
+                patch[key] = None
+        elif want != have:
+            patch[key] = dict(want) if isinstance(want, Mapping) else want
+    return patch

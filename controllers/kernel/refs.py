@@ -1,0 +1,98 @@
+"""Which object is meant: kinds, keys and references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Obj = Mapping[str, Any]
+"""A Kubernetes object as it came over the wire. Read only: the cache hands out its own copy of the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A served resource: ``group`` is "" for core; ``plural`` is the path segment."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CLUSTER = Kind("cluster.k8s.io", "v1alpha1", "Cluster", "clusters")
+MACHINE = Kind("cluster.k8s.io", "v1alpha1", "Machine", "machines")
+MACHINE_SET = Kind("cluster.k8s.io", "v1alpha1", "MachineSet", "machinesets")
+MACHINE_DEPLOYMENT = Kind("cluster.k8s.io", "v1alpha1", "MachineDeployment", "machinedeployments")
+MACHINE_CLASS = Kind("cluster.k8s.io", "v1alpha1", "MachineClass", "machineclasses")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+POD = Kind("", "v1", "Pod", "pods")
+SECRET = Kind("", "v1", "Secret", "secrets")
+EVENT = Kind("", "v1", "Event", "events")
+POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """Namespace and name; ``namespace`` is "" for cluster-scoped objects."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One object to act on. A ``uid`` makes the action refuse a namesake that came later."""
+
+    kind: Kind
+    key: Key
+    uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.key}"
+
+
+def key_of(obj: Obj) -> Key:
+    meta = obj["metadata"]
+    return Key(meta.get("namespace", ""), meta["name"])
+
+
+def uid_of(obj: Obj) -> str:
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
+
+
+def ref_of(kind: Kind, obj: Obj) -> Ref:
+    return Ref(kind, key_of(obj), uid_of(obj))
+
+
+def resource_version_of(obj: Obj) -> str:
+    version: str = obj["metadata"].get("resourceVersion", "")
+    return version
+
+
+def is_deleting(obj: Obj) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def labels_of(obj: Obj) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Obj) -> Mapping[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def generation_of(obj: Obj) -> int:
+    return int(obj["metadata"].get("generation", 0))

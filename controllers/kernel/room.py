@@ -1,0 +1,52 @@
+"""The furniture of every room, and the little the one generic shell must know about it.
+
+A room decides for one kind. An event only names a key; ``observe`` looks at the whole state; ``plan`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import Key, Kind, Obj
+from controllers.kernel.view import HostNeed, HostReads, View
+
+ObservedT = TypeVar("ObservedT")
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A change of an object of ``kind`` wakes the keys that ``keys(obj, view)`` names.
+
+    ``ignores`` tells whether a change from ``old`` to ``new`` can't matter (a Node's heartbeat): it saves rounds.
+    """
+
+    kind: Kind
+    keys: Callable[[Obj, View], Iterable[Key]]
+    ignores: Callable[[Obj, Obj], bool] | None = None
+
+
+class Room(Protocol[ObservedT]):
+    """One controller. ``needs`` may name one provider read; a room without hosts returns None."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        """Kinds that must be completely read before the first plan (the primary kind included)."""
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]: ...
+
+    def needs(self, key: Key, view: View) -> HostNeed | None: ...
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> ObservedT | None:
+        """None if the object is gone."""
+
+    def plan(self, observed: ObservedT) -> Plan: ...

@@ -1,0 +1,115 @@
+"""The world as a room may see it: a consistent, read-only cache plus what the provider said.
+
+"Unknown" is a value of its own, never "absent": a room must not act on a world that was not completely read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from controllers.kernel.refs import Key, Kind, Obj
+from providers.base.contract import Host, UpdateAnswer
+from providers.base.errors import ErrorClass
+
+
+class View(Protocol):
+    """Read-only access to the cache. All reads are O(result)."""
+
+    @property
+    def now(self) -> datetime: ...
+
+    def complete(self, kind: Kind) -> bool:
+        """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
+
+    def get(self, kind: Kind, key: Key) -> Obj | None: ...
+
+    def by_uid(self, kind: Kind, uid: str) -> Obj | None: ...
+
+    def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
+        """Objects whose ``index`` holds ``value``; the indexes are those of ``INDEXES`` below."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPresent:
+    host: Host
+
+
+@dataclass(frozen=True, slots=True)
+class HostAbsent:
+    """A complete list of the scope, taken after our last call for this Machine, does not show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostUnknown:
+    why: str
+
+
+HostRead = HostPresent | HostAbsent | HostUnknown
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The last failed provider call for this Machine. ``retry_at`` carries back-off with jitter."""
+
+    call: str
+    error_class: ErrorClass
+    message: str
+    failures: int
+    at: datetime
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """A providerConfig that can't be used; ``path`` names the field below spec (``providerConfig.value.flavor``)."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostReads:
+    """All that a Machine's plan may know from its provider.
+
+    ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None.
+    ``in_flight`` names the provider call that is still running ("" if none).
+    """
+
+    host: HostRead
+    problems: tuple[ConfigProblem, ...] = ()
+    answer: UpdateAnswer | None = None
+    attempt: Attempt | None = None
+    in_flight: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostNeed:
+    """Ask the shell to read the host of ``machine_uid`` in the scope that ``config`` belongs to.
+
+    ``config`` None: the Machine's own config could not be resolved (``problems`` says why); the shell then looks
+    for the UID in every scope it knows. ``fresh_within`` (seconds) is how old the list may be.
+    """
+
+    machine_uid: str
+    config: Mapping[str, Any] | None
+    fresh_within: float
+    problems: tuple[ConfigProblem, ...] = ()
+    spec_hash: str = ""
+
+
+OWNER = "owner"
+"""Index: uid of the controlling ownerReference (MachineSets, Machines) ("" for orphans)."""
+NAMESPACE = "namespace"
+"""Index: namespace (MachineSets, Machines, MachineDeployments, PodDisruptionBudgets)."""
+PROVIDER_ID = "providerID"
+"""Index: ``spec.providerID`` (Machines, Nodes)."""
+NODE_NAME = "nodeName"
+"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods)."""
+MACHINE_CLASS_REF = "machineClass"
+"""Index: ``namespace/name`` of the referenced MachineClass (Machines)."""
+CLUSTER_NAME = "clusterName"
+"""Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
+MachineDeployments)."""

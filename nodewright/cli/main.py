@@ -1,0 +1,126 @@
+"""The entry point. Imports next to nothing: what a command needs is imported when that command runs.
+
+``nodewright --help`` must answer at once, and ``validate`` must run where no cluster library can be loaded, so the
+command table below is plain data and the modules behind it are named, not imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from nodewright.cli.exits import FAILED, INTERRUPTED, OK, USAGE, CliError
+
+if TYPE_CHECKING:
+    import typer
+
+COMMANDS: dict[str, str] = {
+    "up": "Start the embedded control plane with the controllers, in the foreground",
+    "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
+    "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
+    "install": "Install the CustomResourceDefinitions into a cluster",
+    "validate": "Check manifests offline: all errors, with file, line and field",
+    "plan": "Dry run: what the controllers would do now, and why",
+    "describe": "Show a Cluster, MachineDeployment, MachineSet or Machine as a tree with reasons",
+    "simulate": "Run random schedules with crashes, stale views and lost events",
+    "version": "Print the version",
+}
+"""Name of a command (and of its module in ``nodewright.cli.commands``) to its line in the help."""
+
+_COMPLETE = "_NODEWRIGHT_COMPLETE"
+
+
+def help_text() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [
+        "Usage: nodewright COMMAND [OPTIONS]",
+        "",
+        "Declarative machines for Kubernetes: YAML in, Machines become Nodes.",
+        "",
+        "Commands:",
+        *(f"  {name.ljust(width)}  {text}" for name, text in COMMANDS.items()),
+        "",
+        "Options:",
+        "  --help                Show this text; `nodewright COMMAND --help` shows a command's options",
+        "  --version             Print the version",
+        "  --install-completion  Install completion for the current shell",
+        "  --show-completion     Print completion for the current shell",
+        "",
+        "To begin with: `nodewright demo` shows everything in a minute, `nodewright up` starts a control plane to use.",
+    ]
+    return "\n".join(lines)
+
+
+def build_app(names: Sequence[str]) -> typer.Typer:
+    """A typer application of the named commands; only their modules are imported."""
+    import importlib  # noqa: PLC0415
+
+    import typer  # noqa: PLC0415
+
+    app = typer.Typer(
+        name="nodewright",
+        help="Declarative machines for Kubernetes: YAML in, Machines become Nodes.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        module = importlib.import_module(f"nodewright.cli.commands.{name}")
+        app.command(name, help=module.HELP, short_help=COMMANDS[name])(module.command)
+    return app
+
+
+def _root() -> None:
+    """Keeps typer treating a single command as a command of its own."""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code (see ``nodewright.cli.exits``)."""
+    sys.exit(run(sys.argv[1:] if argv is None else list(argv)))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line; returns the exit code."""
+    if _COMPLETE not in os.environ:
+        if not argv or argv[0] in ("--help", "-h", "help"):
+            print(help_text())
+            return OK if argv else USAGE
+        if argv[0] == "--version":
+            argv = ["version", *argv[1:]]
+        if not argv[0].startswith("-") and argv[0] not in COMMANDS:
+            return _fail(_unknown(argv[0]))
+    names = [argv[0]] if argv and argv[0] in COMMANDS and _COMPLETE not in os.environ else list(COMMANDS)
+    try:
+        build_app(names)(list(argv), prog_name="nodewright")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else (OK if stop.code is None else FAILED)
+    except CliError as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output (`| head`) has seen enough; that is no failure of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        if os.environ.get("NODEWRIGHT_DEBUG"):
+            raise
+        name = type(error).__name__
+        return _fail(CliError(f"internal error: {name}: {error}", "Set NODEWRIGHT_DEBUG=1 to see where it came from"))
+    return OK
+
+
+def _unknown(name: str) -> CliError:
+    import difflib  # noqa: PLC0415
+
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"Did you mean `nodewright {near[0]}`?" if near else f"Commands: {', '.join(COMMANDS)}"
+    return CliError(f'unknown command "{name}"', hint, USAGE)
+
+
+def _fail(error: CliError) -> int:
+    print(f"nodewright: {error.line()}", file=sys.stderr)
+    return error.code

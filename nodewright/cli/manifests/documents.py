@@ -1,0 +1,182 @@
+"""Read manifests: YAML or JSON text to plain data, with the place of every field.
+
+The text is cut at ``---`` lines first, as kubectl does, so that one broken document hides no error in the others.
+Scalars resolve as in sigs.k8s.io/yaml, which kubectl uses: no dates and no base-60 numbers (``12:30`` stays text).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from nodewright.cli.manifests.positions import Path, Position
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 500_000
+"""Bounds of one file; aliases count each time they are used, so a "billion laughs" file is refused early."""
+
+_CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_BASE = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
+
+
+class _Loader(_BASE):  # type: ignore[misc, valid-type]
+    """Resolves scalars as kubectl's YAML library does."""
+
+
+_INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|(0|[1-9][0-9_]*))\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if tag.rsplit(":", 1)[1] in ("bool", "null", "merge")]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+
+_TRUE = {"yes", "true", "on"}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document. ``positions`` has each field's key (list items: the item), and () for the whole."""
+
+    data: Any
+    positions: Mapping[Path, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Something about a text that keeps it from being read as asked."""
+
+    position: Position
+    message: str
+    path: Path = ()
+
+
+def read(text: str) -> Iterator[Document | Broken]:
+    """Every document of ``text`` in order; what is wrong with one comes before it (empty documents are skipped)."""
+    starts = [(0, 0)] + [(m.start(), m.end()) for m in _CUT.finditer(text)]
+    for number, (start, body) in enumerate(starts):
+        end = starts[number + 1][0] if number + 1 < len(starts) else len(text)
+        chunk = text[body:end]
+        if chunk.strip():
+            yield from _read_one(chunk, text.count("\n", 0, start))
+
+
+def _read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
+    if chunk.lstrip().startswith(("{", "[")):
+        # JSON may be indented by tabs, which YAML forbids; inside its strings a raw tab can't stand.
+        chunk = chunk.replace("\t", " ")
+    try:
+        loader = _Loader(chunk)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        yield _syntax_error(error, line_offset)
+        return
+    if node is None:
+        return
+    reader = _Reader(line_offset)
+    try:
+        data = reader.value(node, ())
+    except _Refused as refused:
+        yield refused.broken
+        return
+    yield from reader.broken
+    if data is not None:
+        yield Document(data, reader.positions)
+
+
+def _syntax_error(error: yaml.YAMLError, line_offset: int) -> Broken:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    position = Position(line_offset + mark.line + 1, mark.column + 1) if mark else Position(line_offset + 1, 1)
+    hint = " (indent with spaces, not tabs)" if "\\t" in problem else ""
+    return Broken(position, f"not valid YAML: {problem}{hint}")
+
+
+class _Refused(Exception):
+    def __init__(self, broken: Broken) -> None:
+        super().__init__(broken.message)
+        self.broken = broken
+
+
+class _Reader:
+    """Turns composed nodes into data, noting where each stands."""
+
+    def __init__(self, line_offset: int) -> None:
+        self.positions: dict[Path, Position] = {}
+        self.broken: list[Broken] = []
+        self._offset = line_offset
+        self._values = 0
+
+    def value(self, node: yaml.Node, path: Path) -> Any:
+        self._values += 1
+        if len(path) > MAX_DEPTH:
+            raise _Refused(Broken(self._at(node), f"nested deeper than {MAX_DEPTH} levels", path))
+        if self._values > MAX_VALUES:
+            raise _Refused(Broken(self._at(node), f"more than {MAX_VALUES} values in one document", path))
+        self.positions.setdefault(path, self._at(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                for source in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
+                    value = self.value(source, path)
+                    merged = {**(value if isinstance(value, dict) else {}), **merged}
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.broken.append(Broken(self._at(key_node), "a key must be text", path))
+                continue
+            key = str(key_node.value)
+            here = (*path, key)
+            if key in own:
+                first = self.positions[here].line
+                self.broken.append(Broken(self._at(key_node), f"key is given twice (first in line {first})", here))
+                continue
+            self.positions[here] = self._at(key_node)
+            own[key] = self.value(value_node, here)
+        return {**merged, **own}
+
+    def _scalar(self, node: yaml.Node, path: Path) -> Any:
+        kind = node.tag.rsplit(":", 1)[-1]
+        text: str = node.value
+        try:
+            if kind == "null":
+                return None
+            if kind == "bool":
+                return text.lower() in _TRUE
+            if kind == "int":
+                return _integer(text)
+            if kind == "float":
+                return float(text)
+        except ValueError:
+            self.broken.append(Broken(self._at(node), f"not a number: {text}", path))
+            return None
+        if kind not in ("str", "binary", "timestamp"):
+            self.broken.append(Broken(self._at(node), f"tag !{kind} has no meaning here", path))
+        return text
+
+    def _at(self, node: yaml.Node) -> Position:
+        return Position(self._offset + node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _integer(text: str) -> int:
+    plain = text.replace("_", "").lower()
+    sign, digits = (-1, plain[1:]) if plain.startswith("-") else (1, plain.lstrip("+"))
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return sign * int(digits, 8)
+    return sign * int(digits, 0)

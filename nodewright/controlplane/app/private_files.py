@@ -1,0 +1,31 @@
+"""Files that only their owner may read, replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def private_folder(path: Path) -> Path:
+    """Make `path` a folder of mode 0700, parents included, and give it back. Raises OSError."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put `content` at `path` with mode 0600: a reader sees the old file or the new one, never a part.
+
+    A symbolic link at `path` is replaced, not followed. Raises OSError.
+    """
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""The hosts: the contract in ``base`` and one folder per provider. Knows no Kubernetes."""

@@ -1,0 +1,1 @@
+"""The contract every provider keeps: values, errors, registry and the contract tests."""

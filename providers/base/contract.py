@@ -1,0 +1,203 @@
+"""What a provider is: frozen request in, frozen host out, seven methods, each safe to call again.
+
+Rules that are not written here are not rules; the contract tests (``providers.base.contract_tests``) check these:
+
+1. ``create`` is idempotent by ``identity.machine_uid``: called again (also at the same time, also after a crash between
+   the provider's work and its answer) it returns the same host and makes no second one.
+2. ``list`` shows every host of the scope that carries a Machine's UID, in one call; a host is listed from the moment
+   ``create`` was accepted until nothing of it is left that costs money.
+3. A host keeps ``machine_uid`` and ``spec_hash`` of the request it was made or last updated for (tag, metadata, file).
+4. ``delete`` of a host that is gone is no error; deletion is finished when ``list`` no longer shows it.
+5. ``update`` never loses the host's identity; it answers soon (``InProgress`` if it takes long); repeats are safe.
+6. Errors are ``ProviderError`` with the class that fits; messages hold no secrets.
+7. Nothing blocks the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class HostState(StrEnum):
+    PENDING = "Pending"
+    """Accepted, not booted yet."""
+    RUNNING = "Running"
+    UPDATING = "Updating"
+    STOPPED = "Stopped"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    """Will not come up; ``failure`` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """As core/v1 NodeAddress: type is InternalIP, ExternalIP, Hostname, InternalDNS or ExternalDNS."""
+
+    type: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostIdentity:
+    """Who the host is for. The UID is the identity; the names are for people and host names."""
+
+    machine_uid: str
+    namespace: str
+    name: str
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Requested software; "" means: the provider's default."""
+
+    kubelet: str = ""
+    control_plane: str = ""
+    container_runtime: str = ""
+    """``name/version`` as in node.status.nodeInfo, or just the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    effect: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRegistration:
+    """What the host's kubelet should register its Node with, so that no pod lands before the metadata is right."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema."""
+
+    identity: HostIdentity
+    config: Mapping[str, Any]
+    spec_hash: str
+    versions: Versions = Versions()
+    node: NodeRegistration = field(default_factory=NodeRegistration)
+    failure_domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host as the provider shows it now."""
+
+    id: str
+    machine_uid: str
+    name: str
+    provider_id: str
+    """What node.spec.providerID will be; "" until known."""
+    state: HostState
+    spec_hash: str
+    addresses: tuple[Address, ...] = ()
+    failure: str = ""
+    failure_domain: str = ""
+    kubelet_version: str = ""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The host now is as requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """Work goes on; ask again after ``after`` seconds."""
+
+    after: float = 5.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsDrain:
+    """Can be changed in place once its pods are gone; call again with ``drained``."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsReplacement:
+    """Only a new host can be as requested."""
+
+    why: str
+
+
+UpdateAnswer = Updated | InProgress | NeedsDrain | NeedsReplacement
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Capacity, labels and taints of a host that does not exist yet (Kubernetes quantities as text)."""
+
+    capacity: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a config; ``path`` is relative to the config (``flavor``, ``disks[0].size``)."""
+
+    path: str
+    message: str
+
+
+class Provider(Protocol):
+    """One scope (account, region, project) of one provider. All methods raise ``ProviderError``."""
+
+    async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """Live checks beyond the schema (does the image exist?). Never called in admission."""
+
+    async def create(self, request: HostRequest) -> Host: ...
+
+    async def delete(self, host: Host) -> None: ...
+
+    async def get(self, machine_uid: str) -> Host | None: ...
+
+    async def list(self) -> tuple[Host, ...]: ...
+
+    async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer: ...
+
+    async def shape(self, config: Mapping[str, Any]) -> Shape: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKind:
+    """A versioned config type and its JSON Schema (draft 2020-12)."""
+
+    api_version: str
+    kind: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a provider package's entry point (group ``nodewright.providers``) points at.
+
+    ``scope_of(config)`` names the account/region that one ``list`` covers; configs with equal scopes share one
+    Provider object, rate limit and breaker. ``open(scope, config)`` makes it.
+    """
+
+    name: str
+    config_kinds: tuple[ConfigKind, ...]
+    scope_of: Callable[[Mapping[str, Any]], str]
+    open: Callable[[str, Mapping[str, Any]], Provider]
+    secrets_of: Callable[[Mapping[str, Any], str], tuple[SecretRef, ...]] = lambda _config, _namespace: ()
