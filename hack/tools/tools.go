@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package tools pins what the tests take from Kubernetes itself; the versions are those of go.mod.
+package tools
+
+import (
+	_ "go.etcd.io/etcd/server/v3"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)
