@@ -66,7 +66,8 @@ class Schema:
     ) -> JsonSchemaValue:
         schema = {**handler(core_schema), **self.keywords}
         if self.rules:
-            schema["x-kubernetes-validations"] = [rule.as_schema() for rule in self.rules]
+            inner = schema.get("x-kubernetes-validations", [])
+            schema["x-kubernetes-validations"] = [*inner, *(rule.as_schema() for rule in self.rules)]
         return schema
 
 

@@ -1,0 +1,1 @@
+"""Scripts for developers. Nothing at run time imports this package."""

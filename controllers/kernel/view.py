@@ -74,7 +74,8 @@ class ConfigProblem:
 class HostReads:
     """All that a Machine's plan may know from its provider.
 
-    ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None.
+    ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None;
+    ``answered_at`` when it said so (after ``InProgress.after`` seconds from then the plan asks again).
     ``in_flight`` names the provider call that is still running ("" if none).
     """
 
@@ -83,6 +84,7 @@ class HostReads:
     answer: UpdateAnswer | None = None
     attempt: Attempt | None = None
     in_flight: str = ""
+    answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,17 @@ def problems_of(config: Any, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 def _problems(error: ValidationError) -> Iterator[Problem]:
     if error.validator in {"anyOf", "oneOf"} and error.context:
+        if types := _types_of_all_branches(error.context):
+            names = " or ".join(_TYPE_NAMES.get(name, name) for name in types)
+            yield Problem(_path(error.absolute_path), f"must be {names}, is {_shown(error)}")
+            return
         for inner in _most_telling_branch(error.context):
             yield from _problems(inner)
         return
     path = _path(error.absolute_path)
     if error.validator == "required":
-        for name in error.validator_value:
-            if name not in error.instance:
+        for name in _value(error):
+            if isinstance(error.instance, Mapping) and name not in error.instance:
                 yield Problem(_join(path, name), "is required")
     elif error.validator in {"additionalProperties", "unevaluatedProperties"} and isinstance(error.instance, Mapping):
         yield from _unknown_fields(error, path)
@@ -63,12 +67,23 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
 def _unknown_fields(error: ValidationError, path: str) -> Iterator[Problem]:
     known = list((error.schema.get("properties") or {}) if isinstance(error.schema, Mapping) else {})
     patterns = list((error.schema.get("patternProperties") or {}) if isinstance(error.schema, Mapping) else {})
-    for name in error.instance:
+    for name in error.instance if isinstance(error.instance, Mapping) else ():
         if name in known or any(re.search(pattern, str(name)) for pattern in patterns):
             continue
         near = get_close_matches(str(name), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         yield Problem(_join(path, str(name)), f"is not a known field{hint}")
+
+
+def _types_of_all_branches(errors: Iterable[ValidationError]) -> list[str]:
+    """The types that the alternatives ask for, if the value has none of them; "null" goes without saying."""
+    types: dict[str, None] = {}
+    for error in errors:
+        if error.validator != "type" or error.relative_path:
+            return []
+        want = _value(error)
+        types.update(dict.fromkeys([want] if isinstance(want, str) else want))
+    return [name for name in types if name != "null"]
 
 
 def _most_telling_branch(errors: Iterable[ValidationError]) -> list[ValidationError]:
@@ -79,13 +94,13 @@ def _most_telling_branch(errors: Iterable[ValidationError]) -> list[ValidationEr
 
     def distance(branch: list[ValidationError]) -> tuple[bool, bool, int]:
         at_top = [error for error in branch if not error.relative_path and error.validator == "type"]
-        return bool(at_top), any(error.validator_value == "null" for error in at_top), len(branch)
+        return bool(at_top), any(_value(error) == "null" for error in at_top), len(branch)
 
     return min(branches.values(), key=distance)
 
 
 def _sentence(error: ValidationError) -> str:
-    want, have = error.validator_value, _shown(error)
+    want, have = _value(error), _shown(error)
     match error.validator:
         case "type":
             names = [want] if isinstance(want, str) else list(want)
@@ -110,6 +125,11 @@ def _sentence(error: ValidationError) -> str:
             return f"must match {want}, is {have}"
         case _:
             return f"breaks the rule {error.validator!r} of its schema"
+
+
+def _value(error: ValidationError) -> Any:
+    """What the broken keyword of the schema asks for."""
+    return error.validator_value
 
 
 def _shown(error: ValidationError) -> str:

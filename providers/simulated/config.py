@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-API_VERSION = "simulated.nodewright.dev/v1alpha1"
-KIND = "SimulatedMachineConfig"
+API_VERSION: Final = "simulated.nodewright.dev/v1alpha1"
+KIND: Final = "SimulatedMachineConfig"
 
 _P99 = 2.3263
 """Standard deviations from the median to the 99th percentile of a normal distribution."""
@@ -48,8 +48,8 @@ class Spread(_Model):
         return self.median * math.exp(random.gauss(0, math.log(self.p99 / self.median) / _P99))
 
 
-Duration = Spread | float
-Rate = float
+Duration = Spread | Annotated[float, Field(ge=0, le=86400)]
+Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 def seconds(duration: Duration, random: Random) -> float:
@@ -70,12 +70,12 @@ class Cloud(_Model):
     name: str = Field(default="default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
     seed: int = Field(default=0, description="Equal seeds give equal luck.")
     quota: Quota = Quota()
-    zones: Mapping[str, int] = Field(default={}, description="Zone → hosts it has room for. Empty: one zone, no bound.")
-    api_seconds: Duration = Field(default=Spread(median=0.02, p99=0.08), description="How long one API call takes.")
-    error_rate: Rate = Field(default=0.0, ge=0, le=1, description="Share of calls that fail and did nothing.")
-    lost_answer_rate: Rate = Field(
-        default=0.0, ge=0, le=1, description="Share of calls that work but answer with a timeout."
+    zones: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
+        default={}, description="Zone → hosts it has room for. Empty: one zone, no bound."
     )
+    api_seconds: Duration = Field(default=Spread(median=0.02, p99=0.08), description="How long one API call takes.")
+    error_rate: Rate = Field(default=0.0, description="Share of calls that fail and did nothing.")
+    lost_answer_rate: Rate = Field(default=0.0, description="Share of calls that work but answer with a timeout.")
     list_delay_seconds: float = Field(
         default=0.0, ge=0, le=3600, description="How long the cloud's list does not show a new host yet."
     )
@@ -95,10 +95,12 @@ class SimulatedMachineConfig(_Model):
     updates: Updates = Updates.IN_PLACE
     boot_seconds: Duration = Field(default=Spread(median=0.5, p99=1.2), description="From accepted to running.")
     join_seconds: Duration = Field(default=0.1, description="From running to a Ready Node.")
-    update_seconds: Duration = Field(default=Spread(median=0.5, p99=1.5), description="How long an update in place takes.")
+    update_seconds: Duration = Field(
+        default=Spread(median=0.5, p99=1.5), description="How long an update in place takes."
+    )
     delete_seconds: Duration = Field(default=Spread(median=0.2, p99=0.6), description="From delete to gone.")
-    zombie_rate: Rate = Field(default=0.0, ge=0, le=1, description="Share of hosts that run but never register a Node.")
-    boot_failure_rate: Rate = Field(default=0.0, ge=0, le=1, description="Share of hosts that never come up.")
+    zombie_rate: Rate = Field(default=0.0, description="Share of hosts that run but never register a Node.")
+    boot_failure_rate: Rate = Field(default=0.0, description="Share of hosts that never come up.")
     mean_hours_between_failures: float = Field(default=0.0, ge=0, description="Of one host; 0: it never fails.")
     cloud: Cloud = Cloud()
 

@@ -1,0 +1,113 @@
+"""Cluster: what its Machines have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from api import names
+from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
+from api.meta import Conditions, Count, Generation, Message, ObjectMeta
+from api.model import ATOMIC_LIST, Model
+from api.resource import AGE, Column, Resource
+
+
+class NetworkRanges(Model):
+    """Ranges of addresses."""
+
+    cidr_blocks: Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=16), ATOMIC_LIST]
+    """Ranges in CIDR notation."""
+
+
+class ClusterNetwork(Model):
+    """Networking of the cluster."""
+
+    services: NetworkRanges | None = None
+    """Ranges of Service addresses."""
+    pods: NetworkRanges | None = None
+    """Ranges of Pod addresses."""
+    service_domain: Annotated[str, Field(max_length=253)] | None = None
+    """DNS domain of Services, like ``cluster.local``."""
+    dns_domain: Annotated[str, Field(max_length=253)] | None = None
+    """Older name of ``serviceDomain``."""
+
+
+class ClusterSpec(Model):
+    """What the cluster is to be like."""
+
+    __preserve__: ClassVar = True
+
+    cluster_network: ClusterNetwork | None = None
+    """Networking of the cluster."""
+    provider_config: ProviderConfigField | None = None
+    """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
+    provider_spec: ProviderSpec | None = None
+    """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
+    paused: bool = False
+    """True makes the controllers leave the cluster and all its Machines alone."""
+
+
+class APIEndpoint(Model):
+    """Where the cluster's API is served."""
+
+    host: Annotated[str, Field(max_length=253)]
+    """Name or address of the host."""
+    port: Annotated[int, Field(ge=0, le=65535)]
+    """Port."""
+
+
+class ClusterStatus(Model):
+    """What was seen of the cluster."""
+
+    observed_generation: Generation | None = None
+    """``metadata.generation`` that this status is about."""
+    api_endpoints: Annotated[list[APIEndpoint], Field(max_length=16), ATOMIC_LIST] | None = None
+    """Where the cluster's API is served."""
+    error_reason: Annotated[str, Field(max_length=253)] | None = None
+    """Terminal failure, one word: it needs a person or another spec."""
+    error_message: Message | None = None
+    """Terminal failure, for people."""
+    failure_reason: Annotated[str, Field(max_length=253)] | None = None
+    """Same as ``errorReason``, under CAPI's name."""
+    failure_message: Message | None = None
+    """Same as ``errorMessage``, under CAPI's name."""
+    provider_status: ProviderStatusField | None = None
+    """What the provider remembers about the cluster."""
+    phase: Annotated[str, Field(max_length=63)] | None = None
+    """Where in its life the cluster is, in one word."""
+    machines: Count | None = None
+    """Machines that belong to it."""
+    ready_machines: Count | None = None
+    """Those that are ready."""
+    conditions: Conditions | None = None
+    """Aspects of the cluster's state."""
+
+
+class Cluster(Model):
+    """A Kubernetes cluster: what its Machines have in common. Machines name it in ``clusterName`` or by label."""
+
+    resource: ClassVar = Resource(
+        kind="Cluster",
+        plural="clusters",
+        short_name="cl",
+        columns=(
+            Column("Phase", ".status.phase", "Where in its life the cluster is."),
+            Column("Machines", ".status.machines", "Machines that belong to it.", "integer"),
+            Column("Ready", ".status.readyMachines", "Machines that are ready.", "integer"),
+            AGE,
+            Column("Endpoint", ".status.apiEndpoints[0].host", "Where its API is served.", priority=1),
+            Column("Paused", ".spec.paused", "Whether the controllers leave it alone.", "boolean", priority=1),
+        ),
+    )
+
+    api_version: str = names.API_VERSION
+    """Version of the schema of this object."""
+    kind: Literal["Cluster"] = "Cluster"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    spec: ClusterSpec = ClusterSpec()
+    """What the cluster is to be like."""
+    status: ClusterStatus | None = None
+    """What was seen."""

@@ -1,0 +1,23 @@
+"""All our kinds, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.cluster import Cluster
+from api.machine import Machine
+from api.machineclass import MachineClass
+from api.machinedeployment import MachineDeployment
+from api.machinehealthcheck import MachineHealthCheck
+from api.machineset import MachineSet
+from api.model import Model
+
+KINDS: Final[dict[str, type[Model]]] = {
+    "Cluster": Cluster,
+    "MachineDeployment": MachineDeployment,
+    "MachineSet": MachineSet,
+    "Machine": Machine,
+    "MachineClass": MachineClass,
+    "MachineHealthCheck": MachineHealthCheck,
+}
+"""Type by kind; each has ``resource`` (names, columns, subresources)."""

@@ -1,0 +1,56 @@
+"""MachineClass: a provider's configuration that many Machines point at."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from api import names
+from api.meta import Conditions, Generation, ObjectMeta, RawExtension
+from api.model import Model, Rule
+from api.resource import AGE, Column, Resource
+
+
+class MachineClassStatus(Model):
+    """What was seen of the class."""
+
+    observed_generation: Generation | None = None
+    """``metadata.generation`` that this status is about."""
+    conditions: Conditions | None = None
+    """Aspects of the class's state."""
+
+
+class MachineClass(Model):
+    """A provider's configuration under a name, for ``valueFrom.machineClass``."""
+
+    __rules__: ClassVar = (
+        Rule(
+            "has(self.providerSpec) != has(self.providerConfig)",
+            "exactly one of providerSpec and providerConfig must be given",
+            field_path=".providerSpec",
+            reason="FieldValueRequired",
+        ),
+    )
+
+    resource: ClassVar = Resource(
+        kind="MachineClass",
+        plural="machineclasses",
+        short_name="mc",
+        columns=(
+            Column("Provider", ".providerSpec.apiVersion", "API version of the configuration."),
+            Column("Config", ".providerSpec.kind", "Kind of the configuration."),
+            AGE,
+        ),
+    )
+
+    api_version: str = names.API_VERSION
+    """Version of the schema of this object."""
+    kind: Literal["MachineClass"] = "MachineClass"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    provider_spec: RawExtension | None = None
+    """The configuration: an object with apiVersion and kind that only its provider understands."""
+    provider_config: RawExtension | None = None
+    """Older name of ``providerSpec``. Exactly one of both must be given."""
+    status: MachineClassStatus | None = None
+    """What was seen."""

@@ -1,0 +1,111 @@
+"""MachineHealthCheck: when a Machine counts as sick, and how many may be replaced at once."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from api import names
+from api.meta import Conditions, Count, Duration, Generation, IntOrString, ObjectMeta, ObjectReference, OwningSelector, ShortText
+from api.model import ATOMIC_LIST, SET, Model
+from api.resource import AGE, Column, Resource
+
+
+class UnhealthyCondition(Model):
+    """A condition that, after some time, makes a Machine unhealthy."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)]
+    """Type of the condition."""
+    status: Literal["True", "False", "Unknown"]
+    """Status that is bad."""
+    timeout: Duration
+    """How long it must have lasted."""
+
+
+class RemediationStrategy(Model):
+    """Limits on replacing unhealthy Machines."""
+
+    max_in_flight: IntOrString | None = None
+    """Replacements at a time, as a number or a percentage of the Machines selected (rounded up). No limit without it."""
+    max_retry: Count | None = None
+    """Replacements of the same Machine's place that may follow one another. No limit without it."""
+    retry_period: Duration = "0s"
+    """Wait between a replacement and the next one of the same place; doubled each time."""
+    max_retry_period: Duration = "1h"
+    """Longest such wait."""
+    min_healthy_period: Duration = "1h"
+    """A replacement that stays healthy for so long starts the count of retries anew."""
+    correlated_failures: Literal["Freeze", "Remediate"] = "Freeze"
+    """Freeze: nothing is replaced while failures have one cause in common (a whole zone, an unreachable API)."""
+
+
+class MachineHealthCheckSpec(Model):
+    """Which Machines are looked at, and what makes them unhealthy."""
+
+    cluster_name: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    """Cluster whose Machines are looked at; the only one of the namespace without it."""
+    selector: OwningSelector
+    """Selects the Machines."""
+    unhealthy_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
+    """Conditions of the Node; each alone makes its Machine unhealthy."""
+    unhealthy_machine_conditions: (
+        Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None
+    ) = None
+    """Conditions of the Machine; each alone makes it unhealthy."""
+    node_startup_timeout: Duration = "10m"
+    """How long a Machine may stay without a Node before it is unhealthy. 0: for ever."""
+    max_unhealthy: IntOrString = "100%"
+    """Nothing is replaced while more Machines than this are unhealthy, as a number or a percentage (rounded down)."""
+    unhealthy_range: Annotated[str, Field(max_length=32, pattern=r"^\[[0-9]+-[0-9]+\]$")] | None = None
+    """Replace only while the number of unhealthy Machines is in this range, like ``[3-5]``. Used instead of
+    ``maxUnhealthy`` when given."""
+    remediation_template: ObjectReference | None = None
+    """Template of an object that does the remediation instead of us."""
+    remediation_strategy: RemediationStrategy = RemediationStrategy()
+    """Limits on replacing."""
+
+
+class MachineHealthCheckStatus(Model):
+    """What was seen by the check."""
+
+    observed_generation: Generation | None = None
+    """``metadata.generation`` that this status is about."""
+    expected_machines: Count | None = None
+    """Machines that are looked at."""
+    current_healthy: Count | None = None
+    """Those that are healthy."""
+    remediations_allowed: Count | None = None
+    """Further Machines that may be replaced now."""
+    unhealthy_machines: Annotated[list[ShortText], Field(max_length=1000), SET] | None = None
+    """Names of the unhealthy ones, the first thousand."""
+    conditions: Conditions | None = None
+    """Aspects of the check's state; a short circuit is told here."""
+
+
+class MachineHealthCheck(Model):
+    """Finds unhealthy Machines and has them replaced, unless too many look bad at once."""
+
+    resource: ClassVar = Resource(
+        kind="MachineHealthCheck",
+        plural="machinehealthchecks",
+        short_name="mhc",
+        columns=(
+            Column("Expected", ".status.expectedMachines", "Machines that are looked at.", "integer"),
+            Column("Healthy", ".status.currentHealthy", "Those that are healthy.", "integer"),
+            Column("MaxUnhealthy", ".spec.maxUnhealthy", "Up to so many unhealthy ones are replaced."),
+            Column("Allowed", ".status.remediationsAllowed", "Further Machines that may be replaced now.", "integer"),
+            AGE,
+        ),
+    )
+
+    api_version: str = names.API_VERSION
+    """Version of the schema of this object."""
+    kind: Literal["MachineHealthCheck"] = "MachineHealthCheck"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    spec: MachineHealthCheckSpec
+    """Which Machines are looked at."""
+    status: MachineHealthCheckStatus | None = None
+    """What was seen."""

@@ -1,0 +1,158 @@
+"""MachineSet: as many equal Machines as asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from api import names
+from api.machine import MachineSpec
+from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta
+from api.model import Model, Rule, Schema
+from api.resource import AGE, Column, Resource, Scale
+
+_LABELS = "self.template.metadata.labels"
+_HAS_LABELS = "has(self.template.metadata) && has(self.template.metadata.labels)"
+
+SELECTOR_MATCHES_TEMPLATE = (
+    Rule(
+        "!has(self.selector.matchLabels) || self.selector.matchLabels.all(k, "
+        f"{_HAS_LABELS} && k in {_LABELS} && {_LABELS}[k] == self.selector.matchLabels[k])",
+        "selector does not match the labels of template.metadata",
+        field_path=".template.metadata.labels",
+    ),
+    Rule(
+        "!has(self.selector.matchExpressions) || self.selector.matchExpressions.all(e, "
+        f"e.operator == 'Exists' ? ({_HAS_LABELS} && e.key in {_LABELS}) : "
+        f"e.operator == 'DoesNotExist' ? !({_HAS_LABELS} && e.key in {_LABELS}) : "
+        f"e.operator == 'In' ? ({_HAS_LABELS} && e.key in {_LABELS} && has(e.values) && {_LABELS}[e.key] in e.values) : "
+        f"!({_HAS_LABELS} && e.key in {_LABELS} && has(e.values) && {_LABELS}[e.key] in e.values))",
+        "selector does not match the labels of template.metadata",
+        field_path=".template.metadata.labels",
+    ),
+)
+"""Otherwise the set would never count what it makes, and make more for ever."""
+
+
+def name_fits(kind: str, limit: int) -> Rule:
+    """Asked on create only, so that objects taken over from elsewhere can still be changed and deleted."""
+    return Rule(
+        f"oldSelf.hasValue() || !has(self.metadata.name) || size(self.metadata.name) <= {limit}",
+        f"metadata.name of a {kind} may have at most {limit} characters, so that the names of its Machines can be "
+        "names of Nodes",
+        reason="FieldValueInvalid",
+        optional_old_self=True,
+    )
+
+
+class MachineTemplateSpec(Model):
+    """What Machines are made from."""
+
+    metadata: TemplateMeta | None = None
+    """Labels and annotations for the Machines. Changes flow to existing Machines without a rollout."""
+    spec: MachineSpec = MachineSpec()
+    """What their Nodes are to be like; ``spec.metadata`` and ``spec.taints`` go on to the Nodes."""
+
+
+class MachineSetSpec(Model):
+    """Which Machines there are to be, and how many."""
+
+    __rules__: ClassVar = SELECTOR_MATCHES_TEMPLATE
+
+    replicas: Count = 1
+    """Number of Machines."""
+    min_ready_seconds: Count = 0
+    """Seconds that a Machine must be ready before it counts as available."""
+    delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
+    """Which Machines go first when there are too many, among those that are equally good otherwise.
+    Random means: by name."""
+    selector: OwningSelector
+    """Selects the Machines that belong here; must match the labels of the template."""
+    template: MachineTemplateSpec
+    """What Machines are made from."""
+
+
+class Ordinals(Model):
+    """Which numbers were given to Machines, so that no name is ever used twice in the life of the set."""
+
+    next: Annotated[int, Field(ge=0, le=10**names.MAX_ORDINAL_DIGITS), Schema({"format": "int64"})] = 0
+    """Lowest number that was never given."""
+    reserved: Annotated[str, Field(max_length=65536, pattern=r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$")] | None = (
+        None
+    )
+    """Numbers given to Machines that were not seen yet, as ranges: ``8-10,12``."""
+
+
+class MachineSetStatus(Model):
+    """What was seen of the set."""
+
+    replicas: Count = 0
+    """Machines that are not being deleted."""
+    fully_labeled_replicas: Count | None = None
+    """Those with all labels of the template."""
+    ready_replicas: Count | None = None
+    """Those that are ready."""
+    available_replicas: Count | None = None
+    """Those that are ready for ``minReadySeconds``."""
+    observed_generation: Generation | None = None
+    """``metadata.generation`` that this status is about."""
+    label_selector: Annotated[str, Field(max_length=16384)] | None = None
+    """The selector as text, for the scale subresource."""
+    ordinals: Ordinals | None = None
+    """Which numbers were given to Machines."""
+    error_reason: Annotated[str, Field(max_length=253)] | None = None
+    """Terminal failure, one word: it needs a person or another spec."""
+    error_message: Message | None = None
+    """Terminal failure, for people."""
+    failure_reason: Annotated[str, Field(max_length=253)] | None = None
+    """Same as ``errorReason``, under CAPI's name."""
+    failure_message: Message | None = None
+    """Same as ``errorMessage``, under CAPI's name."""
+    conditions: Conditions | None = None
+    """Aspects of the set's state; reasons of its Machines are rolled up here."""
+
+
+class MachineSet(Model):
+    """As many Machines of one template as asked for."""
+
+    __rules__: ClassVar = (name_fits("MachineSet", names.MAX_MACHINESET_NAME),)
+
+    resource: ClassVar = Resource(
+        kind="MachineSet",
+        plural="machinesets",
+        short_name="ms",
+        scale=Scale(),
+        columns=(
+            Column("Desired", ".spec.replicas", "Machines asked for.", "integer"),
+            Column("Current", ".status.replicas", "Machines that exist.", "integer"),
+            Column("Ready", ".status.readyReplicas", "Machines that are ready.", "integer"),
+            Column("Available", ".status.availableReplicas", "Machines ready for long enough.", "integer"),
+            Column("Kubelet", ".spec.template.spec.versions.kubelet", "Version of the kubelet that is asked for."),
+            AGE,
+            Column(
+                "Deployment",
+                ".metadata.ownerReferences[0].name",
+                "MachineDeployment that it belongs to.",
+                priority=1,
+            ),
+            Column(
+                "Reason",
+                '.status.conditions[?(@.type=="Ready")].reason',
+                "Why not all of its Machines are ready.",
+                priority=1,
+            ),
+            Column("Selector", ".status.labelSelector", "Selects its Machines.", priority=1),
+        ),
+    )
+
+    api_version: str = names.API_VERSION
+    """Version of the schema of this object."""
+    kind: Literal["MachineSet"] = "MachineSet"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    spec: MachineSetSpec
+    """Which Machines there are to be."""
+    status: MachineSetStatus | None = None
+    """What was seen."""

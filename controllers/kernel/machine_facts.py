@@ -1,0 +1,148 @@
+"""What a set must know of each of its Machines, read once from the Machine itself.
+
+Sets never look at Nodes or hosts: the Machine controller mirrors them into the Machine's conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from api import names
+from api.conditions import MachineCondition
+from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
+
+UNREADABLE = "Unreadable"
+"""Roll-up reason of a Machine whose status has types that no schema allows."""
+_DAWN = datetime.min.replace(tzinfo=UTC)
+_NOTHING: Mapping[str, str] = {}
+_DELETE_MARKS = (names.DELETE_MACHINE_ANNOTATION, names.CAPI_DELETE_MACHINE_ANNOTATION)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
+
+    ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
+    ``priority``: the higher, the earlier it is deleted.
+    """
+
+    key: Key
+    uid: str
+    resource_version: str = field(compare=False)
+    created: datetime
+    owner_uid: str
+    labels: Mapping[str, str]
+    deleting: bool = False
+    deleting_since: datetime | None = None
+    annotated: bool = False
+    priority: int = 0
+    failed: bool = False
+    node_name: str = ""
+    ready: bool = False
+    ready_since: datetime | None = None
+    changed: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    body: Obj = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(MACHINE, self.key, self.uid)
+
+    @property
+    def template_hash(self) -> str:
+        return self.labels.get(names.TEMPLATE_HASH_LABEL, "")
+
+    @property
+    def last_moved(self) -> datetime:
+        """The last thing that happened to it as far as a set's counts go."""
+        return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+
+    def available_at(self, min_ready: timedelta) -> datetime | None:
+        """When it has been ready for ``min_ready``; None if it is not ready or going."""
+        if not self.ready or self.deleting:
+            return None
+        return (self.ready_since or self.created) + min_ready
+
+    def is_available(self, min_ready: timedelta, now: datetime) -> bool:
+        moment = self.available_at(min_ready)
+        return moment is not None and moment <= now
+
+
+def read(obj: Obj) -> MachineFacts:
+    """The facts of a Machine. Never raises: an unreadable one still counts (as not ready), or it would be doubled."""
+    try:
+        return _read(obj)
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError):
+        meta = obj["metadata"]
+        return MachineFacts(
+            key=key_of(obj),
+            uid=str(meta.get("uid", "")),
+            resource_version=str(meta.get("resourceVersion", "")),
+            created=_DAWN,
+            owner_uid=controller_uid(obj),
+            labels=_NOTHING,
+            deleting=bool(meta.get("deletionTimestamp")),
+            reason=UNREADABLE,
+            message=f"Machine {key_of(obj)} has fields of a wrong type",
+            body=obj,
+        )
+
+
+def _read(obj: Obj) -> MachineFacts:
+    meta = obj["metadata"]
+    status = obj.get("status") or {}
+    annotations = meta.get("annotations") or _NOTHING
+    ready = find(status.get("conditions"), MachineCondition.READY)
+    is_ready = ready is not None and ready.get("status") == "True"
+    changed = parse_time(ready.get("lastTransitionTime")) if ready else None
+    reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
+    deleting = meta.get("deletionTimestamp")
+    return MachineFacts(
+        key=Key(meta.get("namespace", ""), meta["name"]),
+        uid=meta.get("uid", ""),
+        resource_version=meta.get("resourceVersion", ""),
+        created=parse_time(meta.get("creationTimestamp")) or _DAWN,
+        owner_uid=controller_uid(obj),
+        labels=dict(meta.get("labels") or _NOTHING),
+        deleting=bool(deleting),
+        deleting_since=parse_time(deleting),
+        annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
+        priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
+        failed=is_failed(status),
+        node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
+        ready=is_ready,
+        ready_since=changed if is_ready else None,
+        changed=changed,
+        reason=reason,
+        message=message,
+        body=obj,
+    )
+
+
+def is_failed(status: Mapping[str, object]) -> bool:
+    """Terminally failed, in the words of either family (lineage: errorReason; CAPI and CA: failureReason)."""
+    return any(status.get(name) for name in ("errorReason", "failureReason", "errorMessage", "failureMessage"))
+
+
+def _why_not_ready(status: Mapping[str, str], ready: Mapping[str, str] | None) -> tuple[str, str]:
+    """The terminal error if there is one, else what the Ready condition says."""
+    condition: Mapping[str, str] = ready or {}
+    if is_failed(status):
+        reason = status.get("failureReason") or status.get("errorReason") or "Failed"
+        message = status.get("failureMessage") or status.get("errorMessage") or ""
+        specific = condition.get("reason") or ""
+        return (specific or reason, condition.get("message") or message)
+    return condition.get("reason") or "Pending", condition.get("message") or ""
+
+
+def _priority(text: str | None) -> int:
+    """An unreadable wish is no wish."""
+    try:
+        return int(text) if text else 0
+    except ValueError:
+        return 0

@@ -1,0 +1,73 @@
+"""The Machines of one MachineSet, each in exactly one bucket; the MachineSet and its MachineDeployment count alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.names import ordinal_of
+from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.victims import in_order
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """``pending``: reserved ordinals whose Machine is not visible: it may exist, so it counts.
+
+    ``leaving``: alive in this view, but their deletion was decided (and perhaps asked for) already.
+    """
+
+    active: tuple[MachineFacts, ...] = ()
+    leaving: tuple[MachineFacts, ...] = ()
+    deleting: tuple[MachineFacts, ...] = ()
+    pending: tuple[int, ...] = ()
+
+    @property
+    def existing(self) -> int:
+        """Machines that stay unless the set is scaled down."""
+        return len(self.active) + len(self.pending)
+
+    @property
+    def alive(self) -> int:
+        """Machines that may hold a host and are not seen deleting."""
+        return self.existing + len(self.leaving)
+
+
+def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str) -> Members:
+    """Sort the owned Machines into buckets; ``prefix`` is that of the names that the MachineSet makes."""
+    active: list[MachineFacts] = []
+    leaving: list[MachineFacts] = []
+    deleting: list[MachineFacts] = []
+    visible: set[int | None] = set()
+    for machine in owned:
+        if ordinals.reserved:
+            visible.add(ordinal_of(machine.key.name, prefix))
+        if machine.deleting:
+            deleting.append(machine)
+        elif machine.key.name in ordinals.leaving:
+            leaving.append(machine)
+        else:
+            active.append(machine)
+    pending = tuple(sorted(o for o in ordinals.reserved if o not in visible))
+    return Members(tuple(active), tuple(leaving), tuple(deleting), pending)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Whom a MachineSet removes to get down to its replicas: pending ones (cheapest) first, then the one order."""
+
+    pending: tuple[int, ...]
+    victims: tuple[MachineFacts, ...]
+
+
+def removal(members: Members, replicas: int, policy: str) -> Removal:
+    """What has to go when ``members`` should be ``replicas``."""
+    excess = members.existing - replicas
+    if excess <= 0:
+        return Removal((), ())
+    pending = members.pending[::-1][:excess]
+    victims: Sequence[MachineFacts] = ()
+    if excess > len(pending):
+        victims = in_order(members.active, policy)[: excess - len(pending)]
+    return Removal(pending, tuple(victims))

@@ -1,0 +1,50 @@
+"""Is an object to be left alone, and by whose wish?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from api import names
+from controllers.kernel.refs import CLUSTER, Key, Obj, annotations_of, key_of, labels_of
+from controllers.kernel.view import View
+
+SPEC_PAUSED_STAMP = "spec.paused"
+"""Value under which a MachineDeployment's own ``spec.paused`` is shown to the Cluster Autoscaler (which reads only the
+annotation, facts 2.8). It says nothing new to us: read back as a pause, it would outlive ``spec.paused``."""
+
+
+def cluster_name_of(obj: Obj) -> str:
+    """The Cluster that a Machine or a set belongs to: by label, else by ``clusterName``; "" for the implicit one."""
+    label = labels_of(obj).get(names.CLUSTER_NAME_LABEL)
+    if label:
+        return label
+    spec = obj.get("spec") or {}
+    template = spec.get("template") or {}
+    for place in (spec, template.get("spec") or {}):
+        if isinstance(place.get("clusterName"), str):
+            return str(place["clusterName"])
+    return ((template.get("metadata") or {}).get("labels") or {}).get(names.CLUSTER_NAME_LABEL) or ""
+
+
+def cluster_of(obj: Obj, view: View) -> Obj | None:
+    """The Cluster object of ``cluster_name_of``; None if there is none (yet)."""
+    name = cluster_name_of(obj)
+    return view.get(CLUSTER, Key(obj["metadata"].get("namespace", ""), name)) if name else None
+
+
+def paused_by(objects: Iterable[Obj | None]) -> str:
+    """Why controllers must leave the first of ``objects`` alone, "" if they need not.
+
+    Give the object itself, then its owners up to the Cluster. A Cluster also pauses by ``spec.paused``
+    (a MachineDeployment's ``spec.paused`` pauses only its rollout).
+    """
+    for obj in objects:
+        if obj is None:
+            continue
+        title = f"{obj.get('kind') or 'object'} {key_of(obj)}"
+        for annotation in names.PAUSED_ANNOTATIONS:
+            if annotations_of(obj).get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
+                return f"{title} has the annotation {annotation}"
+        if obj.get("kind") == CLUSTER.name and (obj.get("spec") or {}).get("paused") is True:
+            return f"{title} has spec.paused"
+    return ""

@@ -1,0 +1,72 @@
+"""A Machine template in two halves: what flows to existing Machines, and what makes a new revision.
+
+In place (no rollout): labels and annotations of the Machines (``metadata``), of the Nodes (``spec.metadata``), taints,
+timeouts, readiness gates. Everything else, known or not, is a new revision: hosts may depend on it. A change of
+``replicas`` is outside of the template, so it never rolls anything (facts 6.1: CAPI#12990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import names
+from controllers.kernel.digest import digest
+
+IN_PLACE_SCALARS = (
+    "nodeDrainTimeout",
+    "nodeVolumeDetachTimeout",
+    "nodeDeletionTimeout",
+    "readinessGates",
+    "minReadySeconds",
+)
+"""Fields of ``spec`` that are copied as they are; ``metadata`` and ``taints`` are merged key by key."""
+_IN_PLACE = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
+_NEVER_FROM_TEMPLATE = frozenset(("providerID",))
+HASH_LENGTH = 8
+
+
+def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides whether two templates are the same revision.
+
+    The three generations of providerConfig are one field here; null and empty optional fields are left out, so that
+    what an API server fills in or drops makes no revision.
+    """
+    spec = template.get("spec") or {}
+    part = {
+        key: value
+        for key, value in spec.items()
+        if key not in _IN_PLACE and key not in _NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
+    }
+    config = part.pop("providerSpec", None)
+    if config is not None:
+        part.setdefault("providerConfig", config)
+    if isinstance(part.get("versions"), Mapping):
+        part["versions"] = {key: value for key, value in part["versions"].items() if value not in (None, {}, "")}
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    if names.RESTARTED_AT_ANNOTATION in annotations:
+        part["restartedAt"] = annotations[names.RESTARTED_AT_ANNOTATION]
+    return part
+
+
+def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
+    """The hash in names and labels; each collision makes it one character longer, then other altogether."""
+    part = rollout_part(template)
+    room = names.MAX_TEMPLATE_HASH_LENGTH - HASH_LENGTH
+    if collisions <= room:
+        return digest(part, HASH_LENGTH + collisions)
+    return digest([part, collisions], HASH_LENGTH)
+
+
+def difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7386) that turns ``have`` into ``want`` exactly: other keys are removed."""
+    patch: dict[str, Any] = {key: None for key in have if key not in want}
+    for key, value in want.items():
+        old = have.get(key)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            inner = difference(old, value)
+            if inner:
+                patch[key] = inner
+        elif key not in have or old != value:
+            patch[key] = value
+    return patch

@@ -1,0 +1,138 @@
+"""Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from the types in ``api``.
+
+``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from api import names
+from api.kinds import KINDS
+from api.model import Model
+from api.resource import Resource
+from hack import apidocs
+from hack.structural import Schema, structural
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADER = "# Generated from api/ by `python -m hack.crds --write`; edits are overwritten.\n"
+
+
+def custom_resource_definition(model: type[Model]) -> dict[str, Any]:
+    """The CustomResourceDefinition of one kind."""
+    resource: Resource = model.resource  # type: ignore[attr-defined]
+    version: dict[str, Any] = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": root_schema(model)},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [column.as_crd() for column in resource.columns],
+    }
+    if resource.scale:
+        version["subresources"]["scale"] = resource.scale.as_crd()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": resource.crd_name,
+            "annotations": {names.APPROVED_ANNOTATION: names.APPROVED_VALUE},
+        },
+        "spec": {
+            "group": resource.group,
+            "names": {
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "plural": resource.plural,
+                "singular": resource.singular,
+                "shortNames": [resource.short_name],
+                "categories": [names.CATEGORY],
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def root_schema(model: type[Model]) -> Schema:
+    """The schema of the whole object; of metadata the API server knows more than we do."""
+    schema = structural(model)
+    properties = schema["properties"]
+    for name in ("apiVersion", "kind"):
+        properties[name] = {"type": "string", "description": properties[name]["description"]}
+    properties["metadata"] = {"type": "object"}
+    return schema
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes shared parts out in full: anchors are hard to read and refused by some tools."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def outputs() -> dict[Path, str]:
+    """Every generated file and its text."""
+    files: dict[Path, str] = {}
+    for model in KINDS.values():
+        crd = custom_resource_definition(model)
+        path = ROOT / "crds" / f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
+        files[path] = HEADER + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
+        page = ROOT / "docs" / "api" / f"{crd['spec']['names']['singular']}.md"
+        files[page] = apidocs.with_tables(page, crd)
+    return files
+
+
+def write(files: dict[Path, str]) -> int:
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    for stale in _stale(files):
+        stale.unlink()
+        print(f"removed {stale.relative_to(ROOT)}")
+    return 0
+
+
+def check(files: dict[Path, str]) -> int:
+    """0 when all is current; otherwise prints the differences and says how to fix them."""
+    wrong = 0
+    for path, text in files.items():
+        committed = path.read_text() if path.exists() else ""
+        if committed != text:
+            wrong += 1
+            name = str(path.relative_to(ROOT))
+            lines = difflib.unified_diff(
+                committed.splitlines(), text.splitlines(), name, f"{name} (from api/)", lineterm="", n=1
+            )
+            print("\n".join(list(lines)[:40]))
+    for stale in _stale(files):
+        wrong += 1
+        print(f"{stale.relative_to(ROOT)}: no kind has it any more")
+    if wrong:
+        print(f"{wrong} files are not current: run `python -m hack.crds --write`", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _stale(files: dict[Path, str]) -> list[Path]:
+    return sorted(path for path in (ROOT / "crds").glob(f"{names.GROUP}_*.yaml") if path not in files)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="hack.crds", description=__doc__)
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--write", action="store_true", help="write the files")
+    choice.add_argument("--check", action="store_true", help="fail when a committed file differs")
+    options = parser.parse_args(arguments)
+    return write(outputs()) if options.write else check(outputs())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""OpenAPI v3 of what the control plane serves."""

@@ -1,0 +1,215 @@
+"""The types of the built-in kinds: one table that openapi, patches, field ownership, pruning and protobuf all read.
+
+The table lies in `builtin/<group>.<version>.types`, one block per type and one line per field:
+
+    type Container
+      2 image string
+      6 ports []ContainerPort map=containerPort,protocol patch=merge:containerPort
+
+A field has its protobuf number (`1.3` is field 3 of an embedded message with number 1), its name in JSON, its type and
+then, in any order: `required`, `set`/`atomic`/`map=<keys>` (the x-kubernetes-list-type), `patch=<strategy>[:<merge key>]`
+(strategic merge patch), `default=<json>` and `enum=<values>` (both comma separated). `[]T` is a list, `{}T` a map with
+string keys. A type with `kind=<group>/<version>` is the root of an object and also has apiVersion and kind; `atomic` on
+a type says that its owner owns it as a whole. Types of other files are named with their file (`meta.v1.ObjectMeta`).
+
+The rules are those of the Kubernetes API at version 1.36: a test compares the table with a real kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from nodewright.controlplane.values import Obj
+
+_SCALARS: Mapping[str, Obj] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "quantity": {"x-kubernetes-int-or-string": True},
+    "intstr": {"x-kubernetes-int-or-string": True},
+    "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "fieldsv1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "json": {"x-kubernetes-preserve-unknown-fields": True},
+    "extra": {"type": "array", "items": {"type": "string"}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRef:
+    """What a field holds: `name` is a scalar of the table or a qualified type; lists and maps have an `element`."""
+
+    shape: str
+    """"scalar", "message", "list" or "map"."""
+    name: str = ""
+    element: TypeRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a built-in type. `number` is its path of protobuf field numbers."""
+
+    name: str
+    number: tuple[int, ...]
+    type: TypeRef
+    required: bool = False
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    patch_strategies: tuple[str, ...] = ()
+    patch_merge_key: str = ""
+    default: Any = None
+    enum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One built-in type; `group_version` is set if it is the root of an object ("/v1", "apps/v1")."""
+
+    name: str
+    fields: Mapping[str, Field]
+    group_version: str = ""
+    atomic: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The last part of the qualified name."""
+        return self.name.rpartition(".")[2]
+
+
+def find(group: str, version: str, kind: str) -> Type | None:
+    """Give the type of a built-in kind, or None if the table has none."""
+    return _kinds().get((f"{group}/{version}", kind))
+
+
+def get(name: str) -> Type:
+    """Give a type by its qualified name, as in "core.v1.PodSpec". Raises KeyError."""
+    return _types()[name]
+
+
+@cache
+def schema(group: str, version: str, kind: str) -> Obj | None:
+    """Give the structural schema of a whole built-in object, or None. Shared: do not change it.
+
+    Defaults and enums are left out: the real server applies and checks those of built-in kinds in code, not by schema.
+    """
+    root = find(group, version, kind)
+    return None if root is None else type_schema(root.name)
+
+
+@cache
+def type_schema(name: str) -> Obj:
+    """Give the structural schema of one type, equal types sharing one dict. Recursive types end in "anything goes"."""
+    return _type_schema(name, ())
+
+
+def _type_schema(name: str, above: tuple[str, ...]) -> Obj:
+    if name in above:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    kind = get(name)
+    properties: Obj = {}
+    if kind.group_version:
+        properties = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    for field in kind.fields.values():
+        properties[field.name] = _field_schema(field, (*above, name))
+    result: Obj = {"type": "object", "properties": properties}
+    if kind.atomic:
+        result["x-kubernetes-map-type"] = "atomic"
+    return result
+
+
+def _field_schema(field: Field, above: tuple[str, ...]) -> Obj:
+    result = _ref_schema(field.type, above)
+    extra: Obj = {}
+    if field.list_type and field.type.shape == "list":
+        extra["x-kubernetes-list-type"] = field.list_type
+        if field.list_map_keys:
+            extra["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+    elif field.list_type:
+        extra["x-kubernetes-map-type"] = field.list_type
+    if field.patch_strategies:
+        extra["x-kubernetes-patch-strategy"] = ",".join(field.patch_strategies)
+    if field.patch_merge_key:
+        extra["x-kubernetes-patch-merge-key"] = field.patch_merge_key
+    return {**result, **extra} if extra else result
+
+
+def _ref_schema(ref: TypeRef, above: tuple[str, ...]) -> Obj:
+    if ref.shape == "scalar":
+        return _SCALARS[ref.name]
+    if ref.element is None:
+        return _type_schema(ref.name, above) if ref.name in above else type_schema(ref.name)
+    element = _ref_schema(ref.element, above)
+    if ref.shape == "list":
+        return {"type": "array", "items": element}
+    return {"type": "object", "additionalProperties": element}
+
+
+@cache
+def _kinds() -> Mapping[tuple[str, str], Type]:
+    return {(t.group_version, t.kind): t for t in _types().values() if t.group_version}
+
+
+@cache
+def _types() -> Mapping[str, Type]:
+    found: dict[str, Type] = {}
+    folder = resources.files(__package__ or "").joinpath("builtin")
+    for file in folder.iterdir():
+        if file.name.endswith(".types"):
+            module = file.name.removesuffix(".types")
+            found.update((t.name, t) for t in _parse(module, file.read_text(encoding="utf-8")))
+    return found
+
+
+def _parse(module: str, text: str) -> list[Type]:
+    blocks = [b for b in text.split("\n\n") if b.lstrip().startswith("type ")]
+    return [_parse_type(module, block.strip("\n").split("\n")) for block in blocks]
+
+
+def _parse_type(module: str, lines: list[str]) -> Type:
+    _, name, *words = lines[0].split()
+    fields = [_parse_field(module, line.split(None, 3)) for line in lines[1:]]
+    group_version = next((w.removeprefix("kind=") for w in words if w.startswith("kind=")), "")
+    return Type(f"{module}.{name}", {f.name: f for f in fields}, group_version, "atomic" in words)
+
+
+def _parse_field(module: str, parts: list[str]) -> Field:
+    number, name, type_text = parts[:3]
+    marks: dict[str, Any] = {}
+    for word in parts[3].split() if len(parts) > 3 else ():
+        key, _, value = word.partition("=")
+        match key:
+            case "required":
+                marks["required"] = True
+            case "set" | "atomic":
+                marks["list_type"] = key
+            case "map":
+                marks |= {"list_type": "map", "list_map_keys": tuple(value.split(","))}
+            case "patch":
+                strategy, _, merge_key = value.partition(":")
+                marks |= {"patch_strategies": tuple(strategy.split("+")), "patch_merge_key": merge_key}
+            case "default":
+                marks["default"] = json.loads(value)
+            case "enum":
+                marks["enum"] = tuple(value.split(","))
+            case _:
+                raise ValueError(f"{module}: field {name}: unknown mark {word!r}")
+    numbers = tuple(int(n) for n in number.split("."))
+    return Field(name, numbers, _parse_ref(module, type_text), **marks)
+
+
+def _parse_ref(module: str, text: str) -> TypeRef:
+    for prefix, shape in (("[]", "list"), ("{}", "map")):
+        if text.startswith(prefix):
+            return TypeRef(shape, element=_parse_ref(module, text.removeprefix(prefix)))
+    if text in _SCALARS:
+        return TypeRef("scalar", text)
+    return TypeRef("message", text if "." in text else f"{module}.{text}")

@@ -1,0 +1,71 @@
+"""What changed in a collection, in order, and how far back is that known?"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from nodewright.controlplane.values import Obj
+
+
+class Change(NamedTuple):
+    """One commit. `previous` is None for an object that was not there, `obj` is the tombstone if `removed`.
+
+    A tombstone is the last stored state with the resourceVersion of its removal, as the watch cache gives it.
+    """
+
+    revision: int
+    namespace: str
+    name: str
+    obj: Obj
+    previous: Obj | None
+    removed: bool
+
+
+class ChangeLog:
+    """The last changes of one collection, bounded. Positions count from the first change ever and stay valid.
+
+    `floor` is the oldest resourceVersion from which everything after is still known.
+    """
+
+    def __init__(self, floor: int, length: int) -> None:
+        self.floor = floor
+        self._length = length
+        self._first = 0
+        self._changes: list[Change] = []
+
+    @property
+    def end(self) -> int:
+        """The position of the next change to come."""
+        return self._first + len(self._changes)
+
+    def append(self, change: Change) -> None:
+        """Add a change; forget the older half when twice the wanted length is reached."""
+        self._changes.append(change)
+        if len(self._changes) >= 2 * self._length:
+            self.forget(len(self._changes) - self._length)
+
+    def forget(self, count: int) -> None:
+        """Drop the oldest `count` changes."""
+        if count <= 0:
+            return
+        self.floor = self._changes[count - 1].revision
+        del self._changes[:count]
+        self._first += count
+
+    def position_after(self, revision: int) -> int:
+        """Give the position of the first change after a resourceVersion, which must not be below `floor`."""
+        return self._first + bisect_right(self._changes, revision, key=_revision)
+
+    def holds(self, position: int) -> bool:
+        """Say whether the changes from this position on are still known."""
+        return position >= self._first
+
+    def since(self, position: int, limit: int | None = None) -> list[Change]:
+        """Give the changes from a position on, at most `limit`."""
+        start = position - self._first
+        return self._changes[start:] if limit is None else self._changes[start : start + limit]
+
+
+def _revision(change: Change) -> int:
+    return change.revision

@@ -1,0 +1,37 @@
+"""How does the state outlive the process? The contract of a journal; `sqlite_journal` keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from nodewright.controlplane.values import Obj
+
+
+class JournalEntry(NamedTuple):
+    """The state of one object after a commit; `obj` is None if the object was removed."""
+
+    collection: str
+    namespace: str
+    name: str
+    revision: int
+    obj: Obj | None
+
+
+class Journal(Protocol):
+    """Keeps the last state of every object. Not a history: replaying gives objects, not watch events."""
+
+    def load(self) -> tuple[Iterable[JournalEntry], int]:
+        """Give all objects and the last resourceVersion that was written (0 for a new journal)."""
+        ...
+
+    def append(self, entries: Sequence[JournalEntry]) -> None:
+        """Write these changes as one transaction; when it returns they survive a crash.
+
+        Raises an exception if they may not have been written; they are then appended again, with later ones.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the files."""
+        ...

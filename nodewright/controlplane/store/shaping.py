@@ -1,0 +1,73 @@
+"""How does a body become an object of its kind? Unknown fields out, defaults in, then validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nodewright.controlplane.store.seams import CompileShape, Shape
+from nodewright.controlplane.values import ApiError, Cause, Obj, Resource
+
+
+class Shapes:
+    """The compiled schemas of the served resources, compiled once each."""
+
+    def __init__(self, compile_shape: CompileShape) -> None:
+        self._compile = compile_shape
+        self._shapes: dict[Resource, Shape | None] = {}
+
+    def of(self, resource: Resource) -> Shape | None:
+        """Give the compiled schema, or None if the kind has none and anything goes."""
+        try:
+            return self._shapes[resource]
+        except KeyError:
+            shape = self._shapes[resource] = self._compile(resource.schema) if resource.schema else None
+            return shape
+
+    def retain(self, resources: Iterable[Resource]) -> None:
+        """Forget all but these."""
+        kept = set(resources)
+        self._shapes = {resource: shape for resource, shape in self._shapes.items() if resource in kept}
+
+    def fit(self, resource: Resource, body: Obj, field_validation: str) -> tuple[Obj, tuple[str, ...]]:
+        """Prune and default a body; gives the warnings about unknown fields with it.
+
+        Raises ApiError 400 for unknown fields if `field_validation` is Strict.
+        """
+        known, warnings = self.known(resource, body, field_validation)
+        shape = self.of(resource)
+        return (known if shape is None else shape.default(known)), warnings
+
+    def known(self, resource: Resource, body: Obj, field_validation: str) -> tuple[Obj, tuple[str, ...]]:
+        """Prune a body without filling in defaults: what an apply owns is what it states. Otherwise as `fit`."""
+        if field_validation not in ("", "Warn", "Strict", "Ignore"):
+            raise _unknown_validation(field_validation)
+        shape = self.of(resource)
+        if shape is None:
+            return body, ()
+        pruned, paths = shape.prune(body)
+        warnings: tuple[str, ...] = ()
+        if paths and field_validation != "Ignore":
+            texts = [f'unknown field "{path}"' for path in paths]
+            if field_validation == "Strict":
+                raise _strict(resource, texts)
+            warnings = tuple(texts)
+        return pruned, warnings
+
+    def faults(self, resource: Resource, obj: Obj, old: Obj | None) -> list[Cause]:
+        """Say what the schema and its rules hold against an object."""
+        shape = self.of(resource)
+        return shape.validate(obj, old) if shape is not None else []
+
+
+def _strict(resource: Resource, texts: list[str]) -> ApiError:
+    message = f"strict decoding error: {', '.join(texts)}"
+    if resource.builtin:
+        kind = resource.kind
+        message = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {message}'
+    return ApiError.bad_request(message)
+
+
+def _unknown_validation(value: str) -> ApiError:
+    message = f'Unsupported value: "{value}": supported values: "Ignore", "Strict", "Warn"'
+    cause = Cause("fieldValidation", "FieldValueNotSupported", message)
+    return ApiError.invalid("CreateOptions.meta.k8s.io", "", [cause])

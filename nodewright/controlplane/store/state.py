@@ -1,0 +1,172 @@
+"""What is the state, and how does it change? The only place where stored objects are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nodewright.controlplane.store.change_log import Change
+from nodewright.controlplane.store.collection import Collection
+from nodewright.controlplane.store.journal import Journal, JournalEntry
+from nodewright.controlplane.values import ApiError, Obj
+
+MAX_UNFLUSHED = 4096
+"""Changes that may wait for a flush; the next one flushes by itself."""
+
+
+class ObjectKey(NamedTuple):
+    """Where an object lies; `namespace` is "" for cluster-scoped objects."""
+
+    collection: str
+    namespace: str
+    name: str
+
+
+CommitHook = Callable[[str, Change], None]
+"""Takes the collection's name and the change."""
+
+
+class State:
+    """All collections, one resourceVersion for all, and the indexes that garbage collection needs.
+
+    Objects handed to `put` belong to the state from then on and are never changed again.
+    """
+
+    def __init__(self, journal: Journal | None, log_length: int) -> None:
+        self.revision = 0
+        self.by_uid: dict[str, ObjectKey] = {}
+        self.dependents: dict[str, dict[ObjectKey, None]] = {}
+        """Owner's uid → keys of the objects that name it in their ownerReferences, in order of arrival."""
+        self._collections: dict[str, Collection] = {}
+        self._journal = journal
+        self._unflushed: list[JournalEntry] = []
+        self._log_length = log_length
+        self._hooks: list[CommitHook] = []
+
+    def restore(self) -> Iterator[tuple[str, Obj]]:
+        """Fill the state from the journal, giving each (collection, object) as it is put in place.
+
+        The resourceVersion then skips all numbers that the last process may have shown to watchers before it
+        wrote them down, so that no number is ever used for two states.
+        """
+        if self._journal is None:
+            return
+        entries, last = self._journal.load()
+        self.revision = last + 2 * MAX_UNFLUSHED if last else 0
+        for entry in entries:
+            if entry.obj is not None:
+                key = ObjectKey(entry.collection, entry.namespace, entry.name)
+                self.collection(entry.collection).put(entry.namespace, entry.name, entry.obj)
+                self._index(key, entry.obj)
+                yield entry.collection, entry.obj
+
+    def on_commit(self, hook: CommitHook) -> None:
+        """Call `hook` after every commit, in the order of registration."""
+        self._hooks.append(hook)
+
+    def collection(self, name: str) -> Collection:
+        """Give a collection, empty if nothing was ever put in it.
+
+        A new one knows its history from now on: whoever holds an older resourceVersion didn't get it from here.
+        """
+        found = self._collections.get(name)
+        if found is None:
+            found = self._collections[name] = Collection(name, self.revision, self._log_length)
+        return found
+
+    def collections(self) -> list[Collection]:
+        """Give the collections there are, by name."""
+        return [self._collections[name] for name in sorted(self._collections)]
+
+    def drop(self, name: str) -> None:
+        """Forget an empty collection whose kind is gone: its watches end, and cannot resume on a later one."""
+        collection = self._collections.get(name)
+        if collection is not None:
+            collection.ended = True
+            del self._collections[name]
+
+    def find(self, key: ObjectKey) -> Obj | None:
+        """Give the object at a key, or None."""
+        collection = self._collections.get(key.collection)
+        return collection.get(key.namespace, key.name) if collection is not None else None
+
+    def find_uid(self, uid: str) -> Obj | None:
+        """Give the object with a uid, or None."""
+        key = self.by_uid.get(uid)
+        return self.find(key) if key is not None else None
+
+    def put(self, key: ObjectKey, obj: Obj) -> Obj:
+        """Store an object whose metadata dict is not shared, giving it the next resourceVersion."""
+        collection = self.collection(key.collection)
+        previous = collection.get(key.namespace, key.name)
+        obj["metadata"]["resourceVersion"] = str(self.revision + 1)
+        self._commit(collection, key, obj, previous, removed=False)
+        return obj
+
+    def remove(self, key: ObjectKey) -> Obj:
+        """Remove an object that is there; gives its tombstone."""
+        collection = self.collection(key.collection)
+        previous = collection.get(key.namespace, key.name)
+        assert previous is not None, key
+        metadata = {**previous["metadata"], "resourceVersion": str(self.revision + 1)}
+        tombstone = {**previous, "metadata": metadata}
+        self._commit(collection, key, tombstone, previous, removed=True)
+        return tombstone
+
+    def flush(self) -> None:
+        """Write what was committed to the journal. When this returns, it survives a crash.
+
+        Raises ApiError 500 if the journal cannot be written; the changes stay and the next flush tries again.
+        """
+        if self._journal is None or not self._unflushed:
+            return
+        try:
+            self._journal.append(self._unflushed)
+        except Exception as error:
+            raise ApiError.internal(f"the journal cannot be written: {error}") from error
+        self._unflushed = []
+
+    def close(self) -> None:
+        """Flush and let go of the journal."""
+        self.flush()
+        if self._journal is not None:
+            self._journal.close()
+
+    def _commit(self, collection: Collection, key: ObjectKey, obj: Obj, previous: Obj | None, removed: bool) -> None:
+        if self._journal is not None:
+            if len(self._unflushed) >= MAX_UNFLUSHED:
+                self.flush()
+            entry = JournalEntry(*key, self.revision + 1, None if removed else obj)
+            self._unflushed.append(entry)
+        self.revision += 1
+        change = Change(self.revision, key.namespace, key.name, obj, previous, removed)
+        collection.record(change)
+        if removed or previous is None or _references_differ(previous, obj):
+            self._unindex(key, previous)
+            if not removed:
+                self._index(key, obj)
+        for hook in self._hooks:
+            hook(key.collection, change)
+
+    def _index(self, key: ObjectKey, obj: Obj) -> None:
+        metadata = obj["metadata"]
+        self.by_uid[metadata["uid"]] = key
+        for reference in metadata.get("ownerReferences") or ():
+            self.dependents.setdefault(reference["uid"], {})[key] = None
+
+    def _unindex(self, key: ObjectKey, obj: Obj | None) -> None:
+        if obj is None:
+            return
+        metadata = obj["metadata"]
+        self.by_uid.pop(metadata["uid"], None)
+        for reference in metadata.get("ownerReferences") or ():
+            keys = self.dependents.get(reference["uid"])
+            if keys is not None:
+                keys.pop(key, None)
+                if not keys:
+                    del self.dependents[reference["uid"]]
+
+
+def _references_differ(previous: Obj, obj: Obj) -> bool:
+    old, new = previous["metadata"], obj["metadata"]
+    return bool(old.get("ownerReferences") != new.get("ownerReferences"))

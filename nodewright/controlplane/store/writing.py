@@ -1,0 +1,246 @@
+"""How do objects come to be and change? Create, update and patch, with admission and validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nodewright.controlplane.store import builtin_rules, metadata
+from nodewright.controlplane.store.admission import admit_create, check_options
+from nodewright.controlplane.store.copying import deep_copy
+from nodewright.controlplane.store.custom_resources import CustomResources
+from nodewright.controlplane.store.envelope import check_envelope
+from nodewright.controlplane.store.kernel import Kernel
+from nodewright.controlplane.store.names import generated_name
+from nodewright.controlplane.store.replacing import merge_old, only_times_differ, same_content
+from nodewright.controlplane.store.state import ObjectKey
+from nodewright.controlplane.store.versions import as_served
+from nodewright.controlplane.values import ApiError, Cause, Obj, PatchRequest, Resource, WriteOptions, Written
+
+MAX_NAME_ATTEMPTS = 8
+"""Names that are tried for one generateName (apiserver/pkg/registry/rest/create.go)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a write is aimed at. `name` is "" on create."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """How a write is meant: `operation` is "Update" or "Apply" ("Apply" has its field ownership done already)."""
+
+    options: WriteOptions
+    operation: str = "Update"
+    warnings: tuple[str, ...] = ()
+
+
+class Writer:
+    """Writes single objects. Bodies are copied at the door; what is returned is the stored object."""
+
+    def __init__(self, kernel: Kernel, customs: CustomResources) -> None:
+        self._kernel = kernel
+        self._customs = customs
+
+    def create(self, resource: Resource, namespace: str, body: Any, options: WriteOptions) -> Written:
+        """Create an object.
+
+        Raises ApiError 400, 403 (namespace terminating), 404 (no namespace), 405, 409 (exists), 422.
+        """
+        check_options(options)
+        check_envelope(resource, namespace, "", body)
+        admit_create(self._kernel, resource, namespace, (body.get("metadata") or {}).get("name", ""))
+        obj, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
+        return self._insert(Target(resource, namespace, ""), obj, Intent(options, "Update", warnings))
+
+    def update(self, target: Target, body: Any, options: WriteOptions) -> Written:
+        """Replace an object, or its status. Raises ApiError 400, 404, 409, 422."""
+        check_options(options)
+        resource = target.resource
+        check_envelope(resource, target.namespace, target.name, body)
+        old = self._kernel.find(resource, target.namespace, target.name)
+        if old is None:
+            if target.subresource or not self._kernel.registry.traits(resource).creates_on_update:
+                raise ApiError.not_found(resource, target.name)
+            stated = body.get("metadata") or {}
+            return self.create(
+                resource, target.namespace, {**body, "metadata": {**stated, "name": target.name}}, options
+            )
+        new, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
+        return self._replace(target, old, new, Intent(options, "Update", warnings))
+
+    def patch(self, target: Target, request: PatchRequest) -> Written:
+        """Patch an object, or its status; "apply" creates what is not there.
+
+        Raises ApiError 400, 404, 409 (conflicts of field managers too), 415 (strategic on a custom resource), 422.
+        """
+        check_options(request.options, request)
+        if request.type == "apply":
+            return self._apply(target, request)
+        old = self._kernel.require(target.resource, target.namespace, target.name)
+        patched = self._patched(target.resource, as_served(target.resource, old), request)
+        check_envelope(target.resource, target.namespace, target.name, patched)
+        new, warnings = self._kernel.shapes.fit(target.resource, deep_copy(patched), request.options.field_validation)
+        return self._replace(target, old, new, Intent(request.options, "Update", warnings))
+
+    def _patched(self, resource: Resource, current: Obj, request: PatchRequest) -> Obj:
+        patching = self._kernel.seams.patching
+        if request.type == "json":
+            return patching.apply_json(current, request.body)
+        if request.type == "merge":
+            return patching.apply_merge(current, request.body)
+        if not resource.builtin:
+            raise ApiError.unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+            )
+        return patching.apply_strategic(resource, current, request.body)
+
+    def _apply(self, target: Target, request: PatchRequest) -> Written:
+        resource = target.resource
+        check_envelope(resource, target.namespace, target.name, request.body)
+        stated = request.body.get("metadata") or {}
+        if stated.get("managedFields"):
+            raise ApiError.bad_request("metadata.managedFields must be nil")
+        old = self._kernel.find(resource, target.namespace, target.name)
+        if old is None and (target.subresource or stated.get("uid")):
+            raise ApiError.not_found(resource, target.name)
+        live = None if old is None else as_served(resource, old)
+        applied = {**request.body, "metadata": {**stated, "name": target.name}}
+        if resource.namespaced:
+            applied["metadata"]["namespace"] = target.namespace
+        applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
+        author = self._kernel.author(request.options, "Apply", target.subresource)
+        merged = self._kernel.seams.ownership.apply(resource, live, applied, author, request.force)
+        new, _ = self._kernel.shapes.fit(resource, deep_copy(merged), "Ignore")
+        intent = Intent(request.options, "Apply", warnings)
+        if old is not None:
+            return self._replace(target, old, new, intent)
+        admit_create(self._kernel, resource, target.namespace, target.name)
+        return self._insert(target, new, intent)
+
+    def _insert(self, target: Target, obj: Obj, intent: Intent) -> Written:
+        kernel, resource = self._kernel, target.resource
+        key = self._name(target, obj)
+        traits = kernel.registry.traits(resource)
+        now = kernel.now()
+        if "status" in resource.subresources and not traits.keeps_status_on_create:
+            obj.pop("status", None)
+        if intent.operation != "Apply":
+            obj["metadata"].pop("managedFields", None)
+            author = kernel.author(intent.options, intent.operation, "")
+            obj = kernel.seams.ownership.track(resource, None, obj, author)
+            obj["metadata"] = dict(obj["metadata"])
+        metadata.fill_new(obj["metadata"], kernel.new_uid(), now)
+        obj["metadata"].pop("generation", None)
+        if traits.counts_generation:
+            obj["metadata"]["generation"] = 1
+        builtin_rules.prepare_new(resource, obj)
+        self._customs.prepare(resource, obj, None, now)
+        self._check(resource, key.name, obj, None)
+        if kernel.state.find(key) is not None:
+            raise ApiError.already_exists(resource, key.name)
+        if intent.options.dry_run:
+            return Written(obj, intent.warnings, created=True)
+        stored = kernel.put(resource, key, obj)
+        self._customs.changed(resource, stored)
+        return Written(stored, intent.warnings, created=True)
+
+    def _name(self, target: Target, obj: Obj) -> ObjectKey:
+        """Give the object its name and namespace, and the key under which it will lie."""
+        kernel, resource = self._kernel, target.resource
+        meta = obj["metadata"] = dict(obj.get("metadata") or {})
+        meta.pop("namespace", None)
+        if resource.namespaced:
+            meta["namespace"] = target.namespace
+        prefix = meta.get("generateName")
+        if meta.get("name") or not prefix:
+            return kernel.key(resource, target.namespace, meta.get("name", ""))
+        for _ in range(MAX_NAME_ATTEMPTS):
+            meta["name"] = generated_name(prefix, kernel.new_uid())
+            key = kernel.key(resource, target.namespace, meta["name"])
+            if kernel.state.find(key) is None:
+                return key
+        raise ApiError.already_exists(resource, meta["name"])
+
+    def _replace(self, target: Target, stored: Obj, new: Obj, intent: Intent) -> Written:
+        kernel, resource = self._kernel, target.resource
+        old = as_served(resource, stored)
+        traits = kernel.registry.traits(resource)
+        meta = new["metadata"] = dict(new.get("metadata") or {})
+        revision = meta.get("resourceVersion", "")
+        metadata.check_preconditions(resource, target.name, meta.get("uid", ""), "", old["metadata"])
+        if not revision and not traits.unconditional_update:
+            cause = metadata.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+            raise ApiError.invalid(resource.group_resource, target.name, [cause])
+        metadata.check_revision(resource, target.name, revision, old["metadata"])
+        new = merge_old(resource, traits, new, old, target.subresource)
+        metadata.carry_over(new["metadata"], old["metadata"])
+        builtin_rules.prepare_changed(resource, new, old)
+        now = kernel.now()
+        self._customs.prepare(resource, new, old, now)
+        self._check_update(resource, target.name, new, old)
+        if intent.operation == "Apply":
+            unchanged = only_times_differ(new, old)
+        else:
+            unchanged = same_content(new, old)
+        if unchanged and "managedFields" in new["metadata"]:
+            return Written(old, intent.warnings)
+        if intent.operation != "Apply":
+            author = kernel.author(intent.options, intent.operation, target.subresource)
+            new = kernel.seams.ownership.track(resource, old, new, author)
+            new["metadata"] = dict(new["metadata"])
+        if traits.counts_generation and not same_content(new, old, ("metadata", "status")):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if intent.options.dry_run:
+            return Written(new, intent.warnings)
+        return Written(self._store(target, new), intent.warnings)
+
+    def _store(self, target: Target, new: Obj) -> Obj:
+        """Put the new state, or remove the object if this write took away what had held it."""
+        kernel, resource = self._kernel, target.resource
+        key = kernel.key(resource, target.namespace, target.name)
+        if is_released(resource, new):
+            tombstone = kernel.state.remove(key)
+            new["metadata"]["resourceVersion"] = tombstone["metadata"]["resourceVersion"]
+            self._customs.removed(resource, new)
+            return new
+        stored = kernel.put(resource, key, new)
+        self._customs.changed(resource, stored)
+        return stored
+
+    def _check(self, resource: Resource, name: str, obj: Obj, old: Obj | None) -> None:
+        causes = metadata.faults(resource, obj["metadata"])
+        causes += self._kernel.shapes.faults(resource, obj, old)
+        causes += builtin_rules.faults(resource, obj, old)
+        causes += self._customs.faults(resource, obj, old)
+        if causes:
+            raise ApiError.invalid(resource.group_kind, name, causes)
+
+    def _check_update(self, resource: Resource, name: str, new: Obj, old: Obj) -> None:
+        causes = metadata.update_faults(new["metadata"], old["metadata"])
+        if causes:
+            raise ApiError.invalid(resource.group_kind, name, causes)
+        if same_content(new, old, ("metadata",)):
+            # Content that did not change is not judged again, as the real server's ratcheting has it.
+            causes = metadata.faults(resource, new["metadata"])
+            causes += self._customs.faults(resource, new, old)
+            if causes:
+                raise ApiError.invalid(resource.group_kind, name, causes)
+            return
+        self._check(resource, name, new, old)
+
+
+def is_released(resource: Resource, obj: Obj) -> bool:
+    """Say whether nothing holds a deleting object any more: no finalizer, no grace period to wait for."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+        return False
+    if resource.group_kind == "Namespace" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")

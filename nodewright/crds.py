@@ -1,0 +1,34 @@
+"""The CustomResourceDefinitions of this version, as the package carries them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_HERE = Path(__file__).parent
+
+
+def crd_folder() -> Path:
+    """``crds/`` of a checkout, or its copy inside an installed wheel. Raises FileNotFoundError if there is neither."""
+    for folder in (_HERE / "crds", _HERE.parent / "crds"):
+        if any(folder.glob("*.yaml")):
+            return folder
+    raise FileNotFoundError(f"no CRDs in {_HERE / 'crds'} nor {_HERE.parent / 'crds'}: the installation is incomplete")
+
+
+@cache
+def _texts() -> tuple[str, ...]:
+    return tuple(path.read_text() for path in sorted(crd_folder().glob("*.yaml")))
+
+
+@cache
+def _loader() -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load_crds() -> list[dict[str, Any]]:
+    """Fresh copies, ordered by file name."""
+    return [doc for text in _texts() for doc in yaml.load_all(text, Loader=_loader()) if doc]  # noqa: S506 (safe loader)

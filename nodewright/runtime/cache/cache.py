@@ -1,0 +1,92 @@
+"""The stores of all kinds that somebody reads, and who wants to hear of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from controllers.kernel.refs import Key, Kind, Obj
+from nodewright.runtime import metrics
+from nodewright.runtime.cache.store import Change, Store
+
+Listener = Callable[[Change, bool], None]
+"""Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
+
+
+class Completeness(Protocol):
+    """Whether a kind is completely read and current; a reflector knows."""
+
+    @property
+    def complete(self) -> bool: ...
+
+
+class Cache:
+    """Synchronous; one event loop. Kinds are declared once, before anything feeds them."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.stores: dict[Kind, Store] = {kind: Store(kind) for kind in kinds}
+        self._listeners: dict[Kind, list[Listener]] = {kind: [] for kind in self.stores}
+        self._completeness: dict[Kind, Completeness] = {}
+
+    def listen(self, kind: Kind, listener: Listener) -> None:
+        self._listeners[kind].append(listener)
+
+    def keep_complete(self, kind: Kind, source: Completeness) -> None:
+        """Name who knows whether ``kind`` is complete."""
+        self._completeness[kind] = source
+
+    def complete(self, kind: Kind) -> bool:
+        source = self._completeness.get(kind)
+        return source is not None and source.complete
+
+    def listed(self, kind: Kind, objects: Sequence[dict[str, Any]], resource_version: str) -> None:
+        self._tell(kind, self.stores[kind].replace(objects, resource_version), from_list=True)
+
+    def watched(self, kind: Kind, type_: str, obj: dict[str, Any]) -> None:
+        self._tell(kind, self.stores[kind].watched(type_, obj))
+
+    def wrote(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        """The answer to an own write. Kinds that nobody reads are passed over."""
+        store = self.stores.get(kind)
+        if store is not None and isinstance(obj.get("metadata"), Mapping) and obj["metadata"].get("name"):
+            self._tell(kind, store.wrote(dict(obj)))
+
+    def deleted(self, kind: Kind, key: Key, uid: str) -> None:
+        store = self.stores.get(kind)
+        if store is not None:
+            self._tell(kind, store.deleted(key, uid))
+
+    def view(self, now: datetime) -> CacheView:
+        return CacheView(self, now)
+
+    def _tell(self, kind: Kind, changes: list[Change], from_list: bool = False) -> None:
+        if not changes:
+            return
+        metrics.CACHE_OBJECTS.labels(kind.name).set(len(self.stores[kind]))
+        for change in changes:
+            for listener in self._listeners[kind]:
+                listener(change, from_list)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheView:
+    """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``."""
+
+    cache: Cache
+    now: datetime
+
+    def complete(self, kind: Kind) -> bool:
+        return self.cache.complete(kind)
+
+    def get(self, kind: Kind, key: Key) -> Obj | None:
+        return self.cache.stores[kind].get(key)
+
+    def by_uid(self, kind: Kind, uid: str) -> Obj | None:
+        return self.cache.stores[kind].by_uid(uid)
+
+    def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
+        return self.cache.stores[kind].indexed(index, value)
+
+

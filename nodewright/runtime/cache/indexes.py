@@ -1,0 +1,94 @@
+"""Which indexes each kind has: the ones that ``controllers.kernel.view`` promises, as functions of one object.
+
+Objects come from outside: a wrong type in a field gives no index value, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from api.names import CLUSTER_NAME_LABEL
+from controllers.kernel import view
+from controllers.kernel.refs import (
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    Kind,
+    Obj,
+)
+
+Indexer = Callable[[Obj], str | None]
+"""The value an object is filed under, or None: not at all."""
+
+
+def _at(obj: Obj, *path: str) -> Any:
+    value: Any = obj
+    for name in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def owner(obj: Obj) -> str | None:
+    """Uid of the controlling owner; "" for an orphan."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid", ""))
+    return ""
+
+
+def namespace(obj: Obj) -> str | None:
+    return _text(obj["metadata"].get("namespace"))
+
+
+def provider_id(obj: Obj) -> str | None:
+    return _text(_at(obj, "spec", "providerID"))
+
+
+def node_of_machine(obj: Obj) -> str | None:
+    return _text(_at(obj, "status", "nodeRef", "name"))
+
+
+def node_of_pod(obj: Obj) -> str | None:
+    return _text(_at(obj, "spec", "nodeName"))
+
+
+def machine_class(obj: Obj) -> str | None:
+    """``namespace/name`` of the class; all three generations of the field are read (facts: machine-api 2.0)."""
+    for field in ("providerConfig", "providerSpec"):
+        reference = _at(obj, "spec", field, "valueFrom", "machineClass")
+        name = _text(_at(reference, "name")) if isinstance(reference, Mapping) else None
+        if name:
+            return f"{_text(_at(reference, 'namespace')) or obj['metadata'].get('namespace', '')}/{name}"
+    return None
+
+
+def cluster_name(obj: Obj) -> str | None:
+    name = _text(_at(obj, "metadata", "labels", CLUSTER_NAME_LABEL))
+    return f"{obj['metadata'].get('namespace', '')}/{name}" if name else None
+
+
+INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
+    MACHINE: {
+        view.OWNER: owner,
+        view.NAMESPACE: namespace,
+        view.PROVIDER_ID: provider_id,
+        view.NODE_NAME: node_of_machine,
+        view.MACHINE_CLASS_REF: machine_class,
+        view.CLUSTER_NAME: cluster_name,
+    },
+    MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    NODE: {view.PROVIDER_ID: provider_id},
+    POD: {view.NODE_NAME: node_of_pod},
+    POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
+}

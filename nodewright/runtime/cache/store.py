@@ -1,0 +1,212 @@
+"""All objects of one kind as plain dicts, indexed; tells what changed.
+
+Three sources feed it: complete lists, watch events, and the answers to our own writes (so that a controller sees at once
+what it did). They arrive in any order; of two versions of an object the newer one stays:
+
+* resourceVersions of one kind are compared as numbers (KEP-5504 makes official what has always held on etcd); where
+  they are no numbers, own writes are not applied and only the watch speaks.
+* a uid that was deleted never comes back, whatever late answer still names it (``_gone``).
+* a list replaces everything but own writes that are newer than it. If the server's counter went back (restored from a
+  backup, started anew), the list is the truth without exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.kernel.refs import Key, Kind, Obj, key_of
+from nodewright.runtime.cache.indexes import INDEXES, Indexer
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST_GONE = 20_000
+"""Deleted uids remembered: far more than can be deleted while one answer is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``old`` None: it is new. ``new`` None: it is gone. A namesake with another uid gives two changes."""
+
+    kind: Kind
+    key: Key
+    old: Obj | None
+    new: Obj | None
+
+
+class Store:
+    """Objects handed in belong to the store from then on; objects handed out must not be changed."""
+
+    def __init__(self, kind: Kind, indexers: Mapping[str, Indexer] | None = None) -> None:
+        self.kind = kind
+        self._indexers = dict(INDEXES.get(kind, {}) if indexers is None else indexers)
+        self._objects: dict[Key, dict[str, Any]] = {}
+        self._by_uid: dict[str, Key] = {}
+        self._indexes: dict[str, dict[str, dict[Key, Obj]]] = {name: {} for name in self._indexers}
+        self._own_writes: dict[Key, int] = {}
+        self._gone: dict[str, None] = {}
+        self._seen = 0
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterable[Obj]:
+        return iter(self._objects.values())
+
+    def keys(self) -> Sequence[Key]:
+        return list(self._objects)
+
+    def get(self, key: Key) -> Obj | None:
+        return self._objects.get(key)
+
+    def by_uid(self, uid: str) -> Obj | None:
+        key = self._by_uid.get(uid)
+        return None if key is None else self._objects[key]
+
+    def indexed(self, index: str, value: str) -> Sequence[Obj]:
+        """Raises KeyError for an index that this kind does not have."""
+        bucket = self._indexes[index].get(value)
+        return list(bucket.values()) if bucket else []
+
+    def replace(self, objects: Iterable[dict[str, Any]], resource_version: str) -> list[Change]:
+        """Make the store equal to a complete list; what the list lacks was deleted meanwhile and is reported so."""
+        version = _number(resource_version)
+        went_back = version is not None and version < self._seen
+        if went_back:
+            self._own_writes.clear()
+            self._gone.clear()
+        self._seen = version or 0
+        changes: list[Change] = []
+        listed: set[Key] = set()
+        for obj in objects:
+            key = key_of(obj)
+            listed.add(key)
+            own = self._own_writes.get(key)
+            if own is not None and (_version_of(obj) or 0) < own and self._same_uid(key, obj):
+                continue
+            self._gone.pop(_uid(obj), None)  # a consistent list shows it: it is there
+            self._own_writes.pop(key, None)
+            if not self._same_version(key, obj):
+                changes.extend(self._put(key, _strip(obj)))
+        for key in [key for key in self._objects if key not in listed]:
+            own = self._own_writes.get(key)
+            if own is None or version is None or own <= version:
+                changes.append(self._drop(key))
+        return changes
+
+    def watched(self, type_: str, obj: dict[str, Any]) -> list[Change]:
+        """Take in a watch event of type ADDED, MODIFIED or DELETED."""
+        key, uid, version = key_of(obj), _uid(obj), _version_of(obj)
+        if version is not None and version > self._seen:
+            self._seen = version
+        if type_ == "DELETED":
+            self._bury(uid)
+            return [self._drop(key)] if self._same_uid(key, obj) else []
+        if uid in self._gone:
+            return []
+        own = self._own_writes.get(key)
+        if own is not None and self._same_uid(key, obj):
+            if version is not None and version < own:
+                return []  # an echo from before our own write
+            del self._own_writes[key]
+            if version == own:
+                return []  # the echo of our own write itself
+        return self._put(key, _strip(obj))
+
+    def wrote(self, obj: dict[str, Any]) -> list[Change]:
+        """Take in the answer to an own write, if it is newer than what is known."""
+        key, version = key_of(obj), _version_of(obj)
+        if version is None or _uid(obj) in self._gone:
+            return []
+        known = self._objects.get(key)
+        if known is not None and version <= (_version_of(known) or 0):
+            return []
+        self._own_writes[key] = version
+        return self._put(key, _strip(obj))
+
+    def deleted(self, key: Key, uid: str) -> list[Change]:
+        """The server has confirmed that the object is gone (an own DELETE, or a 404)."""
+        self._bury(uid)
+        known = self._objects.get(key)
+        return [self._drop(key)] if known is not None and _uid(known) == uid else []
+
+    def _same_uid(self, key: Key, obj: Obj) -> bool:
+        known = self._objects.get(key)
+        return known is not None and _uid(known) == _uid(obj)
+
+    def _same_version(self, key: Key, obj: Obj) -> bool:
+        known = self._objects.get(key)
+        if known is None:
+            return False
+        versions = known["metadata"].get("resourceVersion"), obj["metadata"].get("resourceVersion")
+        return versions[0] == versions[1] and _uid(known) == _uid(obj)
+
+    def _bury(self, uid: str) -> None:
+        if not uid:
+            return
+        self._gone[uid] = None
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def _put(self, key: Key, obj: dict[str, Any]) -> list[Change]:
+        old = self._objects.get(key)
+        changes = []
+        if old is not None and _uid(old) != _uid(obj):
+            own = self._own_writes.get(key)
+            changes.append(self._drop(key))
+            if own is not None:
+                self._own_writes[key] = own
+            old = None
+        self._objects[key] = obj
+        self._by_uid[_uid(obj)] = key
+        for name, indexer in self._indexers.items():
+            index = self._indexes[name]
+            before = indexer(old) if old is not None else None
+            value = indexer(obj)
+            if before is not None and before != value:
+                self._unfile(index, before, key)
+            if value is not None:
+                index.setdefault(value, {})[key] = obj
+        changes.append(Change(self.kind, key, old, obj))
+        return changes
+
+    def _drop(self, key: Key) -> Change:
+        old = self._objects.pop(key)
+        self._own_writes.pop(key, None)
+        self._by_uid.pop(_uid(old), None)
+        for name, indexer in self._indexers.items():
+            value = indexer(old)
+            if value is not None:
+                self._unfile(self._indexes[name], value, key)
+        return Change(self.kind, key, old, None)
+
+    @staticmethod
+    def _unfile(index: dict[str, dict[Key, Obj]], value: str, key: Key) -> None:
+        bucket = index.get(value)
+        if bucket is not None:
+            bucket.pop(key, None)
+            if not bucket:
+                del index[value]
+
+
+def _strip(obj: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what no room reads and what makes up half of an object's size."""
+    meta = obj["metadata"]
+    meta.pop("managedFields", None)
+    annotations = meta.get("annotations")
+    if annotations:
+        annotations.pop(LAST_APPLIED, None)
+    return obj
+
+
+def _uid(obj: Obj) -> str:
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
+
+
+def _version_of(obj: Obj) -> int | None:
+    return _number(obj["metadata"].get("resourceVersion"))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None

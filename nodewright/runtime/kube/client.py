@@ -1,0 +1,324 @@
+"""Ask an API server: get, list, create, patch, scale, delete, evict, watch, all with plain dicts.
+
+What is sent again without asking: reads after any passing failure; writes only when the server certainly did not act on
+them (429, a connection that could not be made). All else is told to the caller, who knows whether a repeat is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from controllers.kernel.refs import Key, Kind, Obj, Ref
+from nodewright import __version__
+from nodewright.runtime import metrics
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.errors import ApiError, NoAnswer, error_from_answer
+from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
+
+_JSON = "application/json"
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """``in_flight``: requests at a time (watches not counted). Times in seconds.
+
+    ``retry_after_at_most`` bounds a wait that the server asks for; ``watch_silence`` is how long a watch may say
+    nothing at all (API servers send a bookmark about once a minute).
+    """
+
+    in_flight: int = 64
+    connect_timeout: float = 5.0
+    request_timeout: float = 30.0
+    attempts: int = 4
+    backoff: float = 0.2
+    retry_after_at_most: float = 30.0
+    watch_silence: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. ``continue_`` is "" on the last one; ``resource_version`` is that of the whole list."""
+
+    items: list[dict[str, Any]]
+    resource_version: str
+    continue_: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    verb: str
+    method: str
+    path: str
+    resource: str
+    body: bytes | None = None
+    content_type: str = _JSON
+
+    @property
+    def reads(self) -> bool:
+        return self.method == "GET"
+
+
+class KubeClient:
+    """One API server, seen by one controller. An async context manager; safe for many tasks of one event loop.
+
+    All methods raise ApiError (the server said no) and NoAnswer (it said nothing).
+    """
+
+    def __init__(self, connection: Connection, controller: str, limits: ClientLimits | None = None) -> None:
+        self.controller = controller
+        self._connection = connection
+        self._limits = limits or ClientLimits()
+        self._slots = asyncio.Semaphore(self._limits.in_flight)
+        self._stack = AsyncExitStack()
+        self._requests: aiohttp.ClientSession | None = None
+        self._watches: aiohttp.ClientSession | None = None
+        self._random = random.Random()  # noqa: S311  (jitter)
+        self._extras: dict[str, Any] = {}
+        if connection.server_name:
+            self._extras["server_hostname"] = connection.server_name
+        if connection.proxy:
+            self._extras["proxy"] = connection.proxy
+
+    async def __aenter__(self) -> KubeClient:
+        context = self._connection.ssl_context()
+        self._requests = await self._stack.enter_async_context(self._session(context, self._limits.in_flight))
+        self._watches = await self._stack.enter_async_context(self._session(context, 0))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def _session(self, context: Any, limit: int) -> aiohttp.ClientSession:
+        """Watches have a session of their own: they would use up the connections of a shared one."""
+        connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=limit, limit_per_host=limit)
+        timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            headers={"User-Agent": f"nodewright/{__version__} ({self.controller})", "Accept": _JSON},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
+        return await self._object(_Call("get", "GET", _object_path(kind, key), kind.plural))
+
+    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page:
+        """One page, in the server's consistent order. ``limit`` 0: everything at once.
+
+        A 410 means that ``continue_`` is too old: start again.
+        """
+        query = {"limit": str(limit)} if limit else {}
+        if continue_:
+            query["continue"] = continue_
+        path = _collection_path(kind, namespace)
+        answer = await self._object(_Call("list", "GET", f"{path}?{urlencode(query)}" if query else path, kind.plural))
+        meta = answer.get("metadata") or {}
+        items = answer.get("items") or []
+        for item in items:
+            item.setdefault("apiVersion", kind.api_version)
+            item.setdefault("kind", kind.name)
+        return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
+        """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
+        namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
+        return await self._object(
+            _Call("create", "POST", _collection_path(kind, namespace), kind.plural, orjson.dumps(body))
+        )
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]:
+        """JSON merge patch, refused if the object has another uid than ``target.uid`` or another resourceVersion."""
+        path = _object_path(target.kind, target.key, subresource)
+        body = orjson.dumps(_guarded(patch, target.uid, resource_version))
+        verb = f"patch-{subresource}" if subresource else "patch"
+        return await self._object(_Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
+
+    async def patch_status(self, target: Ref, status: Mapping[str, Any], resource_version: str = "") -> dict[str, Any]:
+        """Merge ``status`` into the object's own."""
+        patch = {"status": status}
+        return await self.merge_patch(target, patch, subresource="status", resource_version=resource_version)
+
+    async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
+        """Set the replicas of the scale subresource; answers an ``autoscaling/v1 Scale``."""
+        patch = {"spec": {"replicas": replicas}}
+        return await self.merge_patch(target, patch, subresource="scale", resource_version=resource_version)
+
+    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
+        """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if target.uid:
+            options["preconditions"] = {"uid": target.uid}
+        path = _object_path(target.kind, target.key)
+        return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
+
+    async def evict(self, target: Ref) -> dict[str, Any]:
+        """POST an eviction of the pod ``target``; 429 means that a PodDisruptionBudget refuses it (never retried)."""
+        options = {"preconditions": {"uid": target.uid}} if target.uid else {}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": target.key.name, "namespace": target.key.namespace},
+            "deleteOptions": options,
+        }
+        path = _object_path(target.kind, target.key, "eviction")
+        return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
+
+    async def version(self) -> dict[str, Any]:
+        """``/version``: the cheapest way to see whether the server is there."""
+        return await self._object(_Call("version", "GET", "/version", ""))
+
+    async def watch(
+        self, kind: Kind, resource_version: str, seconds: int = 300
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Batches of watch events (``type``, ``object``) since ``resource_version``, as they arrive.
+
+        Ends when the server ends it. Raises ApiError if the watch is refused (410: too old), NoAnswer if the
+        connection breaks or nothing is heard for ``watch_silence``. ERROR events are yielded like the others.
+        """
+        query = urlencode(
+            {
+                "watch": "true",
+                "resourceVersion": resource_version,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": str(seconds),
+            }
+        )
+        call = _Call("watch", "GET", f"{_collection_path(kind, '')}?{query}", kind.plural)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
+        )
+        session = _open(self._watches)
+        try:
+            async with session.request(
+                "GET", self._url(call), headers=await self._authorization(), timeout=timeout, **self._extras
+            ) as response:
+                self._count(call, response.status)
+                if response.status != 200:
+                    raise self._error(response, await response.read())
+                splitter = LineSplitter()
+                async for chunk in response.content.iter_any():
+                    lines = splitter.feed(chunk)
+                    if lines:
+                        yield [orjson.loads(line) for line in lines]
+        except (aiohttp.ClientError, TimeoutError, OSError, LineTooLongError, orjson.JSONDecodeError) as error:
+            raise NoAnswer(f"watch of {kind.plural}: {_describe(error)}", sent=True) from error
+
+    async def _object(self, call: _Call) -> dict[str, Any]:
+        """Send, again where that is safe, and decode."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._once(call)
+            except (ApiError, NoAnswer) as error:
+                wait = self._wait_before_retry(call, error, attempt)
+                if wait is None:
+                    raise
+                why = error.reason if isinstance(error, ApiError) else "NoAnswer"
+                metrics.KUBE_RETRIES.labels(call.verb, why).inc()
+                await asyncio.sleep(wait)
+
+    def _wait_before_retry(self, call: _Call, error: ApiError | NoAnswer, attempt: int) -> float | None:
+        """Seconds to wait, or None: don't."""
+        if attempt >= self._limits.attempts:
+            return None
+        backoff = self._limits.backoff * 2 ** (attempt - 1) * self._random.uniform(0.5, 1.5)
+        if isinstance(error, NoAnswer):
+            return backoff if call.reads or not error.ambiguous else None
+        if error.code == 401 and attempt == 1 and self._connection.tokens is not None:
+            self._connection.tokens.reject()
+            return 0.0
+        if error.code == 429:
+            if call.verb == "evict":
+                return None
+        elif not (call.reads and error.code >= 500):
+            return None
+        if error.retry_after is None:
+            return backoff
+        if error.retry_after > self._limits.retry_after_at_most:
+            return None
+        return error.retry_after * self._random.uniform(1.0, 1.1)
+
+    async def _once(self, call: _Call) -> dict[str, Any]:
+        session = _open(self._requests)
+        headers = await self._authorization()
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        async with self._slots:
+            started = asyncio.get_running_loop().time()
+            try:
+                async with session.request(
+                    call.method, self._url(call), data=call.body, headers=headers, **self._extras
+                ) as response:
+                    body = await response.read()
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self._count(call, 0)
+                sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+                raise NoAnswer(f"{call.verb} {call.resource}: {_describe(error)}", sent=sent) from error
+            metrics.KUBE_SECONDS.labels(call.verb).observe(asyncio.get_running_loop().time() - started)
+        self._count(call, response.status)
+        if response.status >= 400:
+            raise self._error(response, body)
+        try:
+            return cast(dict[str, Any], orjson.loads(body))
+        except orjson.JSONDecodeError as error:
+            raise NoAnswer(f"{call.verb} {call.resource}: the answer is not JSON", sent=True) from error
+
+    def _url(self, call: _Call) -> URL:
+        return URL(self._connection.server + call.path, encoded=True)
+
+    async def _authorization(self) -> dict[str, str]:
+        tokens = self._connection.tokens
+        return {} if tokens is None else {"Authorization": f"Bearer {await tokens.token()}"}
+
+    def _error(self, response: aiohttp.ClientResponse, body: bytes) -> ApiError:
+        return error_from_answer(response.status, body, response.headers.get("Retry-After"))
+
+    def _count(self, call: _Call, code: int) -> None:
+        metrics.KUBE_REQUESTS.labels(self.controller, call.verb, call.resource, str(code)).inc()
+
+
+def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
+    if session is None:
+        raise RuntimeError("KubeClient is used outside of its `async with`")
+    return session
+
+
+def _collection_path(kind: Kind, namespace: str) -> str:
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    if kind.namespaced and namespace:
+        return f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
+    return f"{root}/{kind.plural}"
+
+
+def _object_path(kind: Kind, key: Key, subresource: str = "") -> str:
+    path = f"{_collection_path(kind, key.namespace)}/{quote(key.name, safe='')}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:
+    guards = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    if not guards:
+        return patch
+    return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

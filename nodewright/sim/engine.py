@@ -1,0 +1,224 @@
+"""Runs one seed: bad luck first, then good luck until all has settled; checks the invariants all the way.
+
+while edits are left:  one of {deliver events, run a round, let time pass, garbage collection, an edit, a crash}
+then:                  no more faults; everything is delivered and run until nothing is left to do
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT
+from controllers.kernel.room import Room
+from nodewright.sim import faults as menu
+from nodewright.sim import users
+from nodewright.sim.clock import VirtualClock
+from nodewright.sim.faults import Faults
+from nodewright.sim.invariants import Breach, always, settled
+from nodewright.sim.kubelets import Kubelets
+from nodewright.sim.plane import Plane
+from nodewright.sim.process import Crash, Outside, Process
+from providers.simulated.config import Cloud
+from providers.simulated.world import World
+
+SETTLE_STEPS = 60_000
+QUIET_SECONDS = 1_200.0
+"""Nothing happened on its own for so long: what was going to happen has happened (back-offs end at 600 s)."""
+STORY_TAIL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What one seed runs. ``config`` is merged into the Machines' SimulatedMachineConfig."""
+
+    replicas: int = 3
+    edits: int = 12
+    steps_between_edits: int = 40
+    faults: Faults = menu.ROUGH
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a seed went. ``breach`` is "" if every invariant held."""
+
+    seed: int
+    breach: str
+    steps: int
+    crashes: int
+    virtual_seconds: float
+    writes: Mapping[str, int]
+    story: tuple[str, ...]
+
+    def told(self) -> str:
+        """The end of the story, for a failing test."""
+        lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.story[-STORY_TAIL:]]
+        return "\n".join(lines)
+
+
+class Engine:
+    def __init__(self, seed: int, scenario: Scenario, rooms: Iterable[Room[Any]], crds: list[dict[str, Any]]) -> None:
+        self.seed = seed
+        self.random = Random(seed)  # noqa: S311 (luck, not secrets)
+        self.scenario = scenario
+        self.clock = VirtualClock()
+        self.story: list[str] = []
+        self.plane = Plane(self.clock, crds, self.random)
+        self.world = World(Cloud(name="sim", seed=seed), self.clock)
+        self.kubelets = Kubelets(self.plane, self.world, self.clock)
+        self._rooms = tuple(rooms)
+        self.steps = self.crashes = 0
+        self.process = self._start()
+
+    def run(self) -> Result:
+        try:
+            self._declare()
+            self._rough()
+            self._calm()
+            self._settle()
+        except Breach as breach:
+            return self._result(str(breach))
+        return self._result("")
+
+    def settle_quietly(self, done: Callable[[], bool]) -> None:
+        """Without bad luck and without checks: deliver, run, let time pass until ``done``. Raises Breach if never."""
+        for _ in range(SETTLE_STEPS):
+            self._work_off()
+            if done():
+                return
+            if not self._pass_time():
+                break
+        raise Breach("never done")
+
+    def _declare(self) -> None:
+        strategy = users.Strategy.drawn(self.random)
+        self.plane.create(CLUSTER, users.cluster())
+        config = {**users.SIMULATED, **self.scenario.config, "cloud": {"name": "sim"}}
+        self.plane.create(MACHINE_DEPLOYMENT, users.deployment(self.scenario.replicas, strategy, config))
+        self._say(f"declares {self.scenario.replicas} Machines, {strategy}")
+        self._set_faults(self.scenario.faults)
+
+    def _rough(self) -> None:
+        steps = self.scenario.steps_between_edits
+        for edit in users.draw(self.random, self.scenario.edits):
+            for _ in range(self.random.randint(steps // 4, steps * 2)):
+                self._step()
+            self._say(f"somebody {edit.says}")
+            edit.do(self.plane)
+        for _ in range(self.scenario.faults.outages):
+            self.world.outage(self.clock() + timedelta(seconds=60))
+            self._say("the provider is down for a minute")
+            for _ in range(steps):
+                self._step()
+
+    def _calm(self) -> None:
+        self._set_faults(menu.NONE)
+        self._say("the bad luck ends")
+
+    def _settle(self) -> None:
+        quiet_since = self.clock.elapsed
+        for _ in range(SETTLE_STEPS):
+            before = self.plane.writes.total()
+            self._work_off()
+            self._check()
+            if self.plane.writes.total() != before:
+                quiet_since = self.clock.elapsed
+            breaches = list(settled(self.plane, self.world))
+            if not breaches:
+                return
+            if self.clock.elapsed - quiet_since > QUIET_SECONDS or not self._pass_time():
+                raise Breach("settled wrongly: " + "; ".join(breaches[:5]))
+        raise Breach("never settles")
+
+    def _work_off(self) -> None:
+        """Deliver and run everything that needs no time to pass."""
+        for _ in range(SETTLE_STEPS):
+            self.kubelets.sync()
+            self.plane.settle()
+            if not self.process.poll() and not self.process.ready():
+                return
+            self.process.deliver(everything=True)
+            for _ in range(self.process.ready()):
+                if self.process.ready():
+                    self._round()
+        raise Breach("the rounds never come to rest: some room writes for ever")
+
+    def _step(self) -> None:
+        waiting = self.process.poll()
+        choices: list[Callable[[], None]] = [self._gc_and_kubelets]
+        if waiting and self.random.random() >= self._faults.lag:
+            choices += [self.process.deliver] * 4
+        if self.process.ready():
+            choices += [self._round] * 4
+        choices += [self._tick] * (1 if len(choices) > 1 else 4)
+        self.random.choice(choices)()
+        self._check()
+
+    def _round(self) -> None:
+        try:
+            self.process.run_one()
+        except Crash as crash:
+            self.crashes += 1
+            self._say(f"the process dies, {crash}")
+            self.process = self._start()
+
+    def _gc_and_kubelets(self) -> None:
+        self.kubelets.sync()
+        self.plane.store.run_gc(limit=self.random.randint(1, 3))
+
+    def _tick(self) -> None:
+        if self.random.random() < 0.5:
+            self.clock.advance(self.random.uniform(0.05, 3.0))
+        else:
+            self._pass_time()
+        self.kubelets.sync()
+
+    def _pass_time(self) -> bool:
+        """Jump to the next thing that only time brings; False if there is none."""
+        moments = [self.process.next_due(), self.world.next_change_at()]
+        upcoming = [moment for moment in moments if moment is not None]
+        if not upcoming:
+            return False
+        self.clock.advance_to(min(upcoming))
+        self.clock.advance(0.001)
+        return True
+
+    def _check(self) -> None:
+        self.steps += 1
+        for breach in always(self.plane, self.world):
+            raise Breach(breach)
+
+    def _start(self) -> Process:
+        return Process(Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say), self._rooms)
+
+    @property
+    def _faults(self) -> Faults:
+        return self.plane.faults
+
+    def _set_faults(self, faults: Faults) -> None:
+        self.plane.faults = faults
+        self.world.adjust(
+            Cloud(
+                error_rate=faults.provider_errors,
+                lost_answer_rate=faults.lost_provider_answers,
+            )
+        )
+        self.process = self._start()
+
+    def _say(self, what: str) -> None:
+        self.story.append(f"{self.clock.elapsed:8.2f}s  {what}")
+
+    def _result(self, breach: str) -> Result:
+        return Result(
+            self.seed,
+            breach,
+            self.steps,
+            self.crashes,
+            self.clock.elapsed,
+            dict(self.plane.writes),
+            tuple(self.story),
+        )

@@ -1,0 +1,169 @@
+"""What must hold after every step, and what must hold once all has settled. Each breach is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from controllers.kernel.actions import Create, Delete
+from controllers.kernel.conditions import is_true
+from controllers.kernel.refs import (
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    Key,
+    Obj,
+    is_deleting,
+    key_of,
+    uid_of,
+)
+from nodewright.sim.plane import Plane
+from nodewright.sim.users import DEPLOYMENT
+from providers.simulated.world import World
+
+
+class Breach(AssertionError):
+    """An invariant does not hold; the message is the sentence that says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a MachineDeployment's spec allows: at most ``most`` active Machines, at least ``least`` available ones."""
+
+    most: int
+    least: int
+
+
+def bounds(deployment: Obj) -> Bounds:
+    """Surge rounds up, unavailable down; both zero means one may be unavailable (as Deployments do)."""
+    spec = deployment["spec"]
+    replicas = int(spec.get("replicas", 1))
+    rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
+    surge = _resolve(rolling.get("maxSurge", 1), replicas, up=True)
+    unavailable = _resolve(rolling.get("maxUnavailable", 0), replicas, up=False)
+    if not surge and not unavailable:
+        unavailable = 1
+    return Bounds(replicas + surge, max(0, replicas - unavailable))
+
+
+def _resolve(value: int | str, replicas: int, up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    hundredths = int(value.removesuffix("%")) * replicas
+    return -(-hundredths // 100) if up else hundredths // 100
+
+
+def active(machines: list[Obj]) -> list[Obj]:
+    return [m for m in machines if not is_deleting(m)]
+
+
+def available(machine: Obj) -> bool:
+    return not is_deleting(machine) and is_true((machine.get("status") or {}).get("conditions"), "Ready")
+
+
+class Guard:
+    """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+
+    def before_create(self, action: Create, believed: Bounds) -> None:
+        """A Machine must not be made beyond what the present spec or the one the process has seen allows."""
+        if action.kind is not MACHINE or self._plane.get(MACHINE, _key(action)) is not None:
+            return
+        present = self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
+        most = max(believed.most, bounds(present).most if present else 0)
+        count = len(active(list(self._plane.list(MACHINE)))) + 1
+        if count > most:
+            raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
+
+    def before_delete(self, action: Delete, seen: list[Obj], believed: Bounds) -> None:
+        """An available Machine must not go if that breaks the minimum, as far as the process can know.
+
+        ``seen`` is what its cache holds; a minimum that luck has broken already is not our doing.
+        """
+        if action.target.kind is not MACHINE:
+            return
+        victim = next((m for m in seen if uid_of(m) == action.target.uid), None)
+        if victim is None or not available(victim):
+            return
+        left = sum(1 for m in seen if available(m)) - 1
+        if left < believed.least:
+            raise Breach(f"deleting {action.target} leaves {left} available of at least {believed.least}")
+
+
+def _key(action: Create) -> Key:
+    return Key(action.body["metadata"].get("namespace", ""), action.body["metadata"]["name"])
+
+
+def always(plane: Plane, world: World) -> Iterator[str]:
+    """True after every step, whatever happened."""
+    hosts: dict[str, str] = {}
+    for host in world.hosts():
+        uid = host.machine_uid
+        if uid in hosts:
+            yield f"Machine {uid} has two hosts: {hosts[uid]} and {host.id}"
+        hosts[uid] = host.id
+    named: dict[str, str] = {}
+    for machine in plane.list(MACHINE):
+        node = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+        if node and node in named:
+            yield f"Node {node} is claimed by {named[node]} and {key_of(machine)}"
+        if node:
+            named[node] = str(key_of(machine))
+
+
+def settled(plane: Plane, world: World) -> Iterator[str]:
+    """True once nothing has been left to do for long enough: desired and current world match."""
+    machines = {uid_of(m): m for m in plane.list(MACHINE)}
+    deployment = plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
+    wanted = int(deployment["spec"].get("replicas", 1)) if deployment else 0
+    yield from _counts(plane, machines, wanted)
+    for host in world.hosts():
+        if host.machine_uid not in machines:
+            yield f"host {host.name} is left without a Machine"
+    hosts = {host.machine_uid: host for host in world.hosts()}
+    for uid, machine in machines.items():
+        host = hosts.get(uid)
+        name = key_of(machine)
+        if host is None:
+            yield f"Machine {name} has no host (phase {(machine.get('status') or {}).get('phase')})"
+            continue
+        if host.kubelet_version != machine["spec"]["versions"]["kubelet"]:
+            yield f"Machine {name} asks for {machine['spec']['versions']['kubelet']}, host has {host.kubelet_version}"
+        if machine["spec"].get("providerID") != host.provider_id:
+            yield f"Machine {name} has providerID {machine['spec'].get('providerID')}, its host {host.provider_id}"
+        if not available(machine):
+            yield f"Machine {name} is not Ready: {(machine.get('status') or {}).get('conditions')}"
+        yield from _node(plane, machine, host.provider_id)
+    provider_ids = {host.provider_id for host in hosts.values()}
+    for node in plane.list(NODE):
+        if node["spec"].get("providerID") not in provider_ids:
+            yield f"Node {key_of(node)} is left without a host"
+
+
+def _counts(plane: Plane, machines: dict[str, Obj], wanted: int) -> Iterator[str]:
+    if len(machines) != wanted:
+        yield f"{len(machines)} Machines exist, {wanted} are wanted"
+    for machine_set in plane.list(MACHINE_SET):
+        status = machine_set.get("status") or {}
+        want = int(machine_set["spec"].get("replicas", 1))
+        for count in ("replicas", "readyReplicas", "availableReplicas"):
+            if int(status.get(count, 0)) != want:
+                yield f"MachineSet {key_of(machine_set)} has {count} {status.get(count, 0)}, wants {want}"
+
+
+def _node(plane: Plane, machine: Obj, provider_id: str) -> Iterator[str]:
+    reference = (machine.get("status") or {}).get("nodeRef") or {}
+    node = plane.get(NODE, Key("", reference.get("name", "")))
+    if node is None:
+        yield f"Machine {key_of(machine)} is linked to Node {reference.get('name')!r}, which is gone"
+        return
+    if node["spec"].get("providerID") != provider_id:
+        yield f"Machine {key_of(machine)} is linked to a Node of another host"
+    wanted = ((machine["spec"].get("metadata") or {}).get("labels")) or {}
+    labels = node["metadata"].get("labels") or {}
+    for key, value in wanted.items():
+        if labels.get(key) != value:
+            yield f"Node {key_of(node)} has {key}={labels.get(key)}, Machine {key_of(machine)} asks for {value}"

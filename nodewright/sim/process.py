@@ -1,0 +1,240 @@
+"""One life of the controllers' process: its cache, queue and memory. A crash drops it all; plane and cloud stay.
+
+The cache is the running program's; the watches that feed it may lag or lose events, and the rounds may die between any
+two actions.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from random import Random
+from typing import Any
+
+from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, Event, UpdateHost
+from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
+from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
+from controllers.kernel.room import Room
+from nodewright.controlplane.values import ApiError, WatchOptions
+from nodewright.runtime.cache.cache import Cache, Change
+from nodewright.sim.clock import VirtualClock
+from nodewright.sim.cloud import Cloud
+from nodewright.sim.faults import Faults
+from nodewright.sim.invariants import Bounds, Guard, bounds
+from nodewright.sim.plane import AnswerLost, Plane
+from nodewright.sim.users import DEPLOYMENT
+from providers.base.errors import ProviderError
+from providers.simulated.world import World
+
+Say = Callable[[str], None]
+RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+RELIST_SECONDS = 300.0
+FAILED_RETRY_SECONDS = 60.0
+
+
+class Crash(BaseException):
+    """The process died before this action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything that outlives the process."""
+
+    plane: Plane
+    world: World
+    clock: VirtualClock
+    random: Random
+    faults: Faults
+    say: Say
+
+
+@dataclass(order=True, slots=True)
+class _Due:
+    at: datetime
+    number: int
+    room: Room[Any] = field(compare=False)
+    key: Key = field(compare=False)
+
+
+class _Complete:
+    complete = True
+
+
+class Process:
+    def __init__(self, outside: Outside, rooms: Iterable[Room[Any]]) -> None:
+        self._out = outside
+        self._rooms = tuple(rooms)
+        self._guard = Guard(outside.plane)
+        self._cloud = Cloud(outside.world, outside.clock)
+        kinds = sorted({kind for room in self._rooms for kind in room.reads}, key=lambda kind: kind.name)
+        self._cache = Cache(kinds)
+        self._queue: dict[tuple[str, Key], Room[Any]] = {}
+        self._later: list[_Due] = []
+        self._numbers = count()
+        self._failures: dict[tuple[str, Key], int] = {}
+        self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
+        self._watches: dict[Kind, Any] = {}
+        self._lossy: dict[Kind, datetime] = {}
+        for kind in kinds:
+            self._cache.keep_complete(kind, _Complete())
+            self._cache.listen(kind, self._wake)
+        for kind in kinds:
+            self._relist(kind)
+
+    # What the engine asks and does
+
+    def ready(self) -> int:
+        """Keys that a round could run for now."""
+        now = self._out.clock()
+        while self._later and self._later[0].at <= now:
+            due = heapq.heappop(self._later)
+            self._queue[due.room.name, due.key] = due.room
+        return len(self._queue)
+
+    def next_due(self) -> datetime | None:
+        """When something falls due that only time brings: a delayed key, or the relist that repairs a lost event."""
+        moments = [self._later[0].at] if self._later else []
+        return min([*moments, *self._lossy.values()], default=None)
+
+    def poll(self) -> int:
+        """Fetch what the watches have; how many events wait to be delivered."""
+        waiting = 0
+        for kind, watch in self._watches.items():
+            self._backlog[kind].extend(watch.poll())
+            waiting += len(self._backlog[kind])
+        return waiting
+
+    def deliver(self, everything: bool = False) -> None:
+        """Hand some waiting events of some kind to the cache, or all of them; one may get lost on the way."""
+        now = self._out.clock()
+        for kind in [kind for kind, at in self._lossy.items() if at <= now]:
+            del self._lossy[kind]
+            self._relist(kind)
+        kinds = [kind for kind in self._backlog if self._backlog[kind]]
+        if not everything and kinds:
+            kinds = [self._out.random.choice(kinds)]
+        for kind in kinds:
+            backlog = self._backlog[kind]
+            for _ in range(len(backlog) if everything else self._out.random.randint(1, len(backlog))):
+                event = backlog.popleft()
+                if self._out.random.random() < self._out.faults.lost_event:
+                    self._lossy.setdefault(kind, now + timedelta(seconds=RELIST_SECONDS))
+                    self._out.say(f"the {event.type} of {kind} {event.object['metadata']['name']} is lost")
+                    continue
+                self._cache.watched(kind, event.type, _own(event.object))
+
+    def run_one(self) -> None:
+        """One round of a random waiting key. Raises Crash."""
+        slot = self._out.random.choice(list(self._queue)) if len(self._queue) < 64 else next(iter(self._queue))
+        room = self._queue.pop(slot)
+        key = slot[1]
+        view = self._cache.view(self._out.clock())
+        need = room.needs(key, view)
+        hosts = self._cloud.read(need) if need is not None else None
+        observed = room.observe(key, view, hosts)
+        if observed is None:
+            return
+        plan = room.plan(observed)
+        for note in plan.notes:
+            self._out.say(f"{room.name} {key.name}: {note}")
+        if self._execute(room, key, plan):
+            self._failures.pop(slot, None)
+            self._after(room, key, plan)
+
+    # Inside
+
+    def _execute(self, room: Room[Any], key: Key, plan: Plan) -> bool:
+        """All steps in order; False if one failed and the key was put back."""
+        for step in plan.steps:
+            actions = list(step)
+            self._out.random.shuffle(actions)
+            failed = None
+            for action in actions:
+                if self._out.random.random() < self._out.faults.crash:
+                    raise Crash(f"{room.name} {key.name}: before “{action.why}”")
+                try:
+                    self._perform(room, key, action)
+                except (ApiError, AnswerLost, ProviderError) as error:
+                    failed = error
+                    self._out.say(f"{room.name} {key.name}: {action.why} … failed: {error}")
+            if failed is not None:
+                self._retry(room, key)
+                return False
+        return True
+
+    def _perform(self, room: Room[Any], key: Key, action: Action) -> None:
+        believed = self._believed()
+        if isinstance(action, Create):
+            self._guard.before_create(action, believed)
+        elif isinstance(action, Delete):
+            self._guard.before_delete(action, list(self._cache.stores[MACHINE]), believed)
+        if isinstance(action, CreateHost | UpdateHost | DeleteHost):
+            self._cloud.perform(action)
+            self._later_(room, key, 0.0)
+        else:
+            answer = self._out.plane.perform(action)
+            kind = action.kind if isinstance(action, Create) else action.target.kind
+            if answer is not None and not isinstance(action, Event):
+                self._cache.wrote(kind, _own(answer))
+            elif isinstance(action, Delete):
+                self._cache.deleted(kind, action.target.key, action.target.uid)
+        self._out.say(f"{room.name} {key.name}: {action.why}")
+
+    def _after(self, room: Room[Any], key: Key, plan: Plan) -> None:
+        match plan.outcome:
+            case Settled():
+                return
+            case Wait(after=after) | Blocked(after=after):
+                self._later_(room, key, after)
+            case Failed():
+                self._later_(room, key, FAILED_RETRY_SECONDS)
+
+    def _retry(self, room: Room[Any], key: Key) -> None:
+        failures = self._failures.get((room.name, key), 0)
+        self._failures[room.name, key] = failures + 1
+        self._later_(room, key, RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
+
+    def _later_(self, room: Room[Any], key: Key, seconds: float) -> None:
+        at = self._out.clock() + timedelta(seconds=max(seconds, 0.001))
+        heapq.heappush(self._later, _Due(at, next(self._numbers), room, key))
+
+    def _wake(self, change: Change, from_list: bool) -> None:
+        del from_list
+        view = self._cache.view(self._out.clock())
+        for room in self._rooms:
+            if room.kind == change.kind:
+                self._queue[room.name, change.key] = room
+            for wake in room.wakes:
+                if wake.kind != change.kind:
+                    continue
+                both = change.old is not None and change.new is not None
+                if wake.ignores and both and wake.ignores(change.old, change.new):  # type: ignore[arg-type]
+                    continue
+                for obj in (change.old, change.new):
+                    if obj is not None:
+                        for key in wake.keys(obj, view):
+                            self._queue[room.name, key] = room
+
+    def _relist(self, kind: Kind) -> None:
+        resource = self._out.plane.resource(kind)
+        listed = self._out.plane.list_page(kind)
+        self._backlog[kind].clear()
+        options = WatchOptions(resource_version=listed.resource_version)
+        self._watches[kind] = self._out.plane.store.watch(resource, "", options)
+        self._cache.listed(kind, [_own(obj) for obj in listed.items], listed.resource_version)
+
+    def _believed(self) -> Bounds:
+        deployment = self._cache.stores[MACHINE_DEPLOYMENT].get(DEPLOYMENT)
+        return bounds(deployment) if deployment else Bounds(0, 0)
+
+
+def _own(obj: Obj) -> dict[str, Any]:
+    """The cache strips what it is given, the plane's objects are shared: hand over a copy of the outer levels."""
+    meta = dict(obj["metadata"])
+    if meta.get("annotations"):
+        meta["annotations"] = dict(meta["annotations"])
+    return {**obj, "metadata": meta}

@@ -1,0 +1,134 @@
+"""What people do to a simulated cluster: a list of edits, drawn from the seed before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, Key, is_deleting, key_of
+from nodewright.sim.plane import Plane
+
+NAMESPACE = "default"
+DEPLOYMENT = Key(NAMESPACE, "workers")
+SIMULATED = {"apiVersion": "simulated.nodewright.dev/v1alpha1", "kind": "SimulatedMachineConfig"}
+VERSIONS = ("1.32.1", "1.33.0", "1.34.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One thing a person does, and the sentence that tells of it."""
+
+    says: str
+    do: Callable[[Plane], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    max_surge: int | str
+    max_unavailable: int | str
+    updates: str
+
+    @staticmethod
+    def drawn(random: Random) -> Strategy:
+        surge, unavailable = random.choice([(1, 0), (0, 1), (2, 1), ("25%", "25%"), ("50%", 0), (3, 2)])
+        return Strategy(surge, unavailable, random.choice(["InPlace", "Replace", "DrainThenInPlace"]))
+
+
+def cluster() -> dict[str, Any]:
+    network = {"services": {"cidrBlocks": ["10.96.0.0/12"]}, "pods": {"cidrBlocks": ["10.244.0.0/16"]}}
+    return {
+        "apiVersion": CLUSTER.api_version,
+        "kind": "Cluster",
+        "metadata": {"name": "sim", "namespace": NAMESPACE},
+        "spec": {"clusterNetwork": {**network, "serviceDomain": "cluster.local"}},
+    }
+
+
+def deployment(replicas: int, strategy: Strategy, config: dict[str, Any]) -> dict[str, Any]:
+    labels = {"pool": DEPLOYMENT.name}
+    return {
+        "apiVersion": MACHINE_DEPLOYMENT.api_version,
+        "kind": "MachineDeployment",
+        "metadata": {
+            "name": DEPLOYMENT.name,
+            "namespace": NAMESPACE,
+            "labels": {"cluster.k8s.io/cluster-name": "sim"},
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": strategy.max_surge, "maxUnavailable": strategy.max_unavailable},
+            },
+            "template": {
+                "metadata": {"labels": {**labels, "cluster.k8s.io/cluster-name": "sim"}},
+                "spec": {
+                    "metadata": {"labels": {"tier": "batch"}},
+                    "providerConfig": {"value": {**config, "updates": strategy.updates}},
+                    "versions": {"kubelet": VERSIONS[0]},
+                },
+            },
+        },
+    }
+
+
+def _patch_deployment(spec: dict[str, Any]) -> Callable[[Plane], None]:
+    def do(plane: Plane) -> None:
+        if plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT) is not None:
+            plane.patch(MACHINE_DEPLOYMENT, DEPLOYMENT, {"spec": spec})
+
+    return do
+
+
+def _on_some_machine(index: int, act: Callable[[Plane, Key], None]) -> Callable[[Plane], None]:
+    """Act on the ``index``-th Machine that exists by then, if any."""
+
+    def do(plane: Plane) -> None:
+        machines = sorted(key_of(m) for m in plane.list(MACHINE) if not is_deleting(m))
+        if machines:
+            act(plane, machines[index % len(machines)])
+
+    return do
+
+
+def draw(random: Random, edits: int) -> list[Edit]:
+    """A story of ``edits`` edits; the last ones bring a settled, unpaused deployment."""
+    return [_one(random) for _ in range(edits)] + [Edit("resumes the deployment", _patch_deployment({"paused": False}))]
+
+
+def _one(random: Random) -> Edit:
+    kind = random.choice(["scale", "scale", "roll", "roll", "delete", "upgrade", "label", "pause", "resume", "mark"])
+    index = random.randrange(100)
+    match kind:
+        case "scale":
+            replicas = random.randint(0, 8)
+            return Edit(f"scales the deployment to {replicas}", _patch_deployment({"replicas": replicas}))
+        case "roll":
+            version = random.choice(VERSIONS)
+            template = {"spec": {"versions": {"kubelet": version}}}
+            return Edit(f"rolls the deployment to kubelet {version}", _patch_deployment({"template": template}))
+        case "label":
+            value = random.choice(["batch", "web", None])
+            template = {"spec": {"metadata": {"labels": {"tier": value}}}}
+            return Edit(f"sets the Node label tier to {value}", _patch_deployment({"template": template}))
+        case "pause" | "resume":
+            paused = kind == "pause"
+            return Edit(f"{kind}s the deployment", _patch_deployment({"paused": paused}))
+        case "delete":
+            return Edit("deletes a Machine", _on_some_machine(index, lambda p, key: p.delete(MACHINE, key)))
+        case "mark":
+            marked = {"metadata": {"annotations": {"cluster.k8s.io/delete-machine": "yes"}}}
+            act = _on_some_machine(index, lambda p, key: _discard(p.patch(MACHINE, key, marked)))
+            return Edit("marks a Machine as the first to go", act)
+        case _:
+            version = random.choice(VERSIONS)
+            upgraded = {"spec": {"versions": {"kubelet": version}}}
+            act = _on_some_machine(index, lambda p, key: _discard(p.patch(MACHINE, key, upgraded)))
+            return Edit(f"edits a Machine to kubelet {version}", act)
+
+
+def _discard(_: object) -> None:
+    """An edit answers nothing."""

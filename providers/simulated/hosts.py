@@ -1,0 +1,140 @@
+"""One simulated host: what happened to it and when, from which follows what it is at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+
+from providers.base.contract import Address, HostRequest, HostState
+from providers.simulated.config import Cloud, SimulatedMachineConfig, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A change in place: until ``done_at`` the host still is what it was, and its kubelet is down."""
+
+    request: HostRequest
+    config: SimulatedMachineConfig
+    since: datetime
+    done_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedHost:
+    """A host of the simulated cloud. ``running_at`` None: it will never come up. Times may lie in the future."""
+
+    id: str
+    serial: int
+    cloud: str
+    seed: int
+    name: str
+    zone: str
+    request: HostRequest
+    config: SimulatedMachineConfig
+    created_at: datetime
+    running_at: datetime | None
+    ready_at: datetime | None
+    zombie: bool = False
+    fails_at: datetime | None = None
+    stopped_at: datetime | None = None
+    update: Update | None = None
+    gone_at: datetime | None = None
+
+    def luck(self, purpose: str) -> Random:
+        """Dice of this host for one purpose; the same whenever they are asked for."""
+        return _luck(self.seed, self.request.identity.machine_uid, purpose)
+
+    def state_at(self, now: datetime) -> HostState:
+        if self.gone_at is not None:
+            return HostState.DELETING
+        if self.fails_at is not None and self.fails_at <= now:
+            return HostState.FAILED
+        if self.stopped_at is not None and self.stopped_at <= now:
+            return HostState.STOPPED
+        if self.running_at is None or now < self.running_at:
+            return HostState.PENDING
+        return HostState.UPDATING if self.is_updating(now) else HostState.RUNNING
+
+    def failure_at(self, now: datetime) -> str:
+        return "the host did not boot" if self.running_at is None else "the host's hardware failed"
+
+    def is_updating(self, now: datetime) -> bool:
+        return self.update is not None and self.update.since <= now < self.update.done_at
+
+    def request_at(self, now: datetime) -> HostRequest:
+        return self.update.request if self.update is not None and self.update.done_at <= now else self.request
+
+    def config_at(self, now: datetime) -> SimulatedMachineConfig:
+        return self.update.config if self.update is not None and self.update.done_at <= now else self.config
+
+    def start_update(
+        self, request: HostRequest, config: SimulatedMachineConfig, now: datetime, done_at: datetime
+    ) -> SimulatedHost:
+        """The host with a change begun; an earlier finished change becomes what the host is."""
+        return replace(
+            self, request=self.request_at(now), config=self.config_at(now), update=Update(request, config, now, done_at)
+        )
+
+    def has_registered(self, now: datetime) -> bool:
+        """Whether its kubelet has registered a Node at some time (and the host still exists)."""
+        return not self.zombie and self.running_at is not None and self.running_at <= now
+
+    def kubelet_runs(self, now: datetime) -> bool:
+        return self.has_registered(now) and self.state_at(now) is HostState.RUNNING
+
+    def next_change_after(self, now: datetime) -> datetime | None:
+        """When it will next change by itself."""
+        moments = [
+            self.running_at,
+            self.ready_at,
+            self.fails_at,
+            self.gone_at,
+            self.update.done_at if self.update else None,
+        ]
+        return min((moment for moment in moments if moment is not None and moment > now), default=None)
+
+    def addresses(self) -> tuple[Address, ...]:
+        number = self.serial % (1 << 16)
+        address = f"10.{64 + self.serial // (1 << 16) % 64}.{number >> 8}.{number & 255}"
+        return Address("InternalIP", address), Address("Hostname", self.name)
+
+
+def provider_id_of(host: SimulatedHost) -> str:
+    return f"simulated://{host.cloud}/{host.id}"
+
+
+def born(
+    cloud: Cloud, serial: int, asked: tuple[HostRequest, SimulatedMachineConfig], place: tuple[str, str], now: datetime
+) -> SimulatedHost:
+    """A new host of ``asked`` under the name and in the zone of ``place``; its fate is drawn here."""
+    (request, config), (name, zone) = asked, place
+    uid = request.identity.machine_uid
+    boots = _luck(cloud.seed, uid, f"boot/{serial}")
+    comes_up = boots.random() >= config.boot_failure_rate
+    boot = timedelta(seconds=seconds(config.boot_seconds, boots))
+    running_at = now + boot if comes_up else None
+    ready_at = running_at + timedelta(seconds=seconds(config.join_seconds, boots)) if running_at else None
+    fails_at = None if comes_up else now + boot
+    if comes_up and config.mean_hours_between_failures > 0:
+        hours = boots.expovariate(1 / config.mean_hours_between_failures)
+        fails_at = now + boot + timedelta(hours=min(hours, 24 * 365 * 10))
+    return SimulatedHost(
+        id=f"sim-{serial:06d}",
+        serial=serial,
+        cloud=cloud.name,
+        seed=cloud.seed,
+        name=name,
+        zone=zone,
+        request=request,
+        config=config,
+        created_at=now,
+        running_at=running_at,
+        ready_at=ready_at,
+        zombie=boots.random() < config.zombie_rate,
+        fails_at=fails_at,
+    )
+
+
+def _luck(seed: int, machine_uid: str, purpose: str) -> Random:
+    return Random(f"{seed}/{machine_uid}/{purpose}")  # noqa: S311 (luck, not secrets)

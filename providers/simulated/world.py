@@ -1,0 +1,327 @@
+"""A simulated cloud: synchronous, seeded, on a clock that is handed in. It knows no Kubernetes and no asyncio.
+
+What a host is at a moment follows from when things happened to it, so nothing has to tick. Luck that belongs to a host
+(boot time, zombie, failures) is drawn from the seed and the Machine's UID, so it does not depend on the order of calls;
+luck of API calls is drawn from the seed in the order of calls.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from providers.base.contract import (
+    Host,
+    HostRequest,
+    HostState,
+    InProgress,
+    NeedsDrain,
+    NeedsReplacement,
+    UpdateAnswer,
+    Updated,
+)
+from providers.base.errors import ErrorClass, ProviderError
+from providers.simulated.config import Cloud, SimulatedMachineConfig, Updates, parse, seconds
+from providers.simulated.hosts import SimulatedHost, born, provider_id_of
+
+Clock = Callable[[], datetime]
+
+
+class Journal(Protocol):
+    """Told of every change of a host before the call that made it answers; ``remembered`` is read once at start."""
+
+    def remembered(self) -> tuple[SimulatedHost, ...]: ...
+
+    def put(self, host: SimulatedHost) -> None: ...
+
+    def forget(self, host: SimulatedHost) -> None: ...
+
+
+class World:
+    """One cloud: the hosts of one scope. Every method may be called at any time; none waits."""
+
+    def __init__(self, settings: Cloud, clock: Clock, journal: Journal | None = None) -> None:
+        self.name = settings.name
+        self.settings = settings
+        self._clock = clock
+        self._journal = journal
+        self._random = Random(f"{settings.name}/{settings.seed}")  # noqa: S311 (luck, not secrets)
+        self._hosts: dict[str, SimulatedHost] = {}
+        self._by_uid: dict[str, str] = {}
+        self._vanishing: list[tuple[datetime, str]] = []
+        self._names: Counter[str] = Counter()
+        self._in_zone: Counter[str] = Counter()
+        self._cpus = 0
+        self._shown: dict[str, tuple[Host, datetime | None]] = {}
+        self._serial = 0
+        self._outage_until: datetime | None = None
+        for host in journal.remembered() if journal else ():
+            self._keep(host)
+            self._serial = max(self._serial, host.serial)
+
+    # What a provider calls. Each raises ProviderError.
+
+    def create(self, request: HostRequest) -> Host:
+        """Start the host of ``request.identity``, or show the one it has already (the UID is the client token)."""
+        config = self._parsed(request)
+        answer_lost = self._call("create")
+        host = self._of(request.identity.machine_uid)
+        if host is None:
+            zone = self._zone_for(config, request.failure_domain)
+            self._check_quota(config)
+            self._serial += 1
+            host = born(self.settings, self._serial, (request, config), (self._free_name(request), zone), self._clock())
+            self._put(host)
+        if answer_lost:
+            raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to create")
+        return self._show(host)
+
+    def delete(self, host_id: str) -> None:
+        """Start to remove a host; of one that is gone or going, nothing."""
+        answer_lost = self._call("delete")
+        self._purge()
+        host = self._hosts.get(host_id)
+        if host is not None and host.gone_at is None:
+            now = self._clock()
+            takes = seconds(host.config.delete_seconds, host.luck("delete"))
+            self._put(replace(host, gone_at=now + timedelta(seconds=takes)))
+        if answer_lost:
+            raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to delete")
+
+    def get(self, machine_uid: str) -> Host | None:
+        self._call("get")
+        host = self._of(machine_uid)
+        return self._show(host) if host else None
+
+    def list(self) -> tuple[Host, ...]:
+        """Every host, but for those younger than ``listDelaySeconds``: clouds' lists lag behind."""
+        self._call("list")
+        self._purge()
+        visible = self._clock() - timedelta(seconds=self.settings.list_delay_seconds)
+        return tuple(self._show(host) for host in self._hosts.values() if host.created_at <= visible)
+
+    def update(self, request: HostRequest, host_id: str, drained: bool) -> UpdateAnswer:
+        """Bring a host to ``request`` as its personality has it."""
+        config = self._parsed(request)
+        answer_lost = self._call("update")
+        self._purge()
+        host = self._hosts.get(host_id)
+        if host is None or host.gone_at is not None:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"there is no host {host_id}")
+        answer = self._update(host, request, config, drained)
+        if answer_lost:
+            raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to update")
+        return answer
+
+    def latency(self) -> float:
+        """Seconds that the next API call takes."""
+        return seconds(self.settings.api_seconds, self._random)
+
+    def adjust(self, settings: Cloud) -> None:
+        """Take over what ``settings`` says explicitly (its name and seed stay what they were)."""
+        said = {name: getattr(settings, name) for name in settings.model_fields_set - {"name", "seed"}}
+        if said:
+            self.settings = self.settings.model_copy(update=said)
+
+    # What its operators see and do: the kubelets, people, and the simulation's bad luck. These never fail.
+
+    def booted(self) -> Iterator[SimulatedHost]:
+        """Hosts that have come up and are not gone, zombies left out: those whose kubelet has registered a Node."""
+        now = self._clock()
+        self._purge()
+        return (host for host in self._hosts.values() if host.has_registered(now))
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Every host there is, as its operators see it."""
+        self._purge()
+        return tuple(self._show(host) for host in self._hosts.values())
+
+    def host(self, machine_uid: str) -> SimulatedHost | None:
+        return self._of(machine_uid)
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Every host as it is, whatever the cloud's API would say now."""
+        self._purge()
+        return tuple(self._show(host) for host in self._hosts.values())
+
+    def next_change_at(self) -> datetime | None:
+        """When a host will next change by itself; None if all is still."""
+        now = self._clock()
+        changes = (host.next_change_after(now) for host in self._hosts.values())
+        return min((moment for moment in changes if moment is not None), default=None)
+
+    def outage(self, until: datetime) -> None:
+        """Every call fails as Unavailable until then."""
+        self._outage_until = until
+
+    def break_host(self, machine_uid: str) -> None:
+        """Its hardware fails now."""
+        self._change(machine_uid, fails_at=self._clock())
+
+    def stop_host(self, machine_uid: str) -> None:
+        """Somebody switched it off."""
+        self._change(machine_uid, stopped_at=self._clock())
+
+    def lose_host(self, machine_uid: str) -> None:
+        """It is gone at once, without anybody having asked (deleted by hand in the provider's console)."""
+        self._change(machine_uid, gone_at=self._clock())
+        self._purge()
+
+    def _change(self, machine_uid: str, **changes: datetime) -> None:
+        host = self._of(machine_uid)
+        if host is not None:
+            self._put(replace(host, **changes))  # type: ignore[arg-type]  # datetimes by name, checked by replace
+
+    def _update(
+        self, host: SimulatedHost, request: HostRequest, config: SimulatedMachineConfig, drained: bool
+    ) -> UpdateAnswer:
+        now = self._clock()
+        if host.request_at(now).spec_hash == request.spec_hash:
+            return Updated()
+        running = host.update
+        if running is not None and running.done_at > now:
+            if running.request.spec_hash == request.spec_hash:
+                return InProgress((running.done_at - now).total_seconds(), "the host is being changed")
+            raise ProviderError(ErrorClass.CONFLICT, f"host {host.id} is busy with another change")
+        match config.updates:
+            case Updates.REPLACE:
+                return NeedsReplacement("simulated hosts with updates: Replace are never changed in place")
+            case Updates.REFUSE:
+                raise ProviderError(
+                    ErrorClass.UNSUPPORTED_CHANGE,
+                    "simulated hosts with updates: Refuse are neither changed nor replaced",
+                )
+            case Updates.DRAIN_THEN_IN_PLACE if not drained:
+                return NeedsDrain("simulated hosts with updates: DrainThenInPlace restart to be changed")
+            case _:
+                takes = seconds(config.update_seconds, host.luck(f"update/{request.spec_hash}"))
+                changing = host.start_update(request, config, now, now + timedelta(seconds=takes))
+                self._put(changing)
+                return InProgress(takes, "the host is being changed") if takes > 0 else Updated()
+
+    def _parsed(self, request: HostRequest) -> SimulatedMachineConfig:
+        try:
+            config = parse(request.config)
+        except ValidationError as error:
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, _first_line(error)) from error
+        self.adjust(config.cloud)
+        return config
+
+    def _call(self, call: str) -> bool:
+        """Count one API call; whether its answer will get lost. Raises if it fails before doing anything."""
+        now = self._clock()
+        if self._outage_until is not None and now < self._outage_until:
+            raise ProviderError(ErrorClass.UNAVAILABLE, "the simulated cloud is down")
+        if self.settings.error_rate and self._random.random() < self.settings.error_rate:
+            error_class = self._random.choice([ErrorClass.UNAVAILABLE, ErrorClass.INTERNAL, ErrorClass.RATE_LIMITED])
+            raise ProviderError(error_class, f"the simulated cloud failed to {call}")
+        return bool(self.settings.lost_answer_rate) and self._random.random() < self.settings.lost_answer_rate
+
+    def _zone_for(self, config: SimulatedMachineConfig, failure_domain: str) -> str:
+        zones, wanted = self.settings.zones, config.zone or failure_domain
+        if not zones:
+            return wanted
+        if wanted and wanted not in zones:
+            known = ", ".join(sorted(zones))
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"there is no zone {wanted!r}; known: {known}")
+        for zone in [wanted] if wanted else zones:
+            if self._in_zone[zone] < zones[zone]:
+                return zone
+        where = f"zone {wanted}" if wanted else f"any of the zones {', '.join(zones)}"
+        raise ProviderError(ErrorClass.STOCK_OUT, f"no {config.instance_type} left in {where}")
+
+    def _check_quota(self, config: SimulatedMachineConfig) -> None:
+        quota = self.settings.quota
+        if quota.hosts is not None and len(self._hosts) + 1 > quota.hosts:
+            raise ProviderError(
+                ErrorClass.QUOTA_EXCEEDED, f"hosts: {len(self._hosts)} of {quota.hosts} are used, 1 more was asked for"
+            )
+        if quota.cpus is not None and self._cpus + config.cpus > quota.cpus:
+            raise ProviderError(
+                ErrorClass.QUOTA_EXCEEDED,
+                f"cpus: {self._cpus} of {quota.cpus} are used, {config.cpus} more were asked for",
+            )
+
+    def _free_name(self, request: HostRequest) -> str:
+        """The Machine's name; a namesake of another namespace gets the UID's beginning appended."""
+        name = request.identity.name[:63]
+        if self._names[name]:
+            return f"{name[:54]}-{request.identity.machine_uid[:8]}"
+        return name
+
+    def _of(self, machine_uid: str) -> SimulatedHost | None:
+        self._purge()
+        host_id = self._by_uid.get(machine_uid)
+        return self._hosts[host_id] if host_id else None
+
+    def _put(self, host: SimulatedHost) -> None:
+        if self._journal:
+            self._journal.put(host)
+        self._keep(host)
+
+    def _keep(self, host: SimulatedHost) -> None:
+        self._count(self._hosts.get(host.id), -1)
+        self._count(host, 1)
+        self._hosts[host.id] = host
+        self._by_uid[host.request.identity.machine_uid] = host.id
+        self._shown.pop(host.id, None)
+        if host.gone_at is not None:
+            heapq.heappush(self._vanishing, (host.gone_at, host.id))
+
+    def _count(self, host: SimulatedHost | None, by: int) -> None:
+        if host is not None:
+            self._names[host.name] += by
+            self._in_zone[host.zone] += by
+            self._cpus += by * host.config.cpus
+
+    def _purge(self) -> None:
+        now = self._clock()
+        while self._vanishing and self._vanishing[0][0] <= now:
+            _, host_id = heapq.heappop(self._vanishing)
+            host = self._hosts.pop(host_id, None)
+            if host is None:
+                continue
+            self._count(host, -1)
+            self._shown.pop(host_id, None)
+            if self._by_uid.get(host.request.identity.machine_uid) == host_id:
+                del self._by_uid[host.request.identity.machine_uid]
+            if self._journal:
+                self._journal.forget(host)
+
+    def _show(self, host: SimulatedHost) -> Host:
+        now = self._clock()
+        shown = self._shown.get(host.id)
+        if shown is None or (shown[1] is not None and shown[1] <= now):
+            shown = (_as_host(host, now), host.next_change_after(now))
+            self._shown[host.id] = shown
+        return shown[0]
+
+
+def _as_host(host: SimulatedHost, now: datetime) -> Host:
+    request, state = host.request_at(now), host.state_at(now)
+    up = host.running_at is not None and host.running_at <= now
+    return Host(
+        id=host.id,
+        machine_uid=request.identity.machine_uid,
+        name=host.name,
+        provider_id=provider_id_of(host),
+        state=state,
+        spec_hash=request.spec_hash,
+        addresses=host.addresses() if up else (),
+        failure=host.failure_at(now) if state is HostState.FAILED else "",
+        failure_domain=host.zone,
+        kubelet_version=request.versions.kubelet,
+        created_at=host.created_at,
+    )
+
+
+def _first_line(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

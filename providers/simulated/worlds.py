@@ -1,0 +1,63 @@
+"""The simulated clouds of one program, by name. One scope is one cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from providers.simulated.config import Cloud
+from providers.simulated.journal import FileJournal
+from providers.simulated.world import Clock, World
+
+
+def _wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class Worlds:
+    """Opens a cloud when its name is first heard.
+
+    With a ``directory`` the clouds outlive the program: one journal file each.
+    """
+
+    def __init__(self, clock: Clock = _wall_clock, directory: Path | None = None) -> None:
+        self._clock = clock
+        self._directory = directory
+        self._worlds: dict[str, World] = {}
+        self._journals: dict[str, FileJournal] = {}
+
+    def keep_in(self, directory: Path) -> None:
+        """From now on keep hosts in ``directory``, and reopen the clouds whose journals lie there.
+
+        Raises RuntimeError if a cloud is open already (its hosts would be lost), ValueError for a damaged journal.
+        """
+        if self._worlds:
+            raise RuntimeError(f"clouds are open already: {', '.join(self._worlds)}")
+        self._directory = directory
+        for path in sorted(directory.glob("*.jsonl")) if directory.is_dir() else ():
+            self.open(Cloud(name=path.stem))
+
+    def open(self, settings: Cloud) -> World:
+        """The cloud of that name; if it is open already, it takes over what ``settings`` says explicitly."""
+        world = self._worlds.get(settings.name)
+        if world is not None:
+            world.adjust(settings)
+            return world
+        journal = None
+        if self._directory is not None:
+            journal = self._journals[settings.name] = FileJournal(self._directory / f"{settings.name}.jsonl")
+        world = self._worlds[settings.name] = World(settings, self._clock, journal)
+        return world
+
+    @property
+    def all(self) -> Mapping[str, World]:
+        """The open clouds by name."""
+        return dict(self._worlds)
+
+    def close(self) -> None:
+        """Forget every cloud; those with a journal can be opened again."""
+        for journal in self._journals.values():
+            journal.close()
+        self._worlds.clear()
+        self._journals.clear()

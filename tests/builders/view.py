@@ -1,0 +1,129 @@
+"""FakeView: the View protocol over objects held in memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from api import names
+from controllers.kernel import refs
+from controllers.kernel import view as indexes
+from controllers.kernel.refs import Key, Kind, Obj, key_of
+from tests.builders.clock import NOW
+from tests.builders.objects import Builder, as_dict
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        refs.CLUSTER,
+        refs.MACHINE,
+        refs.MACHINE_SET,
+        refs.MACHINE_DEPLOYMENT,
+        refs.MACHINE_CLASS,
+        refs.NODE,
+        refs.POD,
+        refs.SECRET,
+        refs.POD_DISRUPTION_BUDGET,
+    )
+}
+
+
+def kind_of(obj: Mapping[str, Any]) -> Kind:
+    """The Kind of a dict by its ``kind``; a KeyError names one the fake does not know."""
+    return KINDS[obj["kind"]]
+
+
+def _controller_uid(obj: Obj) -> str:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((o["uid"] for o in owners if o.get("controller")), "")
+
+
+def _node_name(obj: Obj) -> str:
+    if obj["kind"] == "Machine":
+        return str(((obj.get("status") or {}).get("nodeRef") or {}).get("name", ""))
+    return str((obj.get("spec") or {}).get("nodeName", ""))
+
+
+def _machine_class(obj: Obj) -> str:
+    config = obj["spec"].get("providerConfig") or obj["spec"].get("providerSpec") or {}
+    reference = (config.get("valueFrom") or {}).get("machineClass") if isinstance(config, Mapping) else None
+    if not reference:
+        return ""
+    return f"{reference.get('namespace') or obj['metadata'].get('namespace', '')}/{reference.get('name', '')}"
+
+
+def _cluster_name(obj: Obj) -> str:
+    name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, "")
+    return f"{obj['metadata'].get('namespace', '')}/{name}" if name else ""
+
+
+INDEXES: Mapping[str, Callable[[Obj], str]] = {
+    indexes.OWNER: _controller_uid,
+    indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
+    indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
+    indexes.NODE_NAME: _node_name,
+    indexes.MACHINE_CLASS_REF: _machine_class,
+    indexes.CLUSTER_NAME: _cluster_name,
+}
+"""The value under which each index of ``controllers.kernel.view`` files an object."""
+
+
+class FakeView:
+    """``FakeView(ms, m1, m2)``; builders are built. Change it with ``put``, ``drop``, ``at`` and ``incomplete``."""
+
+    def __init__(self, *objects: Builder | Mapping[str, Any], now: datetime = NOW) -> None:
+        self._now = now
+        self._incomplete: set[Kind] = set()
+        self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
+        self.put(*objects)
+
+    # -- the View protocol
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    def complete(self, kind: Kind) -> bool:
+        return kind not in self._incomplete
+
+    def get(self, kind: Kind, key: Key) -> Obj | None:
+        return self._objects[kind].get(key)
+
+    def by_uid(self, kind: Kind, uid: str) -> Obj | None:
+        return next((o for o in self._objects[kind].values() if o["metadata"].get("uid") == uid), None)
+
+    def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
+        of = INDEXES[index]
+        return [o for o in self._objects[kind].values() if of(o) == value]
+
+    # -- for tests
+
+    def put(self, *objects: Builder | Mapping[str, Any]) -> FakeView:
+        """Add objects, or replace those of the same key."""
+        for obj in objects:
+            body = as_dict(obj)
+            self._objects[kind_of(body)][key_of(body)] = body
+        return self
+
+    def drop(self, kind: Kind, name: str, namespace: str = "default") -> FakeView:
+        del self._objects[kind][Key(namespace if kind.namespaced else "", name)]
+        return self
+
+    def at(self, seconds_later: float) -> FakeView:
+        """The same world, that much after its present ``now``."""
+        later = copy.copy(self)
+        later._now = self._now + timedelta(seconds=seconds_later)
+        return later
+
+    def incomplete(self, *kinds: Kind) -> FakeView:
+        """These kinds have not been completely read."""
+        self._incomplete.update(kinds)
+        return self
+
+    def all(self, kind: Kind) -> Iterable[Obj]:
+        return tuple(self._objects[kind].values())
+
+
+__all__ = ["INDEXES", "KINDS", "FakeView", "kind_of"]
