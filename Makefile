@@ -61,10 +61,12 @@ contracts: setup
 .PHONY: verify
 verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.crds --check
+	@$(PY) -m hack.reference --check
 
 .PHONY: generate
 generate: setup ## Write every generated file (CRDs, field tables)
 	@$(PY) -m hack.crds --write
+	@$(PY) -m hack.reference --write
 
 .PHONY: format
 format: setup ## Format the code

@@ -9,7 +9,7 @@ from pydantic import Field
 from api import names
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
 from api.meta import Conditions, Count, Generation, Message, ObjectMeta
-from api.model import ATOMIC_LIST, Model
+from api.model import ATOMIC_LIST, Model, name_fits
 from api.resource import AGE, Column, Resource
 
 
@@ -37,6 +37,7 @@ class ClusterSpec(Model):
     """What the cluster is to be like."""
 
     __preserve__: ClassVar = True
+    __exclusive__: ClassVar = ("providerConfig", "providerSpec")
 
     cluster_network: ClusterNetwork | None = None
     """Networking of the cluster."""
@@ -86,6 +87,8 @@ class ClusterStatus(Model):
 
 class Cluster(Model):
     """A Kubernetes cluster: what its Machines have in common. Machines name it in ``clusterName`` or by label."""
+
+    __rules__: ClassVar = (name_fits(names.MAX_LABEL_VALUE, "it becomes the value of a label"),)
 
     resource: ClassVar = Resource(
         kind="Cluster",

@@ -21,7 +21,7 @@ from api.meta import (
     TemplateMeta,
     Time,
 )
-from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, list_map
+from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, list_map, name_fits
 from api.resource import AGE, Column, Resource
 
 VERSION_PATTERN = r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?([-+][0-9A-Za-z.+-]*)?$"
@@ -151,6 +151,7 @@ class MachineSpec(Model):
 
     __rules__: ClassVar = (_CLUSTER_NAME_FIXED,)
     __preserve__: ClassVar = True
+    __exclusive__: ClassVar = ("providerConfig", "providerSpec")
 
     metadata: TemplateMeta | None = None
     """Labels and annotations for the Node. They flow to it without a rollout; what others put there is kept."""
@@ -298,6 +299,8 @@ class MachineStatus(Model):
 class Machine(Model):
     """A wish for one Node: a host that a provider makes, joins to the cluster, changes and deletes."""
 
+    __rules__: ClassVar = (name_fits(names.MAX_NODE_NAME, "it becomes the name of a Node"),)
+
     resource: ClassVar = Resource(
         kind="Machine",
         plural="machines",
@@ -309,7 +312,12 @@ class Machine(Model):
             Column("Node", ".status.nodeRef.name", "Node that joined."),
             Column("Kubelet", ".spec.versions.kubelet", "Version of the kubelet that is asked for."),
             AGE,
-            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it is (not) ready.", priority=1),
+            Column(
+                "Reason",
+                '.status.conditions[?(@.type=="Ready")].reason',
+                "Why it is (not) ready.",
+                priority=1,
+            ),
             Column("Address", ".status.addresses[0].address", "First address of the host.", priority=1),
             Column("Cluster", ".spec.clusterName", "Cluster that it belongs to.", priority=1),
             Column("Deleted", ".metadata.deletionTimestamp", "Since when it is going.", "date", priority=1),

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from api import names
-from api.machineset import SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec, name_fits
+from api.machineset import NAMES_NODES, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
 from api.meta import Conditions, Count, Generation, IntOrString, Message, ObjectMeta, OwningSelector
-from api.model import Model, Rule, Schema
+from api.model import Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
 _SURGE_POSITIVE = "(type(self.maxSurge) == int ? self.maxSurge > 0 : self.maxSurge != '0%')"
@@ -36,7 +36,7 @@ class RollingUpdate(Model):
     partition: Count = 0
     """Machines that stay with the old template (a canary step); 0 rolls out to all."""
     on_failure: Literal["Continue", "Pause", "Rollback"] = "Continue"
-    """What happens when ``progressDeadlineSeconds`` has passed: go on trying, stop, or return to the revision before."""
+    """What happens when ``progressDeadlineSeconds`` has passed: go on, stop, or return to the last revision."""
 
 
 class MachineDeploymentStrategy(Model):
@@ -106,7 +106,7 @@ class MachineDeploymentStatus(Model):
 class MachineDeployment(Model):
     """Machines of a template that may change: a new one is rolled out by MachineSets, within limits, and back."""
 
-    __rules__: ClassVar = (name_fits("MachineDeployment", names.MAX_MACHINEDEPLOYMENT_NAME),)
+    __rules__: ClassVar = (name_fits(names.MAX_MACHINEDEPLOYMENT_NAME, NAMES_NODES),)
 
     resource: ClassVar = Resource(
         kind="MachineDeployment",

@@ -7,7 +7,17 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from api import names
-from api.meta import Conditions, Count, Duration, Generation, IntOrString, ObjectMeta, ObjectReference, OwningSelector, ShortText
+from api.meta import (
+    Conditions,
+    Count,
+    Duration,
+    Generation,
+    IntOrString,
+    ObjectMeta,
+    ObjectReference,
+    OwningSelector,
+    ShortText,
+)
 from api.model import ATOMIC_LIST, SET, Model
 from api.resource import AGE, Column, Resource
 
@@ -27,7 +37,8 @@ class RemediationStrategy(Model):
     """Limits on replacing unhealthy Machines."""
 
     max_in_flight: IntOrString | None = None
-    """Replacements at a time, as a number or a percentage of the Machines selected (rounded up). No limit without it."""
+    """Replacements at a time, as a number or a percentage of the Machines selected (rounded up).
+    No limit without it."""
     max_retry: Count | None = None
     """Replacements of the same Machine's place that may follow one another. No limit without it."""
     retry_period: Duration = "0s"
@@ -49,9 +60,7 @@ class MachineHealthCheckSpec(Model):
     """Selects the Machines."""
     unhealthy_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
     """Conditions of the Node; each alone makes its Machine unhealthy."""
-    unhealthy_machine_conditions: (
-        Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None
-    ) = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
     """Conditions of the Machine; each alone makes it unhealthy."""
     node_startup_timeout: Duration = "10m"
     """How long a Machine may stay without a Node before it is unhealthy. 0: for ever."""
@@ -94,7 +103,12 @@ class MachineHealthCheck(Model):
             Column("Expected", ".status.expectedMachines", "Machines that are looked at.", "integer"),
             Column("Healthy", ".status.currentHealthy", "Those that are healthy.", "integer"),
             Column("MaxUnhealthy", ".spec.maxUnhealthy", "Up to so many unhealthy ones are replaced."),
-            Column("Allowed", ".status.remediationsAllowed", "Further Machines that may be replaced now.", "integer"),
+            Column(
+                "Allowed",
+                ".status.remediationsAllowed",
+                "Further Machines that may be replaced now.",
+                "integer",
+            ),
             AGE,
         ),
     )

@@ -9,7 +9,7 @@ from pydantic import Field
 from api import names
 from api.machine import MachineSpec
 from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta
-from api.model import Model, Rule, Schema
+from api.model import Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
 _LABELS = "self.template.metadata.labels"
@@ -26,7 +26,8 @@ SELECTOR_MATCHES_TEMPLATE = (
         "!has(self.selector.matchExpressions) || self.selector.matchExpressions.all(e, "
         f"e.operator == 'Exists' ? ({_HAS_LABELS} && e.key in {_LABELS}) : "
         f"e.operator == 'DoesNotExist' ? !({_HAS_LABELS} && e.key in {_LABELS}) : "
-        f"e.operator == 'In' ? ({_HAS_LABELS} && e.key in {_LABELS} && has(e.values) && {_LABELS}[e.key] in e.values) : "
+        f"e.operator == 'In' ? ({_HAS_LABELS} && e.key in {_LABELS} && has(e.values)"
+        f" && {_LABELS}[e.key] in e.values) : "
         f"!({_HAS_LABELS} && e.key in {_LABELS} && has(e.values) && {_LABELS}[e.key] in e.values))",
         "selector does not match the labels of template.metadata",
         field_path=".template.metadata.labels",
@@ -35,15 +36,7 @@ SELECTOR_MATCHES_TEMPLATE = (
 """Otherwise the set would never count what it makes, and make more for ever."""
 
 
-def name_fits(kind: str, limit: int) -> Rule:
-    """Asked on create only, so that objects taken over from elsewhere can still be changed and deleted."""
-    return Rule(
-        f"oldSelf.hasValue() || !has(self.metadata.name) || size(self.metadata.name) <= {limit}",
-        f"metadata.name of a {kind} may have at most {limit} characters, so that the names of its Machines can be "
-        "names of Nodes",
-        reason="FieldValueInvalid",
-        optional_old_self=True,
-    )
+NAMES_NODES = "the names of its Machines become names of Nodes"
 
 
 class MachineTemplateSpec(Model):
@@ -116,7 +109,7 @@ class MachineSetStatus(Model):
 class MachineSet(Model):
     """As many Machines of one template as asked for."""
 
-    __rules__: ClassVar = (name_fits("MachineSet", names.MAX_MACHINESET_NAME),)
+    __rules__: ClassVar = (name_fits(names.MAX_MACHINESET_NAME, NAMES_NODES),)
 
     resource: ClassVar = Resource(
         kind="MachineSet",

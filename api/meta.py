@@ -106,13 +106,13 @@ class ObjectMeta(Model):
     """When its deletion was asked for; it goes when the last finalizer does."""
     deletion_grace_period_seconds: int | None = None
     """Seconds the deletion may take."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     """Labels, for selection."""
-    annotations: dict[str, str] = {}
+    annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations, for tools."""
-    finalizers: list[str] = []
+    finalizers: list[str] = Field(default_factory=list)
     """Who must agree before the object goes."""
-    owner_references: list[OwnerReference] = []
+    owner_references: list[OwnerReference] = Field(default_factory=list)
     """Objects that this one belongs to."""
 
 
@@ -153,9 +153,7 @@ class LabelSelector(Model):
 
     match_labels: Annotated[dict[str, LabelValue], Field(max_length=32)] | None = None
     """Labels that must have exactly these values."""
-    match_expressions: (
-        Annotated[list[LabelSelectorRequirement], Field(max_length=16), ATOMIC_LIST] | None
-    ) = None
+    match_expressions: Annotated[list[LabelSelectorRequirement], Field(max_length=16), ATOMIC_LIST] | None = None
     """Further conditions."""
 
     def compiled(self) -> Selector:

@@ -6,12 +6,14 @@ Parse once at the door (``Machine.model_validate(obj)``) and patch with differen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
-from pydantic.annotated_handlers import GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+
+if TYPE_CHECKING:
+    from pydantic.annotated_handlers import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 INITIALISMS: Final = frozenset({"id", "ip", "cidr", "uid", "dns", "api", "url", "ca", "os", "tls", "ssh", "cpu"})
 """Words that Kubernetes writes in capitals, but for the first word of a name (API conventions, Naming)."""
@@ -54,6 +56,15 @@ class Rule:
         return entry
 
 
+def name_fits(limit: int, why: str) -> Rule:
+    """Asked on create only, so that objects taken over from elsewhere can still be changed and deleted."""
+    return Rule(
+        f"oldSelf.hasValue() || !has(self.metadata.name) || size(self.metadata.name) <= {limit}",
+        f"metadata.name may have at most {limit} characters: {why}",
+        optional_old_self=True,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A mark in ``Annotated[...]``: keywords that the CRD has and pydantic doesn't know, merged over pydantic's own."""
@@ -61,9 +72,7 @@ class Schema:
     keywords: dict[str, Any] = field(default_factory=dict, hash=False)
     rules: tuple[Rule, ...] = ()
 
-    def __get_pydantic_json_schema__(
-        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         schema = {**handler(core_schema), **self.keywords}
         if self.rules:
             inner = schema.get("x-kubernetes-validations", [])
@@ -104,16 +113,18 @@ class Model(BaseModel):
     """CEL rules of the object as a whole."""
     __preserve__: ClassVar[bool] = False
     """Unknown fields at this level survive in the API server (in Python they always do)."""
+    __exclusive__: ClassVar[tuple[str, ...]] = ()
+    """Wire names of fields that may not all be given. Not a CEL rule: CEL can't see a field without a type."""
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference = handler(core_schema)
         schema = handler.resolve_ref_schema(reference)
         schema["additionalProperties"] = False
         if cls.__preserve__:
             schema["x-kubernetes-preserve-unknown-fields"] = True
+        if cls.__exclusive__:
+            schema["not"] = {"required": list(cls.__exclusive__)}
         if cls.__rules__:
             schema["x-kubernetes-validations"] = [rule.as_schema() for rule in cls.__rules__]
         return reference

@@ -1,7 +1,8 @@
 """Every name that crosses the wire: group, finalizers, labels, annotations, phases and limits.
 
-Condition types and reasons live beside it in ``conditions``. Each constant says who set the name and what it means; "CA" is the
-Cluster Autoscaler's ``clusterapi`` provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's machine-controller.
+Condition types and reasons live beside it in ``conditions``. Each constant says who set the name and what it means;
+"CA" is the Cluster Autoscaler's ``clusterapi`` provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's
+machine-controller.
 """
 
 from __future__ import annotations

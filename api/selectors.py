@@ -1,7 +1,7 @@
 """Label selectors: parse the text form and metav1.LabelSelector into requirements, and match labels. Pure.
 
-Text grammar is kubectl's (apimachinery ``labels.Parse``): ``a=b``, ``a==b``, ``a!=b``, ``a in (x,y)``, ``a notin (x,y)``,
-``a``, ``!a``, ``a>3``, ``a<3``, joined by commas (logical and).
+Text grammar is kubectl's (apimachinery ``labels.Parse``): ``a=b``, ``a==b``, ``a!=b``, ``a in (x,y)``,
+``a notin (x,y)``, ``a``, ``!a``, ``a>3``, ``a<3``, joined by commas (logical and).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold. Without any it matches everything (as ``{}`` does), unless ``nothing`` is set."""
+    """Requirements that must all hold. Without any it matches everything, unless ``nothing`` is set."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -208,7 +208,7 @@ def _tokens(text: str) -> list[str]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise SelectorError(f"can't read {text[position:position + 20]!r}")
+            raise SelectorError(f"can't read {text[position : position + 20]!r}")
         tokens.append(match.group(1))
         position = match.end()
     return tokens
@@ -245,15 +245,15 @@ def _parse_values(tokens: list[str], position: int) -> tuple[list[str], int]:
     except ValueError:
         raise SelectorError("missing ')'") from None
     values, previous = [], ","
-    for token in tokens[position + 1 : end]:
-        if token == ",":
+    for part in tokens[position + 1 : end]:
+        if part == ",":
             if previous == ",":
                 values.append("")
         elif previous != ",":
-            raise SelectorError(f"expected ',' before {token!r}")
+            raise SelectorError(f"expected ',' before {part!r}")
         else:
-            values.append(token)
-        previous = token
+            values.append(part)
+        previous = part
     if previous == ",":
         values.append("")
     return values, end + 1

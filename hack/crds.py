@@ -73,7 +73,7 @@ def root_schema(model: type[Model]) -> Schema:
 class _Dumper(yaml.SafeDumper):
     """Writes shared parts out in full: anchors are hard to read and refused by some tools."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 

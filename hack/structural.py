@@ -1,8 +1,8 @@
 """Turn a pydantic type into a structural schema as ``apiextensions.k8s.io/v1`` wants it.
 
-Pydantic and Kubernetes disagree on: optional fields (absent, not null), ``const``, references (forbidden), titles, exclusive
-bounds (a boolean in OpenAPI v3.0), and ``additionalProperties`` beside ``properties``. What can't be expressed is an
-error that names its path, never silently dropped.
+Pydantic and Kubernetes disagree on: optional fields (absent, not null), ``const``, references (forbidden), titles,
+exclusive bounds (a boolean in OpenAPI v3.0), and ``additionalProperties`` beside ``properties``. What can't be
+expressed is an error that names its path, never silently dropped.
 """
 
 from __future__ import annotations

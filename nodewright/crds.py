@@ -31,4 +31,4 @@ def _loader() -> Any:
 
 def load_crds() -> list[dict[str, Any]]:
     """Fresh copies, ordered by file name."""
-    return [doc for text in _texts() for doc in yaml.load_all(text, Loader=_loader()) if doc]  # noqa: S506 (safe loader)
+    return [doc for text in _texts() for doc in yaml.load_all(text, Loader=_loader()) if doc]

@@ -73,8 +73,28 @@ class MachineFacts:
         return moment is not None and moment <= now
 
 
+_memo: dict[str, MachineFacts] = {}
+_MEMO_SIZE = 50_000
+
+
 def read(obj: Obj) -> MachineFacts:
-    """The facts of a Machine. Never raises: an unreadable one still counts (as not ready), or it would be doubled."""
+    """The facts of a Machine. Never raises: an unreadable one still counts (as not ready), or it would be doubled.
+
+    Facts are remembered for as long as the cache shows the very same object: a set of 1000 Machines is looked at again
+    for each change of one. The memory is a pure function's, and bounded.
+    """
+    uid = obj["metadata"].get("uid", "")
+    known = _memo.get(uid)
+    if known is not None and known.body is obj:
+        return known
+    facts = _read_or_count(obj)
+    if len(_memo) >= _MEMO_SIZE:
+        _memo.clear()
+    _memo[uid] = facts
+    return facts
+
+
+def _read_or_count(obj: Obj) -> MachineFacts:
     try:
         return _read(obj)
     except (AttributeError, TypeError, ValueError, KeyError, OverflowError):
@@ -108,7 +128,7 @@ def _read(obj: Obj) -> MachineFacts:
         resource_version=meta.get("resourceVersion", ""),
         created=parse_time(meta.get("creationTimestamp")) or _DAWN,
         owner_uid=controller_uid(obj),
-        labels=dict(meta.get("labels") or _NOTHING),
+        labels=meta.get("labels") or _NOTHING,
         deleting=bool(deleting),
         deleting_since=parse_time(deleting),
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),

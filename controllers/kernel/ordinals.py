@@ -50,10 +50,11 @@ class Ordinals:
         return self if lowest <= self.next else Ordinals(lowest, self.reserved, self.leaving)
 
     def to_status(self) -> dict[str, Any]:
-        return {"next": self.next, "reserved": ranges(self.reserved), "leaving": sorted(self.leaving)}
+        """None means: without this field."""
+        return {"next": self.next, "reserved": ranges(self.reserved) or None, "leaving": sorted(self.leaving) or None}
 
 
-def read(status: Mapping[str, Any]) -> Ordinals:
+def read_ordinals(status: Mapping[str, Any]) -> Ordinals:
     """The journal in a MachineSet's ``status``; empty if there is none. Raises OrdinalsError."""
     found = status.get("ordinals")
     if not found:

@@ -93,6 +93,7 @@ class HostNeed:
 
     ``config`` None: the Machine's own config could not be resolved (``problems`` says why); the shell then looks
     for the UID in every scope it knows. ``fresh_within`` (seconds) is how old the list may be.
+    ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
     """
 
     machine_uid: str
@@ -100,6 +101,7 @@ class HostNeed:
     fresh_within: float
     problems: tuple[ConfigProblem, ...] = ()
     spec_hash: str = ""
+    config_path: str = "providerConfig.value"
 
 
 OWNER = "owner"

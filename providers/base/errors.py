@@ -1,7 +1,7 @@
 """Why a provider call failed: a closed set of classes, each with one documented reaction.
 
-The table is the documentation (``docs/errors.md`` is held to it by a test). Modelled on the observation that peers
-which retry everything alike hammer a full quota and give up on a short outage (facts: gardener MCM codes).
+``docs/reference/errors.md`` is generated from the table. Peers that retry everything alike hammer a full quota and give
+up on a short outage; gardener's controller has classes too, but one fixed wait for each.
 """
 
 from __future__ import annotations

@@ -138,11 +138,6 @@ class World:
         self._purge()
         return (host for host in self._hosts.values() if host.has_registered(now))
 
-    def hosts(self) -> tuple[Host, ...]:
-        """Every host there is, as its operators see it."""
-        self._purge()
-        return tuple(self._show(host) for host in self._hosts.values())
-
     def host(self, machine_uid: str) -> SimulatedHost | None:
         return self._of(machine_uid)
 

@@ -15,12 +15,15 @@ from tests.builders.objects import (
     owner_reference,
 )
 from tests.builders.view import FakeView
+from tests.builders.world import Refused, World
 
 __all__ = [
     "NOW",
     "SIMULATED",
     "Builder",
     "FakeView",
+    "Refused",
+    "World",
     "ago",
     "cluster",
     "machine",

@@ -107,6 +107,11 @@ class FakeView:
             self._objects[kind_of(body)][key_of(body)] = body
         return self
 
+    def show(self, kind: Kind, objects: Mapping[Key, Obj]) -> FakeView:
+        """Exactly these objects of ``kind``, taken over as they are."""
+        self._objects[kind] = dict(objects)
+        return self
+
     def drop(self, kind: Kind, name: str, namespace: str = "default") -> FakeView:
         del self._objects[kind][Key(namespace if kind.namespaced else "", name)]
         return self

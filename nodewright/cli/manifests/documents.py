@@ -78,7 +78,7 @@ def _read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        yield _syntax_error(error, line_offset)
+        yield _syntax_error(error, chunk, line_offset)
         return
     if node is None:
         return
@@ -93,12 +93,15 @@ def _read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
         yield Document(data, reader.positions)
 
 
-def _syntax_error(error: yaml.YAMLError, line_offset: int) -> Broken:
+def _syntax_error(error: yaml.YAMLError, chunk: str, line_offset: int) -> Broken:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    position = Position(line_offset + mark.line + 1, mark.column + 1) if mark else Position(line_offset + 1, 1)
-    hint = " (indent with spaces, not tabs)" if "\\t" in problem else ""
-    return Broken(position, f"not valid YAML: {problem}{hint}")
+    if mark is None:
+        return Broken(Position(line_offset + 1, 1), f"not valid YAML: {problem}")
+    lines = chunk.splitlines()
+    before = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
+    hint = " (a tab: indent with spaces)" if "\t" in before else ""
+    return Broken(Position(line_offset + mark.line + 1, mark.column + 1), f"not valid YAML: {problem}{hint}")
 
 
 class _Refused(Exception):

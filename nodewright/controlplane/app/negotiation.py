@@ -32,9 +32,9 @@ class Wanted:
 PLAIN = Wanted()
 
 _META = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-_OBJECT_SHAPES = frozenset(
-    ("meta.k8s.io", version, kind) for version in ("v1", "v1beta1") for kind in _META
-) | {("", "", "")}
+_OBJECT_SHAPES = frozenset(("meta.k8s.io", version, kind) for version in ("v1", "v1beta1") for kind in _META) | {
+    ("", "", "")
+}
 _DISCOVERY_SHAPES = frozenset(
     ("apidiscovery.k8s.io", version, "APIGroupDiscoveryList") for version in ("v2", "v2beta1")
 ) | {("", "", "")}

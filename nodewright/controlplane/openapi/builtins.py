@@ -7,7 +7,7 @@ The table lies in `builtin/<group>.<version>.types`, one block per type and one 
       6 ports []ContainerPort map=containerPort,protocol patch=merge:containerPort
 
 A field has its protobuf number (`1.3` is field 3 of an embedded message with number 1), its name in JSON, its type and
-then, in any order: `required`, `set`/`atomic`/`map=<keys>` (the x-kubernetes-list-type), `patch=<strategy>[:<merge key>]`
+then, in any order: `required`, `set`/`atomic`/`map=<keys>` (the x-kubernetes-list-type), `patch=<strategy>[:<key>]`
 (strategic merge patch), `default=<json>` and `enum=<values>` (both comma separated). `[]T` is a list, `{}T` a map with
 string keys. A type with `kind=<group>/<version>` is the root of an object and also has apiVersion and kind; `atomic` on
 a type says that its owner owns it as a whole. Types of other files are named with their file (`meta.v1.ObjectMeta`).

@@ -38,7 +38,7 @@ def fill_in(crd: Obj) -> None:
 def faults(crd: Obj, old: Obj | None) -> list[Cause]:
     """Say what is wrong with a CRD whose defaults are filled in; its schemas are checked by compiling them."""
     spec = crd.get("spec") or {}
-    names, group = spec.get("names") or {}, spec.get("group")
+    names, group = spec.get("names") or {}, spec.get("group") or ""
     found = [_required(f"spec.{f}") for f in ("group", "scope", "names", "versions") if not spec.get(f)]
     found += [_required(f"spec.names.{f}") for f in ("plural", "kind") if not names.get(f)]
     if found:
@@ -127,17 +127,10 @@ def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> O
     before = (old or {}).get("status") or {}
     stored = list(before.get("storedVersions") or ())
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    conditions = [
-        _condition("NamesAccepted", *(("True", "NoConflicts", "no conflicts found") if not clash else clash)),
-        _condition(
-            "Established",
-            *(
-                ("True", "InitialNamesAccepted", "the initial names have been accepted")
-                if not clash
-                else ("False", "NotAccepted", "not all names are accepted")
-            ),
-        ),
-    ]
+    names = clash or ("True", "NoConflicts", "no conflicts found")
+    accepted = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+    refused = ("False", "NotAccepted", "not all names are accepted")
+    conditions = [_condition("NamesAccepted", *names), _condition("Established", *(refused if clash else accepted))]
     approval = (crd["metadata"].get("annotations") or {}).get(APPROVAL)
     if approval is not None:
         conditions.append(_approval(approval))

@@ -46,6 +46,11 @@ def carry_over(metadata: Obj, old: Obj) -> None:
         elif field != "generateName":
             metadata.pop(field, None)
     metadata["resourceVersion"] = old["resourceVersion"]
+    # managedFields left out are kept; an empty list, or one empty entry, resets them (server-side apply docs).
+    if "managedFields" not in metadata and "managedFields" in old:
+        metadata["managedFields"] = old["managedFields"]
+    elif metadata.get("managedFields") in (None, [], [{}]):
+        metadata.pop("managedFields", None)
     _drop_empty(metadata)
 
 

@@ -42,9 +42,10 @@ class State:
         self._unflushed: list[JournalEntry] = []
         self._log_length = log_length
         self._hooks: list[CommitHook] = []
+        self._drop_hooks: list[Callable[[str], None]] = []
 
-    def restore(self) -> Iterator[tuple[str, Obj]]:
-        """Fill the state from the journal, giving each (collection, object) as it is put in place.
+    def restore(self) -> Iterator[tuple[ObjectKey, Obj]]:
+        """Fill the state from the journal, giving each (key, object) as it is put in place.
 
         The resourceVersion then skips all numbers that the last process may have shown to watchers before it
         wrote them down, so that no number is ever used for two states.
@@ -58,11 +59,15 @@ class State:
                 key = ObjectKey(entry.collection, entry.namespace, entry.name)
                 self.collection(entry.collection).put(entry.namespace, entry.name, entry.obj)
                 self._index(key, entry.obj)
-                yield entry.collection, entry.obj
+                yield key, entry.obj
 
     def on_commit(self, hook: CommitHook) -> None:
         """Call `hook` after every commit, in the order of registration."""
         self._hooks.append(hook)
+
+    def on_drop(self, hook: Callable[[str], None]) -> None:
+        """Call `hook` with the name of every collection that is dropped."""
+        self._drop_hooks.append(hook)
 
     def collection(self, name: str) -> Collection:
         """Give a collection, empty if nothing was ever put in it.
@@ -84,6 +89,8 @@ class State:
         if collection is not None:
             collection.ended = True
             del self._collections[name]
+            for hook in self._drop_hooks:
+                hook(name)
 
     def find(self, key: ObjectKey) -> Obj | None:
         """Give the object at a key, or None."""

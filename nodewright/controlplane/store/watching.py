@@ -33,7 +33,7 @@ class Watch:
 
     @property
     def group_resource(self) -> str:
-        """The collection that is watched: what `Store.on_change` names when there is something to poll."""
+        """The name of the collection that is watched: what `Store.on_change` tells when there is something to poll."""
         return self._collection.name
 
     @property

@@ -15,7 +15,7 @@ from nodewright.controlplane.store.names import generated_name
 from nodewright.controlplane.store.replacing import merge_old, only_times_differ, same_content
 from nodewright.controlplane.store.state import ObjectKey
 from nodewright.controlplane.store.versions import as_served
-from nodewright.controlplane.values import ApiError, Cause, Obj, PatchRequest, Resource, WriteOptions, Written
+from nodewright.controlplane.values import ApiError, Obj, PatchRequest, Resource, WriteOptions, Written
 
 MAX_NAME_ATTEMPTS = 8
 """Names that are tried for one generateName (apiserver/pkg/registry/rest/create.go)."""
@@ -74,6 +74,14 @@ class Writer:
         new, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
         return self._replace(target, old, new, Intent(options, "Update", warnings))
 
+    def replace(self, target: Target, new: Obj, options: WriteOptions) -> Written:
+        """Store a state that was made here from the old one, which is there. Raises ApiError 409, 422."""
+        check_options(options)
+        old = self._kernel.require(target.resource, target.namespace, target.name)
+        part = "" if target.subresource == "scale" else target.subresource
+        author = Intent(options, "Update")
+        return self._replace(Target(target.resource, target.namespace, target.name, part), old, new, author)
+
     def patch(self, target: Target, request: PatchRequest) -> Written:
         """Patch an object, or its status; "apply" creates what is not there.
 
@@ -87,6 +95,26 @@ class Writer:
         check_envelope(target.resource, target.namespace, target.name, patched)
         new, warnings = self._kernel.shapes.fit(target.resource, deep_copy(patched), request.options.field_validation)
         return self._replace(target, old, new, Intent(request.options, "Update", warnings))
+
+    def bind(self, namespace: str, name: str, body: Any) -> Obj:
+        """Set a Pod's node from a Binding, once; gives a Status of code 201. Raises ApiError 400, 404, 409."""
+        pods = self._kernel.registry.by_kind("", "v1", "Pod")
+        assert pods is not None
+        node = (body.get("target") or {}).get("name") if isinstance(body, dict) else None
+        if not node:
+            raise ApiError.bad_request("target.name: Required value")
+        pod = self._kernel.require(pods, namespace, name)
+        bound = (pod.get("spec") or {}).get("nodeName")
+        if bound:
+            text = f'pod {name} is already assigned to node "{bound}"'
+            raise ApiError.conflict(pods, name, text)
+        conditions = [c for c in (pod.get("status") or {}).get("conditions") or () if c["type"] != "PodScheduled"]
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": self._kernel.now()}
+        spec = {**(pod.get("spec") or {}), "nodeName": node}
+        status = {**(pod.get("status") or {}), "conditions": [*conditions, scheduled]}
+        new = {**pod, "metadata": dict(pod["metadata"]), "spec": spec, "status": status}
+        self._kernel.put(pods, self._kernel.key(pods, namespace, name), new)
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _patched(self, resource: Resource, current: Obj, request: PatchRequest) -> Obj:
         patching = self._kernel.seams.patching
@@ -185,11 +213,7 @@ class Writer:
         now = kernel.now()
         self._customs.prepare(resource, new, old, now)
         self._check_update(resource, target.name, new, old)
-        if intent.operation == "Apply":
-            unchanged = only_times_differ(new, old)
-        else:
-            unchanged = same_content(new, old)
-        if unchanged and "managedFields" in new["metadata"]:
+        if _unchanged(new, old, intent.operation):
             return Written(old, intent.warnings)
         if intent.operation != "Apply":
             author = kernel.author(intent.options, intent.operation, target.subresource)
@@ -234,6 +258,14 @@ class Writer:
                 raise ApiError.invalid(resource.group_kind, name, causes)
             return
         self._check(resource, name, new, old)
+
+
+def _unchanged(new: Obj, old: Obj, operation: str) -> bool:
+    """Say whether a write changes nothing, so that nothing is stored. To empty managedFields is a change."""
+    if operation == "Apply":
+        return only_times_differ(new, old)
+    emptied = "managedFields" in old["metadata"] and "managedFields" not in new["metadata"]
+    return same_content(new, old) and not emptied
 
 
 def is_released(resource: Resource, obj: Obj) -> bool:

@@ -12,7 +12,7 @@ what it did). They arrive in any order; of two versions of an object the newer o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ class Store:
     def __len__(self) -> int:
         return len(self._objects)
 
-    def __iter__(self) -> Iterable[Obj]:
+    def __iter__(self) -> Iterator[Obj]:
         return iter(self._objects.values())
 
     def keys(self) -> Sequence[Key]:
@@ -104,13 +104,10 @@ class Store:
             return [self._drop(key)] if self._same_uid(key, obj) else []
         if uid in self._gone:
             return []
-        own = self._own_writes.get(key)
-        if own is not None and self._same_uid(key, obj):
-            if version is not None and version < own:
-                return []  # an echo from before our own write
-            del self._own_writes[key]
-            if version == own:
-                return []  # the echo of our own write itself
+        known = self._objects.get(key)
+        if known is not None and _uid(known) == uid and version is not None and version <= (_version_of(known) or 0):
+            return []  # the echo of an own write, or from before it
+        self._own_writes.pop(key, None)
         return self._put(key, _strip(obj))
 
     def wrote(self, obj: dict[str, Any]) -> list[Change]:

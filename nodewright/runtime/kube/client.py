@@ -239,7 +239,7 @@ class KubeClient:
         """Seconds to wait, or None: don't."""
         if attempt >= self._limits.attempts:
             return None
-        backoff = self._limits.backoff * 2 ** (attempt - 1) * self._random.uniform(0.5, 1.5)
+        backoff: float = self._limits.backoff * 2 ** (attempt - 1) * self._random.uniform(0.5, 1.5)
         if isinstance(error, NoAnswer):
             return backoff if call.reads or not error.ambiguous else None
         if error.code == 401 and attempt == 1 and self._connection.tokens is not None:

@@ -1,0 +1,125 @@
+"""Rules on a Machine's spec, wherever it stands: in a Machine or in the template of a set or deployment."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from api import names
+from api.durations import parse_duration, parse_time
+from api.faults import FieldError, child, items, text_of
+from api.providerconfig import ProviderConfigError, read
+from api.selectors import label_key_error, label_value_error
+
+MACHINE_SPEC_FIELDS: Final = frozenset(
+    {
+        "metadata", "taints", "providerConfig", "providerSpec", "versions", "configSource", "providerID", "roles",
+        "clusterName", "failureDomain", "nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
+        "readinessGates", "minReadySeconds",
+    }
+)  # fmt: skip
+"""Known fields. Others survive, unless they look like one of these misspelt."""
+_LOOKS_LIKE: Final = 0.85
+_VERSION = re.compile(r"v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?([-+][0-9A-Za-z.+-]*)?\Z")
+
+Errors = Iterator[FieldError]
+
+
+def template(spec: Mapping[str, Any], namespace: str) -> Errors:
+    """Rules on ``spec.template`` of a set or deployment."""
+    found = child(spec, "template")
+    yield from metadata_keys(child(found, "metadata"), "spec.template.metadata")
+    inner, path = child(found, "spec"), "spec.template.spec"
+    yield from machine_spec(inner, path, namespace)
+    if inner.get("providerID"):
+        yield FieldError(f"{path}.providerID", "may not be set in a template: every Machine has a host of its own")
+    if child(inner, "metadata").get("name"):
+        yield FieldError(f"{path}.metadata.name", "may not be set in a template: every Node has a name of its own")
+
+
+def machine_spec(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
+    """Rules on one Machine's spec at ``path``; ``namespace`` is that of the object, "" if it is not known."""
+    yield from _misspelt(spec, path)
+    yield from metadata_keys(child(spec, "metadata"), f"{path}.metadata")
+    yield from _taints(spec, path)
+    yield from provider_config(spec, path, namespace)
+    for name in ("kubelet", "controlPlane"):
+        version = child(spec, "versions").get(name)
+        if version is not None and not (isinstance(version, str) and _VERSION.match(version)):
+            yield FieldError(f"{path}.versions.{name}", f"{version!r} is not a version like 1.31.0 or v1.31.0")
+    for name in ("nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"):
+        if spec.get(name) is not None and (fault := time_or_duration(spec[name], "duration")):
+            yield FieldError(f"{path}.{name}", fault)
+    cluster = spec.get("clusterName")
+    if cluster is not None and (not cluster or label_value_error(cluster)):
+        yield FieldError(f"{path}.clusterName", "must be usable as the value of a label, of at most 63 characters")
+
+
+def provider_config(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
+    """Given at most once, readable, and never from another namespace (its Secrets would come with it)."""
+    try:
+        config = read(spec)
+    except ProviderConfigError as fault:
+        yield FieldError(f"{path}.{fault.field}", fault.message)
+        return
+    reference = config.machine_class_ref if config else None
+    if config and reference and namespace and reference.namespace not in ("", namespace):
+        yield FieldError(
+            f"{path}.{config.source_field}.machineClass.namespace",
+            f"{reference.namespace!r} is not the namespace of the object, {namespace!r}",
+        )
+
+
+def metadata_keys(meta: Mapping[str, Any], path: str) -> Errors:
+    """Labels and annotations must have the form that Kubernetes asks for."""
+    for key, value in child(meta, "labels").items():
+        if fault := label_key_error(str(key)):
+            yield FieldError(f"{path}.labels[{key}]", f"not a label key: {fault}")
+        if fault := label_value_error(value):
+            yield FieldError(f"{path}.labels[{key}]", f"{value!r} is not a label value: {fault}")
+    for key, value in child(meta, "annotations").items():
+        if fault := label_key_error(str(key).lower()):
+            yield FieldError(f"{path}.annotations[{key}]", f"not an annotation key: {fault}")
+        if not isinstance(value, str):
+            yield FieldError(f"{path}.annotations[{key}]", f"{value!r} is not a string; quote it")
+
+
+def time_or_duration(value: Any, what: Literal["time", "duration"]) -> str:
+    """Why ``value`` is no RFC 3339 time or no duration; "" if it is one."""
+    if not isinstance(value, str):
+        return f"{value!r} is not a string"
+    try:
+        if what == "time":
+            parse_time(value)
+        else:
+            parse_duration(value)
+    except ValueError as fault:
+        return str(fault)
+    return ""
+
+
+def _taints(spec: Mapping[str, Any], path: str) -> Errors:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in items(spec, "taints"):
+        here, key, effect = f"{path}.taints[{index}]", text_of(taint, "key"), text_of(taint, "effect")
+        if fault := label_key_error(key):
+            yield FieldError(f"{here}.key", f"{key!r}: {fault}")
+        if fault := label_value_error(taint.get("value") or ""):
+            yield FieldError(f"{here}.value", f"{taint.get('value')!r}: {fault}")
+        if effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+            yield FieldError(f"{here}.effect", f"{effect!r} is none of NoSchedule, PreferNoSchedule, NoExecute")
+        if (key, effect) in seen:
+            yield FieldError(here, f"{key}:{effect} is given twice")
+        seen.add((key, effect))
+
+
+def _misspelt(spec: Mapping[str, Any], path: str) -> Errors:
+    """The API server keeps unknown fields here, for old manifests, so that a slip would pass in silence."""
+    for name in spec:
+        if name in MACHINE_SPEC_FIELDS or not isinstance(name, str) or len(name) > names.MAX_LABEL_VALUE:
+            continue
+        close = difflib.get_close_matches(name, sorted(MACHINE_SPEC_FIELDS), n=1, cutoff=_LOOKS_LIKE)
+        if close:
+            yield FieldError(f"{path}.{name}", f"is unknown; {close[0]} is meant?")

@@ -1,0 +1,150 @@
+"""What host does the Machine ask for? The request, its hash, and what is wrong with the spec if there can be none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api import names
+from api.conditions import Reason
+from controllers.kernel.digest import digest
+from controllers.kernel.refs import Obj, key_of, labels_of, uid_of
+from controllers.kernel.view import ConfigProblem, View
+from controllers.machine.provider_config import Resolved, resolve
+from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
+
+HASH_LENGTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """``request`` is None if and only if there are ``problems``; ``waits`` if they may go without another spec."""
+
+    request: HostRequest | None
+    config_path: str = ""
+    problems: tuple[ConfigProblem, ...] = ()
+    reason: str = ""
+    waits: bool = False
+
+    @property
+    def spec_hash(self) -> str:
+        return self.request.spec_hash if self.request else ""
+
+
+class _BadFieldError(ValueError):
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.problem = ConfigProblem(path, message)
+
+
+def wish_of(machine: Obj, view: View) -> Wish:
+    """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem."""
+    spec = machine.get("spec")
+    if not isinstance(spec, Mapping):
+        return _refused(ConfigProblem("", "spec must be an object"))
+    resolved = resolve(spec, key_of(machine).namespace, view)
+    if not isinstance(resolved, Resolved):
+        return Wish(None, "", (resolved.problem,), resolved.reason, resolved.waits)
+    try:
+        request = _request(machine, spec, resolved.config)
+    except _BadFieldError as error:
+        return _refused(error.problem)
+    return Wish(request, resolved.path)
+
+
+def _refused(problem: ConfigProblem) -> Wish:
+    return Wish(None, "", (problem,), Reason.INVALID_CONFIGURATION)
+
+
+def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -> HostRequest:
+    key, uid = key_of(machine), uid_of(machine)
+    asked = _versions(_mapping(spec, "versions", "versions"))
+    failure_domain = _text(spec, "failureDomain", "failureDomain")
+    cluster = _text(spec, "clusterName", "clusterName") or labels_of(machine).get(names.CLUSTER_NAME_LABEL, "")
+    return HostRequest(
+        identity=HostIdentity(uid, key.namespace, key.name, cluster),
+        config=config,
+        spec_hash=_spec_hash(spec, config, asked),
+        versions=asked,
+        node=NodeRegistration(
+            labels=node_labels(machine), annotations=node_annotations(machine), taints=node_taints(machine)
+        ),
+        failure_domain=failure_domain,
+    )
+
+
+def _versions(versions: Mapping[str, Any]) -> Versions:
+    """As numbers only: ``v1.34.0`` and ``1.34.0`` ask for the same."""
+    runtime = _mapping(versions, "containerRuntime", "versions.containerRuntime")
+    named = [_text(runtime, name, f"versions.containerRuntime.{name}") for name in ("name", "version")]
+    return Versions(
+        kubelet=_text(versions, "kubelet", "versions.kubelet").removeprefix("v"),
+        control_plane=_text(versions, "controlPlane", "versions.controlPlane").removeprefix("v"),
+        container_runtime="/".join(part for part in named if part),
+    )
+
+
+def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions) -> str:
+    """What a change of makes the host another one. Labels, annotations and taints are not in it: they flow to the Node."""
+    wanted = {
+        "config": config,
+        "versions": [asked.kubelet, asked.control_plane, asked.container_runtime],
+        "configSource": spec.get("configSource"),
+        "failureDomain": spec.get("failureDomain") or "",
+    }
+    try:
+        return digest(wanted, HASH_LENGTH)
+    except (TypeError, ValueError) as error:
+        raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
+
+
+def node_labels(machine: Obj) -> dict[str, str]:
+    """Labels that the Node has to carry: those of ``spec.metadata``, and the UID of its Machine (kubermatic's key)."""
+    return {**_node_metadata(machine, "labels"), names.NODE_OWNED_BY_LABEL: uid_of(machine)}
+
+
+def node_annotations(machine: Obj) -> dict[str, str]:
+    """Annotations that the Node has to carry: those of ``spec.metadata``, and the Machine's key (release-0.1)."""
+    return {**_node_metadata(machine, "annotations"), names.NODE_MACHINE_ANNOTATION: str(key_of(machine))}
+
+
+def node_taints(machine: Obj) -> tuple[Taint, ...]:
+    """Taints that the Node has to carry, in the order of the spec, one for each key and effect."""
+    taints = machine["spec"].get("taints") or ()
+    if not isinstance(taints, list | tuple):
+        raise _BadFieldError("taints", "must be a list")
+    found: dict[tuple[str, str], Taint] = {}
+    for index, taint in enumerate(taints):
+        path = f"taints[{index}]"
+        if not isinstance(taint, Mapping):
+            raise _BadFieldError(path, "must be an object")
+        one = Taint(*(_text(taint, name, f"{path}.{name}") for name in ("key", "effect", "value")))
+        if not one.key or not one.effect:
+            raise _BadFieldError(path, "must have a key and an effect")
+        found[one.key, one.effect] = one
+    return tuple(found.values())
+
+
+def _node_metadata(machine: Obj, name: str) -> dict[str, str]:
+    metadata = _mapping(machine["spec"], "metadata", "metadata")
+    given = _mapping(metadata, name, f"metadata.{name}")
+    return {str(key): _text(given, key, f"metadata.{name}[{key}]") for key in given}
+
+
+def _mapping(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    value = parent.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _BadFieldError(path, f"must be an object, is {type(value).__name__}")
+    return value
+
+
+def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
+    value = parent.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _BadFieldError(path, f"must be a string, is {type(value).__name__}")
+    return value

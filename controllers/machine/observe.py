@@ -1,0 +1,248 @@
+"""All that a Machine's plan may know, gathered from the View and from what the provider said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from api import names
+from api.durations import parse_duration
+from controllers.drain.cordon import is_cordoned_for
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.refs import (
+    MACHINE,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    Key,
+    Obj,
+    Ref,
+    annotations_of,
+    generation_of,
+    is_deleting,
+    ref_of,
+    resource_version_of,
+    uid_of,
+)
+from controllers.kernel.view import (
+    NAMESPACE,
+    NODE_NAME,
+    PROVIDER_ID,
+    ConfigProblem,
+    HostAbsent,
+    HostNeed,
+    HostPresent,
+    HostReads,
+    HostUnknown,
+    View,
+)
+from controllers.machine import node_link
+from controllers.machine.host_spec import Wish, wish_of
+from controllers.machine.node_link import Link, Linked
+from providers.base.contract import Host
+
+FRESH = 1.0
+"""Seconds that the provider's list may be old while something about the host is going on."""
+SETTLED_FRESH = 300.0
+"""The same for a Machine that runs and is as it should be."""
+NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``left_nodes`` are the Nodes that go with the Machine's host. ``pods`` and ``budgets`` only while it may drain."""
+
+    now: datetime
+    machine: Obj
+    paused: str
+    wish: Wish
+    reads: HostReads
+    link: Link
+    left_nodes: tuple[Obj, ...] = ()
+    pods: tuple[Obj, ...] = ()
+    budgets: tuple[Obj, ...] = ()
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(MACHINE, self.machine)
+
+    @property
+    def uid(self) -> str:
+        return uid_of(self.machine)
+
+    @property
+    def name(self) -> str:
+        return str(self.machine["metadata"]["name"])
+
+    @property
+    def version(self) -> str:
+        return resource_version_of(self.machine)
+
+    @property
+    def generation(self) -> int:
+        return generation_of(self.machine)
+
+    @property
+    def created_at(self) -> datetime:
+        return parse_time(self.machine["metadata"].get("creationTimestamp")) or self.now
+
+    @property
+    def deleting(self) -> bool:
+        return is_deleting(self.machine)
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return _mapping(self.machine.get("spec"))
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return status_of(self.machine)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return annotations_of(self.machine)
+
+    @property
+    def provider_id(self) -> str:
+        """The host that the Machine is bound to; "" while it has none."""
+        return node_link.provider_id_of(self.machine)
+
+    @property
+    def replaced_host(self) -> str:
+        """Identity of the host that is being replaced, "" if none is (``status.replacement``)."""
+        return str(_mapping(self.status.get("replacement")).get("providerID") or "")
+
+    @property
+    def host(self) -> Host | None:
+        return self.reads.host.host if isinstance(self.reads.host, HostPresent) else None
+
+    @property
+    def host_is_gone(self) -> bool:
+        return isinstance(self.reads.host, HostAbsent)
+
+    @property
+    def node(self) -> Obj | None:
+        return self.link.node if isinstance(self.link, Linked) else None
+
+    @property
+    def problems(self) -> tuple[ConfigProblem, ...]:
+        """What is wrong with the config: found here, or by the provider's schema."""
+        return self.wish.problems or self.reads.problems
+
+    @property
+    def spec_is_new(self) -> bool:
+        """Whether the spec has changed since the status last spoke of it."""
+        seen = self.status.get("observedGeneration")
+        return isinstance(seen, int) and seen != self.generation
+
+    @property
+    def drain_timeout(self) -> timedelta | None:
+        """None: for ever; so an unreadable one does not cut a drain short."""
+        return _duration(self.spec.get("nodeDrainTimeout"))
+
+
+def needs(key: Key, view: View) -> HostNeed | None:
+    """How to find the Machine's host, and how fresh the list has to be."""
+    machine = view.get(MACHINE, key)
+    if machine is None:
+        return None
+    wish = wish_of(machine, view)
+    return HostNeed(
+        machine_uid=uid_of(machine),
+        config=wish.request.config if wish.request else None,
+        fresh_within=SETTLED_FRESH if _is_still(machine) else FRESH,
+        problems=wish.problems,
+        spec_hash=wish.spec_hash,
+        config_path=wish.config_path,
+    )
+
+
+def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+    machine = view.get(MACHINE, key)
+    if machine is None:
+        return None
+    reads = hosts or NO_HOST_READS
+    host = reads.host.host if isinstance(reads.host, HostPresent) else None
+    wish = wish_of(machine, view)
+    link = node_link.find(machine, host, view)
+    observed = Observed(
+        now=view.now,
+        machine=machine,
+        paused=paused_by((machine, cluster_of(machine, view))),
+        wish=wish,
+        reads=reads,
+        link=link,
+        left_nodes=_left_nodes(machine, link, view),
+    )
+    if not isinstance(link, Linked) or not _may_drain(observed, link.node):
+        return observed
+    return _with_pods(observed, link.node, view)
+
+
+def status_of(machine: Obj) -> Mapping[str, Any]:
+    return _mapping(machine.get("status"))
+
+
+def _is_still(machine: Obj) -> bool:
+    status = status_of(machine)
+    return bool(
+        not is_deleting(machine)
+        and node_link.provider_id_of(machine)
+        and status.get("nodeRef")
+        and not status.get("replacement")
+        and status.get("phase") == names.MachinePhase.RUNNING
+        and status.get("observedGeneration") == generation_of(machine)
+    )
+
+
+def _may_drain(observed: Observed, node: Obj) -> bool:
+    if observed.deleting or observed.replaced_host or is_cordoned_for(node, observed.uid):
+        return True
+    host = observed.host
+    return host is not None and host.spec_hash != observed.wish.spec_hash
+
+
+def _with_pods(observed: Observed, node: Obj, view: View) -> Observed:
+    pods = tuple(view.indexed(POD, NODE_NAME, node["metadata"]["name"]))
+    namespaces = sorted({pod["metadata"].get("namespace", "") for pod in pods})
+    budgets = tuple(b for namespace in namespaces for b in view.indexed(POD_DISRUPTION_BUDGET, NAMESPACE, namespace))
+    return Observed(
+        now=observed.now,
+        machine=observed.machine,
+        paused=observed.paused,
+        wish=observed.wish,
+        reads=observed.reads,
+        link=observed.link,
+        left_nodes=observed.left_nodes,
+        pods=pods,
+        budgets=budgets,
+    )
+
+
+def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
+    """Nodes of this Machine's present or replaced host, to be deleted when that host is gone; never another's."""
+    replaced = _mapping(status_of(machine).get("replacement")).get("providerID")
+    found = {node["metadata"]["name"]: node for node in [link.node]} if isinstance(link, Linked) else {}
+    for provider_id in (node_link.provider_id_of(machine), replaced):
+        for node in view.indexed(NODE, PROVIDER_ID, str(provider_id)) if provider_id else ():
+            if node_link.says_it_is_ours(node, machine) or not node_link.claimed_by_another(node, machine):
+                found[node["metadata"]["name"]] = node
+    reference = _mapping(status_of(machine).get("nodeRef"))
+    node = view.get(NODE, Key("", str(reference.get("name", "")))) if reference.get("name") else None
+    if node is not None and uid_of(node) == reference.get("uid") and not node_link.claimed_by_another(node, machine):
+        found[node["metadata"]["name"]] = node
+    return tuple(found.values())
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _duration(text: Any) -> timedelta | None:
+    try:
+        return parse_duration(text) or None
+    except (TypeError, ValueError):
+        return None

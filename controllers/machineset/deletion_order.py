@@ -1,0 +1,65 @@
+"""Which Machines go when there are too many, and when the choice is made.
+
+The choice is written into the journal (``status.ordinals.leaving``) before the first delete, so that a later round with
+an older or a half-new view deletes those and no others (machine-controller#390: 6 → 2 removed all six).
+"""
+
+from __future__ import annotations
+
+from controllers.kernel.actions import Delete
+from controllers.kernel.members import Removal, removal
+from controllers.kernel.names import machine_name
+from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
+from controllers.kernel.victims import Rank, rank
+from controllers.machineset.observe import Observed
+
+MAX_BATCH = 1000
+"""Machines deleted in one round."""
+LOOK_AGAIN = 1.0
+"""Seconds after which a scale-down that was just asked for is looked at again if nothing else happens."""
+
+_WHY = {
+    Rank.DELETING: "it is going already",
+    Rank.ANNOTATED: "it is marked for deletion",
+    Rank.FAILED: "it failed or has no Node",
+    Rank.NOT_READY: "it is not ready",
+    Rank.READY: "all are ready",
+}
+
+
+def asked_just_now(observed: Observed) -> bool:
+    """True until a status with this generation is visible.
+
+    The Cluster Autoscaler marks a Machine and then lowers ``replicas``; the two arrive through different watches. One
+    round trip of the status between seeing the new ``replicas`` and choosing victims lets the mark arrive first
+    (facts 6.1, autoscaler#8494; cluster-api#75).
+    """
+    return observed.status.get("observedGeneration") != generation_of(observed.body)
+
+
+def condemned(observed: Observed) -> Removal:
+    """Who has to go now, beyond those whose going was decided before."""
+    found = removal(observed.members, observed.wish.replicas, observed.wish.policy)
+    return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
+
+
+def deletes(observed: Observed, chosen: Removal) -> list[Delete]:
+    """Deletes of the chosen ones, and once more of those chosen earlier that are not seen going yet."""
+    namespace, wish = observed.ref.key.namespace, observed.wish
+    title = f"MachineSet {observed.ref.key.name} needs {wish.replicas} Machines"
+    actions = [
+        Delete(
+            Ref(MACHINE, Key(namespace, machine_name(observed.prefix, ordinal))),
+            why=f"{title}; this one was not seen yet",
+        )
+        for ordinal in chosen.pending
+    ]
+    actions.extend(
+        Delete(machine.ref, why=f"{title}; this one goes first: {_WHY[rank(machine)]}") for machine in chosen.victims
+    )
+    actions.extend(
+        Delete(machine.ref, why=f"{title}; decided earlier")
+        for machine in observed.members.leaving
+        if not machine.deleting
+    )
+    return actions

@@ -1,0 +1,209 @@
+"""View → Observed: one MachineSet, its Machines in buckets, and what holds it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from api import names
+from api.names import DeletePolicy
+from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from controllers.kernel import machine_facts
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.members import Members, partition
+from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
+from controllers.kernel.ordinals import Ordinals, OrdinalsError, read_ordinals
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Obj,
+    Ref,
+    annotations_of,
+    is_deleting,
+    key_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.view import OWNER, View
+
+RELEASED_ANNOTATION = f"{names.OWN_DOMAIN}/released-from"
+"""On a Machine that left its MachineSet because its labels did: the UID of that MachineSet."""
+MAX_REPLICAS = 100_000
+READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, CLUSTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """``spec``, with defaults filled in. ``problem`` names the field that can't be used, "" if all can."""
+
+    replicas: int = 0
+    min_ready: timedelta = timedelta(0)
+    policy: str = DeletePolicy.RANDOM
+    selector: Selector = NOTHING
+    template: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that the plan of one MachineSet may know.
+
+    ``strays``: owned, but their labels no longer match; they are members until their release is visible.
+    ``orphans``: they match and nobody controls them. ``released``: how many that once left still exist.
+    """
+
+    body: Obj
+    wish: Wish
+    now: datetime
+    complete: bool = True
+    paused: str = ""
+    cluster_deleting: str = ""
+    journal: Ordinals = field(default_factory=Ordinals)
+    prefix: str = ""
+    members: Members = field(default_factory=Members)
+    strays: tuple[MachineFacts, ...] = ()
+    orphans: tuple[MachineFacts, ...] = ()
+    released: int = 0
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(MACHINE_SET, self.body)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        status = self.body.get("status")
+        return status if isinstance(status, Mapping) else {}
+
+
+def observe(key: Key, view: View) -> Observed | None:
+    """None if the MachineSet is gone."""
+    body = view.get(MACHINE_SET, key)
+    if body is None:
+        return None
+    wish, journal = read_wish(body), Ordinals()
+    status = body.get("status")
+    try:
+        journal = read_ordinals(status if isinstance(status, Mapping) else {})
+    except OrdinalsError as error:
+        wish = Wish(problem=f"status.ordinals: {error}")
+    cluster = cluster_of(body, view) if not wish.problem else None
+    prefix = machine_prefix(key.name, uid_of(body))
+    owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
+    used = (ordinal_of(machine.key.name, prefix) for machine in owned)
+    journal = journal.above(ordinal for ordinal in used if ordinal is not None)
+    journal = journal.without(_taken(journal, view, key, prefix, uid_of(body)))
+    members = partition(owned, journal, prefix)
+    matches = wish.selector.matches
+    return Observed(
+        body=body,
+        wish=wish,
+        now=view.now,
+        complete=all(view.complete(kind) for kind in READS),
+        paused=paused_by((body, _owner(body, view), cluster)),
+        cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
+        journal=journal,
+        prefix=prefix,
+        members=members,
+        strays=tuple(machine for machine in members.active if not matches(machine.labels)),
+        **_ownerless(view, body, wish),
+    )
+
+
+def read_wish(body: Obj) -> Wish:
+    """``spec`` of a MachineSet; never raises: a spec that slipped past the schema becomes a ``problem``."""
+    spec = body.get("spec")
+    if not isinstance(spec, Mapping):
+        return Wish(problem="spec: must be an object")
+    replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
+    if replicas is None:
+        replicas = 1
+    if not _is_count(replicas) or replicas > MAX_REPLICAS:
+        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {MAX_REPLICAS}")
+    if not _is_count(min_ready):
+        return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
+    template = spec.get("template")
+    problem = template_problem(template)
+    if problem or not isinstance(template, Mapping):
+        return Wish(problem=problem)
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError as error:
+        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
+    if selector.empty or selector.nothing:
+        return Wish(problem="spec.selector: must not be empty, it would select every Machine of the namespace")
+    labels = (template.get("metadata") or {}).get("labels")
+    if not selector.matches(labels):
+        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
+    if policy not in tuple(DeletePolicy):
+        return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
+    return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template)
+
+
+def template_problem(template: object) -> str:
+    """What is wrong with the shape of ``spec.template``, "" if Machines can be made from it."""
+    if not isinstance(template, Mapping):
+        return "spec.template: must be an object"
+    spec = template.get("spec")
+    if spec is not None and not isinstance(spec, Mapping):
+        return "spec.template.spec: must be an object"
+    places = {"spec.template.metadata": template.get("metadata")}
+    places["spec.template.spec.metadata"] = (spec or {}).get("metadata")
+    for place, metadata in places.items():
+        if metadata is not None and not isinstance(metadata, Mapping):
+            return f"{place}: must be an object"
+        for part in ("labels", "annotations"):
+            found = (metadata or {}).get(part)
+            if found is not None and not _is_text_map(found):
+                return f"{place}.{part}: must be a map of strings"
+    taints = (spec or {}).get("taints")
+    if taints is not None and not _are_taints(taints):
+        return "spec.template.spec.taints: must be a list of taints with key and effect"
+    return ""
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text_map(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+
+
+def _are_taints(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(taint, Mapping) and isinstance(taint.get("key"), str) and isinstance(taint.get("effect"), str)
+        for taint in value
+    )
+
+
+def _owner(body: Obj, view: View) -> Obj | None:
+    uid = controller_uid(body)
+    return view.by_uid(MACHINE_DEPLOYMENT, uid) if uid else None
+
+
+def _ownerless(view: View, body: Obj, wish: Wish) -> dict[str, Any]:
+    """Orphans of the namespace that match, and the number of those that were released by this MachineSet."""
+    namespace, uid = key_of(body).namespace, uid_of(body)
+    orphans, released = [], 0
+    for machine in view.indexed(MACHINE, OWNER, ""):
+        if machine["metadata"].get("namespace", "") != namespace:
+            continue
+        if not is_deleting(machine) and wish.selector.matches(machine["metadata"].get("labels")):
+            orphans.append(machine_facts.read(machine))
+        elif annotations_of(machine).get(RELEASED_ANNOTATION) == uid:
+            released += 1
+    return {"orphans": tuple(sorted(orphans, key=lambda machine: machine.key)), "released": released}
+
+
+def _taken(journal: Ordinals, view: View, key: Key, prefix: str, uid: str) -> list[int]:
+    """Reserved ordinals whose Machine exists and belongs to somebody else (released right after it was made)."""
+    found = ((o, view.get(MACHINE, Key(key.namespace, machine_name(prefix, o)))) for o in journal.reserved)
+    return [ordinal for ordinal, machine in found if machine is not None and controller_uid(machine) != uid]

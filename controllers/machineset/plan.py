@@ -1,0 +1,176 @@
+"""Observed → Plan for one MachineSet.
+
+    journal (guarded status patch) → adopt, release, propagate, create or delete → one event
+
+The journal is written first and only if the MachineSet is still the one observed; so whatever follows was decided on
+its newest version. Nothing after it needs an order: each action is right alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from api.conditions import Reason
+from controllers.kernel.actions import Action, Create, Delete, Event, Patch
+from controllers.kernel.members import Removal
+from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.refs import is_deleting, resource_version_of
+from controllers.machineset import creation, deletion_order, propagation
+from controllers.machineset.claiming import Claims, claim_patches, claims
+from controllers.machineset.creation import Hold
+from controllers.machineset.observe import Observed
+from controllers.machineset.pace import hold_back
+from controllers.machineset.status import invalid_patch, paused_patch, status_patch
+
+UNREAD = 5.0
+"""Seconds to wait for a complete view."""
+RETRY = 5.0
+"""Seconds after which creates and deletes whose effect is not seen are repeated."""
+HELD = 60.0
+"""Seconds after which a held creation is looked at again if nothing changes."""
+CREATED, DELETED = "SuccessfulCreate", "SuccessfulDelete"
+NAMES_IN_EVENT = 5
+NO_CLAIMS, NO_REMOVAL = Claims(), Removal((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do in this round, and the journal that must be written before."""
+
+    journal: Ordinals
+    claims: Claims = NO_CLAIMS
+    created: tuple[int, ...] = ()
+    removal: Removal = NO_REMOVAL
+    held: Hold | None = None
+    notes: tuple[str, ...] = ()
+
+
+def plan(observed: Observed) -> Plan:
+    if not observed.complete:
+        return Plan(outcome=Wait(UNREAD, "Machines, sets or Clusters are not completely read yet"))
+    if observed.paused:
+        return Plan(_status_step(observed, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",))
+    if observed.wish.problem:
+        return _invalid(observed)
+    decision = decide(observed)
+    changes = _changes(observed, decision)
+    patch = status_patch(observed, decision.journal, decision.held)
+    delay = 0.0 if changes else hold_back(observed, patch)
+    first: list[Action] = []
+    if changes or (patch and not delay):
+        first.append(_guard(observed, patch, _why(decision)))
+    return Plan(
+        steps(first, changes, _events(observed, changes)),
+        _outcome(observed, decision, delay),
+        decision.notes,
+    )
+
+
+def decide(observed: Observed) -> Decision:
+    """Partition what there is to do: never creates and deletes in one round."""
+    members = observed.members
+    seen = observed.journal.reserved.difference(members.pending)
+    journal = observed.journal.without(seen).condemn(machine.key.name for machine in members.leaving)
+    if is_deleting(observed.body):
+        return Decision(journal, held=creation.hold(observed, NO_CLAIMS))
+    claimed = claims(observed)
+    wanted = creation.missing(observed, claimed)
+    chosen = deletion_order.condemned(observed)
+    notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
+    if chosen.pending or chosen.victims:
+        if deletion_order.asked_just_now(observed):
+            return Decision(journal, claimed, notes=(*notes, "victims are chosen once this generation was observed"))
+        leaving = journal.leaving.union(machine.key.name for machine in chosen.victims)
+        journal = journal.without(chosen.pending).condemn(leaving)
+        return Decision(journal, claimed, removal=chosen, notes=notes)
+    again = creation.retried(observed)
+    held = creation.hold(observed, claimed) if wanted or again else None
+    if held is not None:
+        return Decision(journal, claimed, held=held, notes=(*notes, held.why))
+    fresh = min(wanted, max(creation.MAX_BATCH - len(again), 0))
+    new = tuple(range(journal.next, journal.next + fresh))
+    return Decision(journal.reserve(fresh), claimed, created=again + new, notes=notes)
+
+
+def _changes(observed: Observed, decision: Decision) -> list[Action]:
+    if is_deleting(observed.body):
+        return []
+    strays = {machine.key for machine in observed.strays}
+    flows_to = (machine for machine in observed.members.active if machine.key not in strays)
+    title = observed.ref.key.name
+    return [
+        *claim_patches(observed, decision.claims),
+        *propagation.propagate(observed.wish.template, flows_to, title),
+        *creation.births(observed, decision.created),
+        *deletion_order.deletes(observed, decision.removal),
+    ]
+
+
+def _guard(observed: Observed, status: dict[str, Any], why: str) -> Patch:
+    """Refused when the MachineSet changed since it was observed, even if there is nothing to write."""
+    patch = {"status": status} if status else {}
+    return Patch(observed.ref, patch, why, "status", resource_version_of(observed.body))
+
+
+def _status_step(observed: Observed, status: dict[str, Any]) -> tuple[tuple[Action, ...], ...]:
+    return steps([_guard(observed, status, "status is out of date")]) if status else ()
+
+
+def _invalid(observed: Observed) -> Plan:
+    problem = observed.wish.problem
+    status = invalid_patch(observed)
+    events: list[Action] = []
+    if "errorMessage" in status:
+        events.append(Event(observed.ref, "Warning", Reason.INVALID_CONFIGURATION, problem))
+    return Plan(
+        (*_status_step(observed, status), *steps(events)),
+        Failed(Reason.INVALID_CONFIGURATION, problem),
+    )
+
+
+def _why(decision: Decision) -> str:
+    if decision.created:
+        return f"reserve the identities of {len(decision.created)} Machines"
+    if decision.removal.victims:
+        return f"record the choice of {len(decision.removal.victims)} Machines to delete"
+    return "status is out of date"
+
+
+def _events(observed: Observed, changes: Iterable[Action]) -> list[Action]:
+    """One event for the whole batch."""
+    created = [str(action.body["metadata"]["name"]) for action in changes if isinstance(action, Create)]
+    deleted = [action.target.key.name for action in changes if isinstance(action, Delete)]
+    events: list[Action] = []
+    if created:
+        events.append(Event(observed.ref, "Normal", CREATED, _sentence("Created", created)))
+    if deleted:
+        events.append(Event(observed.ref, "Normal", DELETED, _sentence("Deleted", deleted)))
+    return events
+
+
+def _sentence(verb: str, names: list[str]) -> str:
+    shown = ", ".join(names[:NAMES_IN_EVENT])
+    more = f" and {len(names) - NAMES_IN_EVENT} more" if len(names) > NAMES_IN_EVENT else ""
+    return f"{verb} {len(names)} Machine{'s' if len(names) > 1 else ''}: {shown}{more}"
+
+
+def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
+    if decision.held is not None and not is_deleting(observed.body):
+        return Blocked(decision.held.why, HELD)
+    waits: list[Wait] = []
+    if delay:
+        waits.append(Wait(delay, "counts are still moving"))
+    members = observed.members
+    if decision.created or decision.removal.victims or members.pending or members.leaving:
+        waits.append(Wait(RETRY, "creates and deletes are on their way"))
+    elif members.existing > observed.wish.replicas:
+        waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
+    moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
+    coming = [moment for moment in moments if moment is not None and moment > observed.now]
+    if coming:
+        seconds = (min(coming) - observed.now).total_seconds()
+        waits.append(Wait(seconds, "the next Machine becomes available"))
+    return min(waits, key=lambda wait: wait.after) if waits else Settled()

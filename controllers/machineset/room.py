@@ -1,0 +1,99 @@
+"""What wakes the MachineSet controller and what it must have read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from api.selectors import SelectorError, from_label_selector
+from controllers.kernel import machine_facts
+from controllers.kernel.ownership import controller_of, controller_uid
+from controllers.kernel.pausing import paused_by
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Kind,
+    Obj,
+    is_deleting,
+    key_of,
+    labels_of,
+    uid_of,
+)
+from controllers.kernel.room import Wake
+from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, OWNER, HostNeed, HostReads, View
+from controllers.machineset.observe import READS, Observed, observe
+from controllers.machineset.plan import plan
+
+
+def itself(obj: Obj, _view: View) -> Iterable[Key]:
+    return (key_of(obj),)
+
+
+def sets_of_machine(machine: Obj, view: View) -> Iterable[Key]:
+    """The MachineSet that controls it; of an orphan, those of its namespace that would adopt it."""
+    namespace = machine["metadata"].get("namespace", "")
+    owner = controller_of(machine)
+    if owner is not None:
+        return (Key(namespace, str(owner["name"])),) if owner.get("kind") == MACHINE_SET.name else ()
+    labels = labels_of(machine)
+    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, NAMESPACE, namespace) if _selects(body, labels))
+
+
+def same_to_a_set(old: Obj, new: Obj) -> bool:
+    """A change that no set looks at: addresses, other conditions, the Machine controller's own notes."""
+    if machine_facts.read(old) != machine_facts.read(new):
+        return False
+    if controller_uid(old) != controller_uid(new) or old.get("spec") != new.get("spec"):
+        return False
+    return bool(old["metadata"].get("annotations") == new["metadata"].get("annotations"))
+
+
+def sets_of_deployment(deployment: Obj, view: View) -> Iterable[Key]:
+    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, OWNER, uid_of(deployment)))
+
+
+def sets_of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
+    key = key_of(cluster)
+    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, CLUSTER_NAME, f"{key.namespace}/{key.name}"))
+
+
+def same_pause(old: Obj, new: Obj) -> bool:
+    """Of its owner and Cluster a set only sees whether they are paused or going."""
+    return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
+
+
+def _selects(body: Obj, labels: object) -> bool:
+    try:
+        selector = from_label_selector((body.get("spec") or {}).get("selector"))
+    except (SelectorError, AttributeError, TypeError):
+        return False
+    return isinstance(labels, dict) and not selector.empty and selector.matches(labels)
+
+
+class MachineSetRoom:
+    """Room[Observed]; it needs no hosts."""
+
+    name = "machineset"
+    kind: Kind = MACHINE_SET
+    reads: tuple[Kind, ...] = READS
+    wakes: tuple[Wake, ...] = (
+        Wake(MACHINE_SET, itself),
+        Wake(MACHINE, sets_of_machine, same_to_a_set),
+        Wake(MACHINE_DEPLOYMENT, sets_of_deployment, same_pause),
+        Wake(CLUSTER, sets_of_cluster, same_pause),
+    )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+        return observe(key, view)
+
+    def plan(self, observed: Observed) -> Plan:
+        return plan(observed)
+
+
+ROOM = MachineSetRoom()

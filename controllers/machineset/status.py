@@ -1,0 +1,184 @@
+"""The status of a MachineSet: counts, the journal, and conditions that say why it is not what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api.conditions import DeploymentCondition, Reason, SetCondition
+from api.names import ErrorReason
+from controllers.kernel.conditions import Condition, find, merge, merge_patch
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.refs import generation_of, is_deleting
+from controllers.kernel.rollup import Rollup, roll_up
+from controllers.machineset.creation import Hold
+from controllers.machineset.observe import Observed
+
+AVAILABLE = str(DeploymentCondition.AVAILABLE)
+MACHINES_FAILED = "MachinesFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Machines that are not being deleted, as ``kubectl get`` shows them. ``going``: those that are."""
+
+    replicas: int
+    fully_labeled: int
+    ready: int
+    available: int
+    going: int
+
+
+def count(observed: Observed) -> Counts:
+    wish, members = observed.wish, observed.members
+    alive = (*members.active, *members.leaving)
+    labels = ((wish.template.get("metadata") or {}).get("labels") or {}).items()
+    return Counts(
+        replicas=len(alive),
+        fully_labeled=sum(1 for machine in alive if labels <= machine.labels.items()),
+        ready=sum(1 for machine in alive if machine.ready),
+        available=sum(1 for machine in alive if machine.is_available(wish.min_ready, observed.now)),
+        going=len(members.deleting) + len(members.leaving),
+    )
+
+
+def status_patch(observed: Observed, journal: Ordinals, held: Hold | None) -> dict[str, Any]:
+    """The smallest patch of ``status`` to what is seen now; empty if it says so already."""
+    counts = count(observed)
+    desired: dict[str, Any] = {
+        "replicas": counts.replicas,
+        "fullyLabeledReplicas": counts.fully_labeled,
+        "readyReplicas": counts.ready,
+        "availableReplicas": counts.available,
+        "observedGeneration": generation_of(observed.body),
+        "labelSelector": str(observed.wish.selector),
+        "ordinals": _journal(observed.status, journal),
+        **error_fields("", ""),
+        "conditions": _merged(observed, _conditions(observed, counts, held)),
+    }
+    return merge_patch(observed.status, desired)
+
+
+def paused_patch(observed: Observed) -> dict[str, Any]:
+    """Says that it is paused and leaves all else as it was."""
+    condition = Condition(SetCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
+    return merge_patch(observed.status, {"conditions": _merged(observed, [condition])})
+
+
+def invalid_patch(observed: Observed) -> dict[str, Any]:
+    """Terminal: the spec can't be used. Counts and journal stay as they are."""
+    problem = observed.wish.problem
+    reason = Reason.INVALID_CONFIGURATION
+    decided = [
+        Condition(SetCondition.READY, "False", reason, problem),
+        Condition(SetCondition.SCALING_UP, "False", reason, problem),
+        Condition(SetCondition.SCALING_DOWN, "False", reason, problem),
+    ]
+    desired = {
+        "observedGeneration": generation_of(observed.body),
+        **error_fields(ErrorReason.INVALID_CONFIGURATION, problem),
+        "conditions": _merged(observed, decided),
+    }
+    return merge_patch(observed.status, desired)
+
+
+def error_fields(reason: str, message: str) -> dict[str, str | None]:
+    """The terminal error in the words of both families (facts 2.8: the Cluster Autoscaler reads the second)."""
+    return {
+        "errorReason": str(reason) or None,
+        "errorMessage": message or None,
+        "failureReason": str(reason) or None,
+        "failureMessage": message or None,
+    }
+
+
+def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
+    conditions = observed.status.get("conditions")
+    return merge(conditions, decided, generation_of(observed.body), observed.now)
+
+
+def _journal(status: Mapping[str, Any], journal: Ordinals) -> dict[str, Any]:
+    """Without nulls where there is nothing to remove: not every server drops them from a new object."""
+    written = journal.to_status()
+    have = status.get("ordinals")
+    return written if isinstance(have, Mapping) else {key: value for key, value in written.items() if value is not None}
+
+
+def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[Condition]:
+    alive = (*observed.members.active, *observed.members.leaving)
+    rollup = roll_up(alive)
+    conditions = [
+        _ready(observed, counts, rollup, held),
+        _available(observed, counts, rollup),
+        _machines_ready(alive, observed.wish.replicas, rollup),
+        _scaling_up(observed, counts, rollup, held),
+        _scaling_down(observed, counts),
+        Condition(SetCondition.PAUSED, "False", Reason.NOT_PAUSED),
+    ]
+    deleting = is_deleting(observed.body)
+    frozen = held is not None and held.reason == Reason.CEILING_REACHED
+    if frozen or find(observed.status.get("conditions"), SetCondition.FROZEN):
+        conditions.append(
+            Condition(SetCondition.FROZEN, "True", Reason.CEILING_REACHED, held.why)
+            if held and frozen
+            else Condition(SetCondition.FROZEN, "False", "BelowCeiling")
+        )
+    if deleting:
+        left = counts.replicas + len(observed.members.deleting)
+        conditions.append(Condition(SetCondition.DELETING, "True", Reason.DELETING, f"{left} Machines are left"))
+    return conditions
+
+
+def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:
+    wanted = observed.wish.replicas
+    if counts.ready >= wanted and counts.replicas == wanted:
+        return Condition(SetCondition.READY, "True", Reason.READY)
+    if counts.replicas > wanted:
+        return Condition(
+            SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counts.replicas} Machines, {wanted} are asked for"
+        )
+    reason = rollup.reason or (held.reason if held else Reason.SCALING_UP)
+    message = f"{counts.ready} of {wanted} Machines are ready"
+    return Condition(SetCondition.READY, "False", reason, f"{message}: {rollup.text}" if rollup.text else message)
+
+
+def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
+    wanted = observed.wish.replicas
+    if counts.available >= wanted:
+        return Condition(AVAILABLE, "True", Reason.AVAILABLE)
+    waiting = counts.ready >= wanted
+    reason = Reason.WAITING_FOR_MIN_READY_SECONDS if waiting else rollup.reason or Reason.NOT_AVAILABLE
+    return Condition(AVAILABLE, "False", reason, f"{counts.available} of {wanted} Machines are available")
+
+
+def _machines_ready(alive: tuple[MachineFacts, ...], wanted: int, rollup: Rollup) -> Condition:
+    if not alive and wanted:
+        return Condition(SetCondition.MACHINES_READY, "False", Reason.PENDING, "no Machine exists yet")
+    if not rollup.text:
+        return Condition(SetCondition.MACHINES_READY, "True", Reason.READY)
+    reason = MACHINES_FAILED if any(machine.failed for machine in alive) else Reason.NOT_READY
+    return Condition(SetCondition.MACHINES_READY, "False", reason, rollup.text)
+
+
+def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:
+    wanted = observed.wish.replicas
+    if len(observed.members.active) >= wanted or is_deleting(observed.body):
+        return Condition(SetCondition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
+    message = f"from {counts.replicas} to {wanted} Machines"
+    if held is not None:
+        return Condition(SetCondition.SCALING_UP, "True", held.reason, f"{message} is held back: {held.why}")
+    why = f": {rollup.text}" if rollup.text else ""
+    return Condition(SetCondition.SCALING_UP, "True", Reason.SCALING_UP, message + why)
+
+
+def _scaling_down(observed: Observed, counts: Counts) -> Condition:
+    wanted, going = observed.wish.replicas, counts.going
+    excess = len(observed.members.active) - wanted
+    if excess <= 0 and not going and not is_deleting(observed.body):
+        return Condition(SetCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
+    parts = [f"from {len(observed.members.active)} to {wanted} Machines"] if excess > 0 else []
+    if going:
+        parts.append(f"{going} Machines are being deleted")
+    return Condition(SetCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, ", ".join(parts))

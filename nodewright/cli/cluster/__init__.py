@@ -1,0 +1,1 @@
+"""A cluster as the command line reads it."""

@@ -1,0 +1,71 @@
+"""One consistent-enough copy of a cluster, read by lists, in the same cache that the controllers decide from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind, Obj
+from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError
+
+OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS)
+KINDS = (*OUR_KINDS, NODE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A list that was read to its end."""
+
+    complete: bool = True
+
+
+async def read_cluster(client: KubeClient, kinds: Iterable[Kind] = KINDS) -> Cache:
+    """All objects of ``kinds``. Raises ApiError and NoAnswer as the client does."""
+    wanted = tuple(kinds)
+    cache = Cache(wanted)
+    for kind, (objects, version) in zip(
+        wanted, await asyncio.gather(*(_read_all(client, kind) for kind in wanted)), strict=True
+    ):
+        fill(cache, kind, objects, version)
+    return cache
+
+
+def fill(cache: Cache, kind: Kind, objects: list[dict[str, Any]], version: str = "") -> None:
+    """Put a complete list into ``cache``."""
+    cache.listed(kind, objects, version)
+    cache.keep_complete(kind, _Read())
+
+
+def now_view(cache: Cache) -> CacheView:
+    return cache.view(datetime.now(UTC))
+
+
+def objects_of(cache: Cache, kind: Kind) -> list[Obj]:
+    store = cache.stores[kind]
+    return [obj for key in store.keys() if (obj := store.get(key)) is not None]
+
+
+async def _read_all(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]], str]:
+    for attempt in range(3):
+        try:
+            return await _pages(client, kind)
+        except ApiError as error:
+            # The list grew too old between two pages: it has to be read anew.
+            if not error.expired or attempt == 2:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _pages(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]], str]:
+    objects: list[dict[str, Any]] = []
+    page = await client.list_page(kind)
+    objects.extend(page.items)
+    while page.continue_:
+        page = await client.list_page(kind, continue_=page.continue_)
+        objects.extend(page.items)
+    return objects, page.resource_version

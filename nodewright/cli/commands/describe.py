@@ -1,0 +1,90 @@
+"""``nodewright describe``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.cluster.access import Target, client_of, connect
+from nodewright.cli.exits import FAILED, USAGE, CliError
+from nodewright.cli.options import Context, Kubeconfig, Namespace
+
+if TYPE_CHECKING:
+    from controllers.kernel.refs import Kind
+    from nodewright.cli.tree.branch import Branch
+
+HELP = """Show one object and all that belongs to it as a tree: state, reasons, and what to do where something is wrong.
+
+Exit code 0: shown and nothing is wrong; 1: something in it is wrong, or it does not exist; 2: wrong usage.
+"""
+
+KINDS = {
+    "Cluster": ("cluster", "clusters", "cl"),
+    "MachineDeployment": ("machinedeployment", "machinedeployments", "md"),
+    "MachineSet": ("machineset", "machinesets", "ms"),
+    "Machine": ("machine", "machines", "ma"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    kind: Kind
+    name: str
+    namespace: str | None
+    every_condition: bool
+    every_machine: bool
+
+
+def command(
+    kind: Annotated[str, typer.Argument(help="cluster (cl), machinedeployment (md), machineset (ms) or machine (ma).")],
+    name: Annotated[str, typer.Argument(help="Name of the object.")],
+    namespace: Namespace = None,
+    all_conditions: Annotated[bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")] = False,
+    all_machines: Annotated[bool, typer.Option("--all-machines", help="Every Machine and every old MachineSet.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    from nodewright.cli.screen import console  # noqa: PLC0415
+
+    wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
+    tree, drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
+    console().print(drawn)
+    from nodewright.cli.tree.branch import wrong  # noqa: PLC0415
+
+    if wrong(tree):
+        raise typer.Exit(FAILED)
+
+
+def kind_of(word: str) -> Kind:
+    """The kind that a person means by ``md``, ``machinesets`` and the like. Raises CliError (usage)."""
+    from controllers.kernel import refs  # noqa: PLC0415
+
+    known = {k.name: k for k in (refs.CLUSTER, refs.MACHINE_DEPLOYMENT, refs.MACHINE_SET, refs.MACHINE)}
+    for name, words in KINDS.items():
+        if word.lower() in words:
+            return known[name]
+    raise CliError(f'can\'t describe a "{word}"', "Kinds: cluster, machinedeployment, machineset, machine", USAGE)
+
+
+async def _describe(target: Target, wanted: Wanted) -> tuple[Branch, object]:
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
+    from nodewright.cli.tree.drawing import table  # noqa: PLC0415
+    from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
+
+    connection = await connect(target)
+    async with client_of(connection) as client:
+        cache = await read_cluster(client)
+    namespace = wanted.namespace or connection.namespace
+    view = now_view(cache)
+    obj = view.get(wanted.kind, Key(namespace, wanted.name))
+    if obj is None:
+        there = sorted(str(o["metadata"]["name"]) for o in objects_of(cache, wanted.kind)
+                       if o["metadata"].get("namespace") == namespace)  # fmt: skip
+        hint = f"There are: {', '.join(there[:10])}" if there else f"There is none in namespace {namespace}; try -n"
+        raise CliError(f"{wanted.kind.name} {namespace}/{wanted.name} does not exist", hint)
+    tree = grow(wanted.kind, obj, view, Taste(wanted.every_condition, wanted.every_machine))
+    return tree, table(tree, view.now)

@@ -1,0 +1,81 @@
+"""``nodewright up``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.cli.embedded.session import Session, Wish
+
+HELP = """Start the embedded control plane with the CRDs, the controllers and simulated hosts, in the foreground.
+
+Prints a line that starts with `ready` once kubectl works, and serves until SIGTERM or Ctrl-C. State lies in the data
+folder: started again, everything goes on where it was. Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
+"""
+
+DEFAULT_FOLDER = Path(".nodewright/up")
+
+
+def command(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help=f"Where state is kept. [default: {DEFAULT_FOLDER}]")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig (mode 0600). [default: in the data folder]")
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one.")
+    ] = 0,
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="Keep nothing: state ends with the process.")] = False,
+    no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
+    log_level: LogLevel = Verbosity.WARNING,
+) -> None:
+    if in_memory and data_dir is not None:
+        raise CliError("--in-memory and --data-dir exclude each other", "Leave one of them out", USAGE)
+    from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
+    from nodewright.cli.logs import log_to_stderr  # noqa: PLC0415
+
+    log_to_stderr(log_level)
+    folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
+    asyncio.run(_serve(Wish(folder, kubeconfig.absolute() if kubeconfig else None, port, not no_controllers)))
+
+
+async def _serve(wish: Wish) -> None:
+    from nodewright.cli.embedded.session import session  # noqa: PLC0415
+    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+
+    started = time.monotonic()
+    async with session(wish) as running:
+        stop_on_signals(running.stop)
+        for line in _greeting(running, wish, time.monotonic() - started):
+            typer.echo(line)
+        await running.until_stopped()
+        typer.echo("stopping")
+    kept = f"; start it again with the same --data-dir to go on ({wish.data_dir})" if wish.data_dir else ""
+    typer.echo(f"stopped{kept}")
+
+
+def _greeting(running: Session, wish: Wish, seconds: float) -> list[str]:
+    from nodewright.cli.examples import TEXT  # noqa: PLC0415
+
+    example = running.kubeconfig.parent / "example.yaml"
+    if not example.exists():
+        example.write_text(TEXT)
+    what = "control plane and controllers" if wish.controllers else "control plane without controllers"
+    return [
+        f"ready: {what} at {running.url} after {seconds:.1f} s, kubeconfig {running.kubeconfig}",
+        "",
+        "In another terminal:",
+        f"  export KUBECONFIG={running.kubeconfig}",
+        f"  kubectl apply -f {example}",
+        "  kubectl get machines -w",
+        "  nodewright describe cluster dev",
+    ]

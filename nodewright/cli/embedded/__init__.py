@@ -1,0 +1,1 @@
+"""The embedded control plane with the controllers, as one thing that starts and stops."""

@@ -1,0 +1,134 @@
+"""Start the plane, the controllers and the simulated kubelets in one process, and stop them in the right order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nodewright.cli import crds
+from nodewright.cli.embedded.folder import held, remember_port, remembered_port
+from nodewright.cli.exits import CliError
+from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+"""How long the controllers get to finish what they have begun; they may be killed at any moment anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to start. ``data_dir`` None: in memory. ``port`` 0: that of the last start, or a free one."""
+
+    data_dir: Path | None = None
+    kubeconfig: Path | None = None
+    port: int = 0
+    controllers: bool = True
+
+
+class Session:
+    """A running control plane; made by ``session``."""
+
+    def __init__(self, plane: ControlPlane, connection: Connection) -> None:
+        self.plane = plane
+        self.connection = connection
+        self.stop = asyncio.Event()
+        self._parts: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def url(self) -> str:
+        return self.plane.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.plane.kubeconfig_path
+
+    async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+        """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
+        ready = asyncio.Event()
+        task = asyncio.ensure_future(part(ready))
+        self._parts[name] = asyncio.ensure_future(_named(name, task))
+        waiting = asyncio.ensure_future(ready.wait())
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError as error:
+            raise CliError(f"the {name} did not become ready in {START_SECONDS:.0f} s", "See the log above") from error
+        finally:
+            waiting.cancel()
+        if task.done():
+            await self._parts[name]
+
+    async def until_stopped(self) -> None:
+        """Wait for ``stop``. Raises CliError if a part ends before."""
+        stopping = asyncio.ensure_future(self.stop.wait())
+        try:
+            done, _ = await asyncio.wait({stopping, *self._parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopping}:
+                await task
+                if not self.stop.is_set():
+                    raise CliError("a part of the program ended by itself", "See the log above and start it again")
+        finally:
+            stopping.cancel()
+
+    async def close(self) -> None:
+        """Ask the parts to end, and cancel those that take too long."""
+        self.stop.set()
+        if not self._parts:
+            return
+        _, late = await asyncio.wait(self._parts.values(), timeout=STOP_SECONDS)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*self._parts.values(), return_exceptions=True)
+
+
+async def _named(name: str, task: asyncio.Future[None]) -> None:
+    try:
+        await task
+    except CliError:
+        raise
+    except Exception as error:
+        raise CliError(f"the {name} failed: {type(error).__name__}: {error}", "See the log above") from error
+
+
+@asynccontextmanager
+async def session(wish: Wish) -> AsyncIterator[Session]:
+    """A control plane that ``kubectl`` can use, with the CRDs and (if wished) the controllers, until the block ends.
+
+    Raises CliError for a folder in use, a port in use, or state that can't be read.
+    """
+    async with AsyncExitStack() as stack:
+        if wish.data_dir is not None:
+            stack.enter_context(held(wish.data_dir))
+        plane = await _serve(stack, wish)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]))
+        stack.push_async_callback(running.close)
+        if wish.controllers:
+            await _control(running, stack, wish)
+        yield running
+
+
+async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:
+    """Listen on the port that is wished, else on that of the last start, else on a free one."""
+    ports = [wish.port] if wish.port or wish.data_dir is None else [remembered_port(wish.data_dir), 0]
+    for port in dict.fromkeys(ports):
+        config = ControlPlaneConfig(
+            data_dir=wish.data_dir, port=port, kubeconfig=wish.kubeconfig, crds=tuple(crds.definitions())
+        )
+        try:
+            plane = await stack.enter_async_context(ControlPlane(config))
+        except OSError as error:
+            if port != ports[-1]:
+                continue
+            where = f"port {port}" if port else str(wish.data_dir or "the control plane")
+            hint = "Choose another --port" if port else "Choose another --data-dir"
+            raise CliError(f"{where} can't be used: {error.strerror or error}", hint) from error
+        if wish.data_dir is not None:
+            remember_port(wish.data_dir, urlsplit(plane.url).port or 0)
+        return plane
+    raise AssertionError("the last port either works or raises")

@@ -1,0 +1,230 @@
+"""Everything that can be found wrong with one document without asking anybody.
+
+The order is that of the API server: the shape of the document, unknown fields, schema and CEL rules with the defaults
+filled in, then what no schema can say (``api.validate``), then the provider's own JSON Schema for its configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Protocol
+
+from api import names
+from api.providerconfig import ProviderConfigError, read, read_class
+from api.validate import validate
+from nodewright.cli import crds
+from nodewright.cli.manifests.documents import Document
+from nodewright.cli.manifests.findings import Finding
+from nodewright.cli.manifests.positions import Path, nearest, read_path
+from providers.base.registry import Registry
+
+FOREIGN_GROUPS = {names.CAPI_GROUP: "that is Cluster API's group; Nodewright's is cluster.k8s.io/v1alpha1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong at ``path`` (written as Kubernetes does) of one object."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One object to check; ``root`` is its place in the document (items of a List lie deeper)."""
+
+    data: Mapping[str, Any]
+    root: Path = ()
+
+    @property
+    def kind(self) -> str:
+        return str(self.data.get("kind") or "")
+
+    @property
+    def name(self) -> str:
+        meta = self.data.get("metadata")
+        return str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, Mapping) else ""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What must be unique: apiVersion, kind, namespace, name."""
+        meta = self.data.get("metadata")
+        namespace = meta.get("namespace") if isinstance(meta, Mapping) else None
+        return str(self.data.get("apiVersion")), self.kind, str(namespace or "default"), self.name
+
+
+class _Shape(Protocol):
+    def prune(self, obj: dict[str, Any]) -> tuple[dict[str, Any], Iterable[str]]: ...
+    def default(self, obj: dict[str, Any]) -> dict[str, Any]: ...
+    def validate(self, obj: dict[str, Any], old: dict[str, Any] | None) -> Iterable[Any]: ...
+
+
+class Checker:
+    """Checks documents; remembers names, so that an object that is given twice is found."""
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self._registry = registry or Registry.installed()
+        self._places: dict[tuple[str, str, str, str], str] = {}
+        self.checked = 0
+        self.foreign = 0
+        """Objects of kinds that are not ours: only their frame was looked at."""
+
+    def check(self, file: str, document: Document) -> list[Finding]:
+        """All faults of one document, each with its place."""
+        found: list[Finding] = []
+        for subject in subjects(document.data):
+            self.checked += 1
+            for fault in self._faults(subject, file, document):
+                position = nearest(document.positions, (*subject.root, *read_path(fault.path)))
+                assert position is not None, "a document always has a place"
+                found.append(Finding(file, position, fault.message, subject.kind, subject.name, fault.path))
+        return found
+
+    def _faults(self, subject: Subject, file: str, document: Document) -> Iterator[Fault]:
+        frame = list(_frame(subject))
+        yield from frame
+        if frame:
+            return
+        yield from self._given_twice(subject, file, document)
+        group, _, version = str(subject.data["apiVersion"]).rpartition("/")
+        if group in FOREIGN_GROUPS:
+            yield Fault("apiVersion", FOREIGN_GROUPS[group])
+            return
+        if group != names.GROUP:
+            self.foreign += 1
+            return
+        if crds.find(group, version, subject.kind) is None:
+            yield _unknown_kind(group, version, subject.kind)
+            return
+        seen: set[str] = set()
+        for fault in by_schema(subject.data, group, version):
+            seen.add(fault.path)
+            yield fault
+        yield from (Fault(f.path, f.message) for f in validate(subject.data) if f.path not in seen)
+        yield from (f for f in self._provider_config(subject) if f.path not in seen)
+
+    def _given_twice(self, subject: Subject, file: str, document: Document) -> Iterator[Fault]:
+        position = nearest(document.positions, subject.root)
+        here = f"{file}:{position.line if position else 1}"
+        first = self._places.setdefault(subject.identity, here)
+        if first != here and subject.name:
+            yield Fault("metadata.name", f"is given twice (first at {first}); the later one would overwrite the first")
+
+    def _provider_config(self, subject: Subject) -> Iterator[Fault]:
+        spec, prefix = _machine_spec(subject)
+        try:
+            config = read_class(subject.data) if subject.kind == "MachineClass" else read(spec)
+        except ProviderConfigError:
+            return  # api.validate has said so, with the field
+        if config is None or config.value is None or subject.kind == "Cluster":
+            return
+        path = ".".join(part for part in (prefix, config.source_field) if part)
+        for problem in self._registry.problems(config.value):
+            yield Fault(f"{path}.{problem.path}" if problem.path else path, problem.message)
+
+
+def subjects(data: Any) -> Iterator[Subject]:
+    """The objects of a document: itself, or the items of a List."""
+    if isinstance(data, Mapping) and str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
+        for index, item in enumerate(data["items"]):
+            yield Subject(item if isinstance(item, Mapping) else {}, ("items", index))
+        return
+    yield Subject(data if isinstance(data, Mapping) else {})
+
+
+def by_schema(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:
+    """What the API server would refuse by the CRD of ``obj``, unknown fields included."""
+    shape = _shape(group, version, str(obj["kind"]))
+    pruned, unknown = shape.prune(dict(obj))
+    for path in unknown:
+        yield Fault(path, "is not a known field" + _did_you_mean(group, version, str(obj["kind"]), path))
+    for cause in shape.validate(shape.default(pruned), None):
+        field = "" if cause.field in ("<nil>", "") else cause.field
+        yield Fault(field, _without_path(cause.message, field))
+    yield from _typing_errors(obj, group, version)
+
+
+@cache
+def _shape(group: str, version: str, kind: str) -> _Shape:
+    from nodewright.controlplane.validation import schema  # noqa: PLC0415  (needed for our own kinds only)
+
+    found = crds.find(group, version, kind)
+    assert found is not None, f"{kind} has a CRD"
+    shape: _Shape = schema.compile(dict(found))
+    return shape
+
+
+def _frame(subject: Subject) -> Iterator[Fault]:
+    if not subject.data:
+        yield Fault("", "is not a Kubernetes object: a mapping with apiVersion, kind and metadata is needed")
+        return
+    for field in ("apiVersion", "kind"):
+        value = subject.data.get(field)
+        if not isinstance(value, str) or not value:
+            yield Fault(field, "is required" if value is None else f"must be text, is {value!r}")
+    meta = subject.data.get("metadata")
+    if meta is not None and not isinstance(meta, Mapping):
+        yield Fault("metadata", "must be a mapping")
+    elif not subject.name:
+        yield Fault("metadata.name", "is required")
+
+
+def _unknown_kind(group: str, version: str, kind: str) -> Fault:
+    known = crds.kinds(group)
+    if kind in known:
+        return Fault("apiVersion", f"{group}/{version} is not served, only {', '.join(f'{group}/{v}' for v in known[kind])}")
+    near = get_close_matches(kind, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    return Fault("kind", f"{kind!r} is not a kind of {group}; {hint}")
+
+
+def _machine_spec(subject: Subject) -> tuple[Mapping[str, Any], str]:
+    """The spec that may hold a provider's configuration, and its path."""
+    spec: Any = subject.data.get("spec")
+    if subject.kind in ("MachineSet", "MachineDeployment"):
+        template = spec.get("template") if isinstance(spec, Mapping) else None
+        inner = template.get("spec") if isinstance(template, Mapping) else None
+        return (inner if isinstance(inner, Mapping) else {}), "spec.template.spec"
+    if subject.kind == "MachineClass":
+        return {}, ""
+    return (spec if isinstance(spec, Mapping) else {}), "spec"
+
+
+def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:
+    """Fields that the schema lets pass as unknown but that look very much like a known one."""
+    root = crds.find(group, version, str(obj["kind"]))
+    for path, holder, node in _kept_unknowns(obj, root or {}, ""):
+        for field in holder:
+            known = list(node.get("properties") or {})
+            if field in known:
+                continue
+            near = get_close_matches(str(field), known, n=1, cutoff=0.8)
+            if near:
+                yield Fault(f"{path}.{field}", f"is not a known field; did you mean {near[0]}?")
+
+
+def _kept_unknowns(value: Any, node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    properties = node.get("properties")
+    if isinstance(value, Mapping) and isinstance(properties, Mapping):
+        if node.get("x-kubernetes-preserve-unknown-fields") and path:
+            yield path, value, node
+        for field, child in properties.items():
+            if field in value:
+                yield from _kept_unknowns(value[field], child, f"{path}.{field}" if path else field)
+
+
+def _did_you_mean(group: str, version: str, kind: str, path: str) -> str:
+    parts = read_path(path)
+    node: Any = crds.find(group, version, kind) or {}
+    for part in parts[:-1]:
+        node = (node.get("items") if isinstance(part, int) else (node.get("properties") or {}).get(part)) or {}
+    near = get_close_matches(str(parts[-1]), node.get("properties") or {}, n=1) if parts else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _without_path(message: str, field: str) -> str:
+    """The API server repeats the path inside its messages; here it stands before them already."""
+    return message.replace(f"{field} in body ", "") if field else message

@@ -1,0 +1,26 @@
+"""Options that several commands share, so that they are spelled and explained alike."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Which kubeconfig; else $KUBECONFIG, ~/.kube/config, in-cluster."),
+]
+Context = Annotated[str | None, typer.Option("--context", metavar="NAME", help="Which context of the kubeconfig.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NS", help="Which namespace.")]
+
+
+class Verbosity(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+LogLevel = Annotated[Verbosity, typer.Option("--log-level", help="How much to log on standard error.")]

@@ -1,0 +1,54 @@
+"""What a person can do about a condition reason. Reasons that heal by themselves say so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.conditions import Reason
+from providers.base.errors import REACTIONS, ErrorClass
+
+_BY_CLASS: Final[dict[ErrorClass, str]] = {
+    ErrorClass.QUOTA_EXCEEDED: "Free or raise the quota, or scale down; creation is tried again by itself.",
+    ErrorClass.STOCK_OUT: "Wait, or choose another size or failure domain in providerConfig.",
+    ErrorClass.INVALID_CONFIGURATION: "Correct providerConfig (`nodewright validate FILE` names every fault).",
+    ErrorClass.UNSUPPORTED_CHANGE: "Undo the change, or delete the Machine so that its set makes a new one.",
+    ErrorClass.UNAUTHORIZED: "Renew the provider's credentials (Secret or environment of the controllers).",
+    ErrorClass.RATE_LIMITED: "Nothing: calls go on when the provider allows them.",
+    ErrorClass.UNAVAILABLE: "See whether the provider's API is up; calls go on by themselves.",
+    ErrorClass.TIMEOUT: "Nothing yet: it is looked at again before anything is done twice.",
+    ErrorClass.CONFLICT: "Nothing: the host is busy; it is tried again.",
+    ErrorClass.NOT_FOUND: "Check the names in providerConfig (image, network, flavor).",
+    ErrorClass.INTERNAL: "Look into the provider's log; it is tried again by itself.",
+}
+
+_BY_REASON: Final[dict[str, str]] = {
+    Reason.HOST_MISSING: "The host vanished: delete the Machine, its set makes a new one.",
+    Reason.NODE_MISSING: "The Node object is gone: see whether the kubelet on the host can reach the API server.",
+    Reason.NODE_NOT_READY: "See the Node's own conditions: `kubectl describe node`.",
+    Reason.NODE_CONFLICT: "Several Nodes claim this host: delete the Node objects that are left over.",
+    Reason.PROVIDER_UNKNOWN: "Install the provider's package, or correct apiVersion and kind of providerConfig.",
+    Reason.PROVIDER_UNREACHABLE: "See whether the provider's API is up; nothing is changed meanwhile.",
+    Reason.INVALID_CONFIGURATION: "Correct the field named (`nodewright validate FILE` names every fault).",
+    Reason.MACHINE_CLASS_NOT_FOUND: "Create the MachineClass, or correct the reference.",
+    Reason.READINESS_GATE_FAILED: "See the condition that the readiness gate names.",
+    Reason.WAITING_FOR_HOOK: "Whoever set the hook's annotation has to remove it.",
+    Reason.CEILING_REACHED: "Machines were relabelled away from their set: put their labels back or delete them.",
+    Reason.PROGRESS_DEADLINE_EXCEEDED: "See the Machines below; apply the template before to roll back.",
+    Reason.UNREACHABLE: "See whether that cluster's API server is up and its kubeconfig Secret current.",
+    Reason.UNHEALTHY_NODE: "Its owner replaces it if a health check allows that.",
+    Reason.NODE_STARTUP_TIMEOUT: "The host never joined: see its console and its way to the API server.",
+    Reason.TOO_MANY_UNHEALTHY: "Too many Machines look bad at once: look for a common cause first.",
+    Reason.CORRELATED_FAILURES: "Machines fail together: look for a common cause (zone, network, API server).",
+    Reason.PAUSED: "Remove the pause (spec.paused or the annotation) to go on.",
+    **{str(error_class): text for error_class, text in _BY_CLASS.items()},
+}
+
+
+def advice_for(reason: str) -> str:
+    """What to do about ``reason``; "" if nothing is known or needed."""
+    return _BY_REASON.get(reason, "")
+
+
+def covered_classes() -> frozenset[ErrorClass]:
+    """The error classes that have advice: all that have a reaction."""
+    return frozenset(_BY_CLASS) & frozenset(REACTIONS)

@@ -1,0 +1,198 @@
+"""Build the tree of one object from a view of the cluster: what it owns, below it; what is not well, beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from api import names
+from controllers.kernel import view as indexes
+from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    Key,
+    Kind,
+    Obj,
+    key_of,
+    uid_of,
+)
+from controllers.kernel.view import View
+from nodewright.cli.tree.advice import advice_for
+from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.cli.tree.judging import conditions_of, lines_of, mood_of, mood_of_condition
+
+ALIKE = 4
+"""So many Machines in the same state and more are shown as one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """``every_condition``: also those that are as they should be. ``every_machine``: never several in one line."""
+
+    every_condition: bool = False
+    every_machine: bool = False
+
+
+def grow(kind: Kind, obj: Obj, view: View, taste: Taste) -> Branch:
+    """The tree below ``obj``, which is of ``kind``: one of Cluster, MachineDeployment, MachineSet, Machine."""
+    return _Gardener(view, taste).branch(kind, obj)
+
+
+class _Gardener:
+    def __init__(self, view: View, taste: Taste) -> None:
+        self._view = view
+        self._taste = taste
+
+    def branch(self, kind: Kind, obj: Obj) -> Branch:
+        if kind == MACHINE:
+            return self._machine(obj)
+        below: list[Branch] = []
+        if kind == CLUSTER:
+            below = self._of_cluster(obj)
+        elif kind == MACHINE_DEPLOYMENT:
+            below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
+        elif kind == MACHINE_SET:
+            below = self._grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+        return self._line(kind, obj, _counts(obj), below)
+
+    def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
+        conditions = conditions_of(obj)
+        ready = find(conditions, "Ready") or find(conditions, "Available") or {}
+        going = obj["metadata"].get("deletionTimestamp")
+        return Branch(
+            name=f"{kind.name}/{key_of(obj).name}",
+            mood=mood_of(obj),
+            state=f"deleting, {state}" if going else state,
+            reason=str(ready.get("reason", "")) if ready.get("status") != "True" else "",
+            since=parse_time(going) or parse_time(ready.get("lastTransitionTime")),
+            message=str(ready.get("message", "")) if ready.get("status") != "True" else "",
+            advice=advice_for(str(ready.get("reason", ""))) if mood_of_condition(ready) is Mood.BAD else "",
+            children=(*lines_of(self._telling(conditions, ready), self._taste.every_condition), *below),
+        )
+
+    def _telling(self, conditions: list[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Without conditions that repeat, word for word, what the object's own line says."""
+        if self._taste.every_condition:
+            return conditions
+        said = (shown.get("reason"), shown.get("message"))
+        return [c for c in conditions if (c.get("reason"), c.get("message")) != said]
+
+    def _of_cluster(self, cluster: Obj) -> list[Branch]:
+        key = key_of(cluster)
+        mine = [
+            (kind, obj)
+            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+            for obj in _by_name(self._view.indexed(kind, indexes.CLUSTER_NAME, str(key)))
+        ]
+        tops = [(kind, obj) for kind, obj in mine if not _has_owner(obj)]
+        branches = [self.branch(kind, obj) for kind, obj in tops if kind != MACHINE]
+        return branches + self._grouped([obj for kind, obj in tops if kind == MACHINE])
+
+    def _sets_of(self, deployment: Obj) -> list[Obj]:
+        """Newest revision first; old ones that are empty are left out unless everything is asked for."""
+        owned = self._view.indexed(MACHINE_SET, indexes.OWNER, uid_of(deployment))
+        shown = [s for s in owned if self._taste.every_machine or _in_use(s)] or owned
+        return sorted(shown, key=_revision, reverse=True)
+
+    def _machine(self, machine: Obj) -> Branch:
+        status = machine.get("status") or {}
+        line = self._line(MACHINE, machine, str(status.get("phase") or "Pending"), ())
+        if line.mood is Mood.BAD and not line.reason:
+            line = replace(
+                line,
+                reason=str(status.get("failureReason") or status.get("errorReason") or ""),
+                message=str(status.get("failureMessage") or status.get("errorMessage") or ""),
+            )
+        return replace(line, children=(*line.children, *self._parts_of(machine)))
+
+    def _parts_of(self, machine: Obj) -> Iterable[Branch]:
+        """Its host and its Node, as far as they are known."""
+        spec, status = machine.get("spec") or {}, machine.get("status") or {}
+        provider_id = spec.get("providerID")
+        if provider_id:
+            addresses = ", ".join(a.get("address", "") for a in status.get("addresses") or ())
+            where = f"zone {status['failureDomain']}" if status.get("failureDomain") else ""
+            yield Branch(f"Host/{provider_id}", state=addresses, message=where)
+        replaced = status.get("replacement")
+        if replaced:
+            yield Branch("Replacement", Mood.BUSY, message=str(replaced.get("reason", "")), state="in progress",
+                         since=parse_time(replaced.get("startedAt")))  # fmt: skip
+        name = (status.get("nodeRef") or {}).get("name")
+        if name:
+            yield self._node(name, spec)
+
+    def _node(self, name: str, spec: Mapping[str, Any]) -> Branch:
+        node = self._view.get(NODE, Key("", name))
+        if node is None:
+            return Branch(f"Node/{name}", Mood.BAD, state="missing", advice="The Node object is gone.")
+        ready = find(conditions_of(node), "Ready") or {}
+        have = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        want = str((spec.get("versions") or {}).get("kubelet", ""))
+        differs = have and want and have.lstrip("v") != want.lstrip("v")
+        cordoned = ", cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
+        return Branch(
+            f"Node/{name}",
+            Mood.GOOD if ready.get("status") == "True" else Mood.BAD,
+            state=("Ready" if ready.get("status") == "True" else "NotReady") + cordoned,
+            reason="" if ready.get("status") == "True" else str(ready.get("reason", "")),
+            since=parse_time(ready.get("lastTransitionTime")),
+            message=f"kubelet {have}, asked for {want}" if differs else f"kubelet {have}",
+        )
+
+    def _grouped(self, machines: Iterable[Obj]) -> list[Branch]:
+        branches = [self._machine(m) for m in _by_name(machines)]
+        if self._taste.every_machine:
+            return branches
+        alike: dict[tuple[str, str, str, str], list[Branch]] = {}
+        for branch in branches:
+            alike.setdefault((branch.mood, branch.state, branch.reason, branch.message), []).append(branch)
+        shown: list[Branch] = []
+        for group in alike.values():
+            shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
+        return shown
+
+
+def _as_one(group: list[Branch]) -> Branch:
+    first = group[0]
+    some = ", ".join(b.name.split("/", 1)[1] for b in group[:2])
+    message = f"{first.message} ({some}, …)" if first.message else f"{some}, …"
+    return replace(first, name=f"{len(group)} Machines", message=message, children=())
+
+
+def _counts(obj: Obj) -> str:
+    """``2/3 ready``, and what more the kind counts if it differs."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if "replicas" not in spec:
+        return str(status.get("phase") or "")
+    want = spec.get("replicas")
+    text = f"{status.get('readyReplicas') or 0}/{want} ready"
+    if status.get("replicas", want) != want:
+        text += f", {status['replicas']} there"
+    if status.get("updatedReplicas", want) != want:
+        text += f", {status['updatedReplicas']} updated"
+    if status.get("availableReplicas", status.get("readyReplicas")) != status.get("readyReplicas"):
+        text += f", {status['availableReplicas']} available"
+    return text
+
+
+def _has_owner(obj: Obj) -> bool:
+    return any(r.get("controller") for r in obj["metadata"].get("ownerReferences") or ())
+
+
+def _in_use(machine_set: Obj) -> bool:
+    status = machine_set.get("status") or {}
+    return bool((machine_set.get("spec") or {}).get("replicas") or status.get("replicas"))
+
+
+def _revision(machine_set: Obj) -> tuple[int, str]:
+    text = (machine_set["metadata"].get("annotations") or {}).get(names.REVISION_ANNOTATION, "")
+    return (int(text) if text.isdigit() else 0, machine_set["metadata"]["name"])
+
+
+def _by_name(objects: Iterable[Obj]) -> list[Obj]:
+    return sorted(objects, key=key_of)

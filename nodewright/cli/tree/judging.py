@@ -1,0 +1,105 @@
+"""Which conditions of an object are worth a line, and what they make of the object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from api.conditions import MachineCondition, Reason, SetCondition
+from api.names import MachinePhase
+from controllers.kernel.conditions import parse_time
+from nodewright.cli.tree.advice import advice_for
+from nodewright.cli.tree.branch import Branch, Mood
+from providers.base.errors import ErrorClass
+
+_TRUE_IS_NOTEWORTHY: Final = frozenset(
+    str(condition)
+    for condition in (
+        MachineCondition.UPDATING,
+        MachineCondition.DELETING,
+        MachineCondition.PAUSED,
+        SetCondition.SCALING_UP,
+        SetCondition.SCALING_DOWN,
+        SetCondition.REMEDIATING,
+        SetCondition.FROZEN,
+        "RollingOut",
+    )
+)
+"""Conditions whose quiet value is False; all others are quiet when True."""
+
+_BAD_REASONS: Final = frozenset(
+    str(reason)
+    for reason in (
+        Reason.HOST_MISSING,
+        Reason.NODE_MISSING,
+        Reason.NODE_NOT_READY,
+        Reason.NODE_CONFLICT,
+        Reason.PROVIDER_UNREACHABLE,
+        Reason.PROVIDER_UNKNOWN,
+        Reason.INVALID_CONFIGURATION,
+        Reason.MACHINE_CLASS_NOT_FOUND,
+        Reason.CEILING_REACHED,
+        Reason.PROGRESS_DEADLINE_EXCEEDED,
+        Reason.UNREACHABLE,
+        Reason.UNHEALTHY_NODE,
+        Reason.NODE_STARTUP_TIMEOUT,
+        Reason.TOO_MANY_UNHEALTHY,
+        Reason.CORRELATED_FAILURES,
+        *ErrorClass,
+    )
+)
+"""Reasons that want somebody's eye; the others pass by themselves."""
+
+
+def conditions_of(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = (obj.get("status") or {}).get("conditions")
+    return [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+
+
+def is_quiet(condition: Mapping[str, Any]) -> bool:
+    """True if the condition has the value it has when all is well."""
+    want = "False" if condition.get("type") in _TRUE_IS_NOTEWORTHY else "True"
+    return condition.get("status") == want
+
+
+def mood_of_condition(condition: Mapping[str, Any]) -> Mood:
+    if condition.get("type") == "Paused" and condition.get("status") == "True":
+        return Mood.PAUSED
+    if is_quiet(condition):
+        return Mood.GOOD
+    return Mood.BAD if _is_bad(str(condition.get("reason", ""))) else Mood.BUSY
+
+
+def _is_bad(reason: str) -> bool:
+    return reason in _BAD_REASONS
+
+
+def lines_of(conditions: Iterable[Mapping[str, Any]], all_of_them: bool) -> tuple[Branch, ...]:
+    """One line per condition that is not quiet (or per condition)."""
+    return tuple(
+        Branch(
+            name=str(c.get("type", "?")),
+            mood=mood_of_condition(c),
+            state=str(c.get("status", "Unknown")),
+            reason=str(c.get("reason", "")),
+            since=parse_time(c.get("lastTransitionTime")),
+            message=str(c.get("message", "")),
+            advice=advice_for(str(c.get("reason", ""))) if mood_of_condition(c) is Mood.BAD else "",
+        )
+        for c in conditions
+        if all_of_them or not is_quiet(c)
+    )
+
+
+def mood_of(obj: Mapping[str, Any]) -> Mood:
+    """The object as a whole: by its phase, its deletion and its conditions, the worst first."""
+    status = obj.get("status") or {}
+    if status.get("phase") == MachinePhase.FAILED or status.get("errorReason") or status.get("failureReason"):
+        return Mood.BAD
+    moods = {mood_of_condition(c) for c in conditions_of(obj)}
+    for mood in (Mood.BAD, Mood.PAUSED):
+        if mood in moods:
+            return mood
+    if obj["metadata"].get("deletionTimestamp") or Mood.BUSY in moods or not moods:
+        return Mood.BUSY
+    return Mood.GOOD

@@ -1,0 +1,127 @@
+"""What is served beside objects: health, version, discovery and OpenAPI."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import orjson
+from aiohttp import web
+
+from nodewright.controlplane.app import discovery
+from nodewright.controlplane.app.negotiation import Wanted, wanted_discovery
+from nodewright.controlplane.app.rendering import answer, raw_answer
+from nodewright.controlplane.store.registry import ResourceRegistry
+from nodewright.controlplane.values import ApiError, Obj
+
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+VERSION: Obj = {
+    "major": "1",
+    "minor": "32",
+    "gitVersion": "v1.32.4+nodewright",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
+"""The minor version whose API is spoken. Some distributions' kubectl picks its binary by it, so it must exist."""
+
+
+class Documents:
+    """Serves documents; those that cost something are kept until the set of resources changes."""
+
+    def __init__(self, registry: ResourceRegistry, is_ready: Callable[[], bool]) -> None:
+        self._registry = registry
+        self._is_ready = is_ready
+        self._generation = -1
+        self._kept: dict[tuple[str, str], bytes] = {}
+
+    def public(self, request: web.BaseRequest) -> web.Response | None:
+        """Answer what anybody may ask: health and version. None for everything else."""
+        path = request.path
+        if path.rstrip("/") == "/version":
+            _only_get(request)
+            return answer(VERSION)
+        if path in _HEALTH:
+            _only_get(request)
+            ready = path != "/readyz" or self._is_ready()
+            return web.Response(text="ok" if ready else "not ready", status=200 if ready else 500)
+        return None
+
+    def serve(self, request: web.BaseRequest) -> web.Response:
+        """Answer a path that names no resource. Raises ApiError 404, 405, 406."""
+        parts = tuple(request.path.strip("/").split("/"))
+        if parts[:2] == ("openapi", "v3"):
+            _only_get(request)
+            return self._openapi(request, parts[2:])
+        if parts[0] not in ("", "api", "apis"):
+            raise ApiError.page_not_found()
+        _only_get(request)
+        wanted = wanted_discovery(request.headers.get("Accept", ""))
+        if len(parts) > 1:
+            wanted = Wanted(wanted.media_type)
+        return self._kept_answer(request, wanted, lambda: self._discovery(request, parts, wanted))
+
+    def _discovery(self, request: web.BaseRequest, parts: tuple[str, ...], wanted: Wanted) -> Obj:
+        registry = self._registry
+        match parts:
+            case ("",):
+                return {"paths": self._paths()}
+            case ("api" | "apis",) if wanted.as_kind:
+                return discovery.aggregated(registry, wanted.version, core=parts == ("api",))
+            case ("api",):
+                return discovery.api_versions(request.host)
+            case ("apis",):
+                return discovery.group_list(registry)
+            case ("api", "v1"):
+                return discovery.resource_list(registry, "", "v1")
+            case ("apis", group):
+                return discovery.group(registry, group)
+            case ("apis", group, version):
+                return discovery.resource_list(registry, group, version)
+        raise ApiError.page_not_found()
+
+    def _openapi(self, request: web.BaseRequest, parts: tuple[str, ...]) -> web.Response:
+        from nodewright.controlplane import openapi  # noqa: PLC0415 - its tables are long, and few clients ask
+
+        registry = self._registry
+        match parts:
+            case ():
+                return self._kept_answer(request, Wanted(), lambda: openapi.index(registry))
+            case ("api", version):
+                group = ""
+            case ("apis", group, version):
+                pass
+            case _:
+                raise ApiError.page_not_found()
+        if not any((r.group, r.version) == (group, version) for r in registry.all()):
+            raise ApiError.page_not_found()
+        return self._kept_answer(request, Wanted(), lambda: openapi.document(registry, group, version))
+
+    def _paths(self) -> list[str]:
+        versions = {"/api/v1" if not r.group else f"/apis/{r.group}/{r.version}" for r in self._registry.all()}
+        groups = {f"/apis/{r.group}" for r in self._registry.all() if r.group}
+        return sorted({"/api", "/apis", "/openapi/v3", "/version", *_HEALTH, *groups, *versions})
+
+    def _kept_answer(self, request: web.BaseRequest, wanted: Wanted, make: Callable[[], Obj]) -> web.Response:
+        if self._generation != self._registry.generation:
+            self._kept.clear()
+            self._generation = self._registry.generation
+        key = (request.path.rstrip("/"), wanted.content_type)
+        body = self._kept.get(key)
+        if body is None:
+            body = self._kept[key] = orjson.dumps(make(), option=orjson.OPT_APPEND_NEWLINE)
+        tag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        response = raw_answer(body, wanted.content_type)
+        response.headers["ETag"] = tag
+        response.headers["Vary"] = "Accept"
+        return response
+
+
+def _only_get(request: web.BaseRequest) -> None:
+    if request.method not in ("GET", "HEAD"):
+        raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

@@ -1,0 +1,126 @@
+"""The door: every request passes here. Who is it, what is asked, is a fault planned, and who serves it?"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from nodewright.controlplane.app.authentication import ANONYMOUS, Authenticator, User
+from nodewright.controlplane.app.bodies import decode, media_type, read_bytes
+from nodewright.controlplane.app.commits import Commits
+from nodewright.controlplane.app.config import Limits
+from nodewright.controlplane.app.documents import Documents
+from nodewright.controlplane.app.faults import Faults
+from nodewright.controlplane.app.rendering import answer, refusal
+from nodewright.controlplane.app.requests import Target, target_of, user_agent
+from nodewright.controlplane.app.reviews import Reviewer, find_review
+from nodewright.controlplane.app.stats import RequestKey, Stats
+from nodewright.controlplane.app.verbs import Verbs
+from nodewright.controlplane.store import Store
+from nodewright.controlplane.values import ApiError, Resource
+
+_LOG = logging.getLogger("nodewright.controlplane")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the door leads to."""
+
+    store: Store
+    commits: Commits
+    authenticator: Authenticator
+    reviewer: Reviewer
+    verbs: Verbs
+    documents: Documents
+    stats: Stats
+    faults: Faults
+    limits: Limits
+
+
+class Front:
+    """The handler of aiohttp's low-level server: one function for all paths, since the paths are data."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._in_flight = 0
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer any request; whatever goes wrong is answered as a metav1.Status."""
+        try:
+            return await self._admit(request)
+        except ApiError as error:
+            return refusal(error)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            _LOG.exception("%s %s failed", request.method, request.path)
+            return refusal(ApiError.internal("the server failed on this request; its log says why"))
+
+    async def _admit(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (public := self._parts.documents.public(request)) is not None:
+            return public
+        user = self._parts.authenticator.user(request)
+        if user is None or user is ANONYMOUS:
+            raise ApiError.unauthorized()
+        target = target_of(request.method, request.path, request.query)
+        if target is None:
+            return self._parts.documents.serve(request)
+        if target.verb == "watch":
+            return await self._serve(request, target, user)
+        if self._in_flight >= self._parts.limits.requests_in_flight:
+            raise ApiError.too_many_requests("too many requests, please try again later", 1)
+        self._in_flight += 1
+        try:
+            return await self._serve(request, target, user)
+        finally:
+            self._in_flight -= 1
+
+    async def _serve(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
+        parts = self._parts
+        resource = parts.store.resources.find(target.group, target.version, target.plural)
+        review = find_review(target.group, target.version, target.plural) if resource is None else None
+        named = resource or review
+        if named is None:
+            raise ApiError.page_not_found()
+        key = RequestKey(user_agent(request), target.verb, named.group_resource, target.subresource)
+        parts.stats.record(key)
+        hang_up = await self._suffer(key, target.name) if parts.faults.active else False
+        if resource is not None:
+            response = await parts.verbs.serve(request, target, resource, user)
+        else:
+            response = await self._review(request, target, named, user)
+        if target.verb != "watch":
+            await parts.commits.settled()
+        if hang_up and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _suffer(self, key: RequestKey, name: str) -> bool:
+        """Let planned faults happen; say whether the answer is to be lost."""
+        verdict = self._parts.faults.judge(key, name)
+        if verdict.delay_seconds:
+            await asyncio.sleep(verdict.delay_seconds)
+        if verdict.error is not None:
+            raise verdict.error
+        return verdict.lose_answer
+
+    async def _review(self, request: web.BaseRequest, target: Target, resource: Resource, user: User) -> web.Response:
+        if target.verb != "create" or target.name:
+            raise ApiError.method_not_allowed(resource, target.verb)
+        content = await read_bytes(request, self._parts.limits)
+        body = decode(content, media_type(request)).content
+        return answer(self._parts.reviewer.answer(resource, body, user), status=201)
+
+
+def request_factory(limits: Limits) -> Callable[..., web.BaseRequest]:
+    """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB."""
+
+    def make(*parts: Any) -> web.BaseRequest:
+        return web.BaseRequest(*parts, client_max_size=limits.body_bytes)
+
+    return make

@@ -1,0 +1,174 @@
+"""The embedded control plane as one object: start it, use it, stop it."""
+
+from __future__ import annotations
+
+import ipaddress
+import tempfile
+import uuid
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from nodewright.controlplane.app.authentication import Authenticator
+from nodewright.controlplane.app.certificates import Credentials, ensure_credentials, server_context
+from nodewright.controlplane.app.commits import Commits
+from nodewright.controlplane.app.config import ControlPlaneConfig
+from nodewright.controlplane.app.documents import Documents
+from nodewright.controlplane.app.faults import Faults
+from nodewright.controlplane.app.front import Front, Parts, request_factory
+from nodewright.controlplane.app.kubeconfig import write_kubeconfig
+from nodewright.controlplane.app.private_files import private_folder
+from nodewright.controlplane.app.reviews import Reviewer
+from nodewright.controlplane.app.stats import Stats
+from nodewright.controlplane.app.streams import LiveWatches, Streamer
+from nodewright.controlplane.app.tokens import AccountClaim, Tokens
+from nodewright.controlplane.app.verbs import Rooms, Verbs
+from nodewright.controlplane.store import Store
+from nodewright.controlplane.values import ApiError, WriteOptions
+
+_STOP_SECONDS = 5.0
+_MANAGER = "nodewright-controlplane"
+
+
+class ControlPlane:
+    """A Kubernetes API server in this process, for the time of an `async with`.
+
+    Entering raises OSError if the address or the data folder can't be used, ValueError for a bad configuration.
+    """
+
+    url: str
+    kubeconfig_path: Path
+    ca_path: Path
+    token: str
+    store: Store
+    stats: Stats
+    faults: Faults
+
+    def __init__(self, config: ControlPlaneConfig) -> None:
+        self.config = config
+        self._exit = AsyncExitStack()
+        self._ready = False
+
+    async def __aenter__(self) -> Self:
+        async with self._exit as stack:
+            await self._start(stack)
+            self._exit = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ready = False
+        await self._exit.aclose()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        config = self.config
+        folder = self._folder(stack)
+        credentials = ensure_credentials(folder, config.host, _now())
+        tokens = Tokens.load_or_create(folder)
+        self.ca_path, self.token = credentials.ca, tokens.admin
+        self.store = self._open_store(stack, folder)
+        self.stats = Stats()
+        live = LiveWatches()
+        self.faults = Faults(live)
+        commits = Commits(self.store)
+        self._install()
+        commits.start()
+        port = await self._listen(stack, self._front(commits, tokens, live), credentials)
+        stack.callback(commits.stop)
+        stack.callback(live.close)
+        self.url = _url(config.host, port)
+        self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"
+        write_kubeconfig(self.kubeconfig_path, self.url, credentials)
+        self._ready = True
+
+    def _folder(self, stack: AsyncExitStack) -> Path:
+        if self.config.data_dir is not None:
+            return private_folder(self.config.data_dir)
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nodewright-plane-")))
+
+    def _open_store(self, stack: AsyncExitStack, folder: Path) -> Store:
+        journal = None
+        if self.config.data_dir is not None:
+            from nodewright.controlplane.store.sqlite_journal import SqliteJournal  # noqa: PLC0415
+
+            journal = SqliteJournal(folder / "state.db")
+        store = Store(clock=_now, new_uid=lambda: str(uuid.uuid4()), journal=journal)
+        stack.callback(store.close)
+        return store
+
+    def _front(self, commits: Commits, tokens: Tokens, live: LiveWatches) -> Front:
+        store, limits = self.store, self.config.limits
+        authenticator = Authenticator(tokens, _now, self._account_exists)
+        reviewer = Reviewer(authenticator, tokens, _now)
+        rooms = Rooms(store, Streamer(store, commits, live), live, reviewer, _now, limits)
+        return Front(
+            Parts(
+                store=store,
+                commits=commits,
+                authenticator=authenticator,
+                reviewer=reviewer,
+                verbs=Verbs(rooms),
+                documents=Documents(store.resources, lambda: self._ready),
+                stats=self.stats,
+                faults=self.faults,
+                limits=limits,
+            )
+        )
+
+    async def _listen(self, stack: AsyncExitStack, front: Front, credentials: Credentials) -> int:
+        server = web.Server(
+            front,
+            request_factory=request_factory(self.config.limits),
+            handler_cancellation=True,
+            access_log=None,
+        )
+        runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, self.config.host, self.config.port, ssl_context=server_context(credentials))
+        await site.start()
+        port: int = runner.addresses[0][1]
+        return port
+
+    def _install(self) -> None:
+        """Put the CustomResourceDefinitions that were asked for in place, or bring older ones up to date."""
+        crds = self.store.resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert crds is not None
+        options = WriteOptions(field_manager=_MANAGER)
+        for wanted in self.config.crds:
+            body = dict(wanted)
+            try:
+                self.store.create(crds, "", body, options)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise ValueError(f"CustomResourceDefinition: {error.message}") from error
+                name = body["metadata"]["name"]
+                found = self.store.get(crds, "", name)
+                metadata = {**body["metadata"], "resourceVersion": found["metadata"]["resourceVersion"]}
+                self.store.update(crds, "", name, {**body, "metadata": metadata}, options)
+
+    def _account_exists(self, claim: AccountClaim) -> bool:
+        accounts = self.store.resources.find("", "v1", "serviceaccounts")
+        assert accounts is not None
+        try:
+            found = self.store.get(accounts, claim.namespace, claim.name)
+        except ApiError:
+            return False
+        return bool(found["metadata"]["uid"] == claim.uid)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _url(host: str, port: int) -> str:
+    """Give the address for clients on this machine: what listens everywhere is reached by loopback."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    with suppress(ValueError):
+        shown = f"[{shown}]" if ipaddress.ip_address(shown).version == 6 else shown
+    return f"https://{shown}:{port}"

@@ -1,0 +1,142 @@
+"""From objects to answers: plain JSON or YAML, Tables for kubectl, metadata only for garbage collectors."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from nodewright.controlplane.app.negotiation import PLAIN, YAML, Wanted
+from nodewright.controlplane.values import ApiError, ListResult, Obj, Resource, WatchEvent
+
+_CACHED_EVENTS = 4096
+_HEADERS = {"Cache-Control": "no-cache, private"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How this client wants to see objects of this resource.
+
+    `include` is the `includeObject` parameter of Tables: None, Metadata or Object.
+    """
+
+    wanted: Wanted
+    resource: Resource
+    include: str
+    clock: Callable[[], datetime]
+
+    def one(self, obj: Obj) -> Obj:
+        """Shape a single object."""
+        if obj.get("kind") == "Status" or not self.wanted.as_kind:
+            return obj
+        if self.wanted.as_kind == "Table":
+            metadata = obj.get("metadata") or {}
+            return self._table([obj], {"resourceVersion": metadata.get("resourceVersion", "")})
+        return self._metadata_only(obj)
+
+    def many(self, result: ListResult) -> Obj:
+        """Shape a list."""
+        metadata: Obj = {"resourceVersion": result.resource_version}
+        if result.continue_:
+            metadata["continue"] = result.continue_
+        if result.remaining is not None:
+            metadata["remainingItemCount"] = result.remaining
+        if self.wanted.as_kind == "Table":
+            return self._table(result.items, metadata)
+        if self.wanted.as_kind:
+            items = [self._metadata_only(item) for item in result.items]
+            version = f"{self.wanted.group}/{self.wanted.version}"
+            return {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": version,
+                "metadata": metadata,
+                "items": items,
+            }
+        return {
+            "kind": self.resource.list_kind,
+            "apiVersion": self.resource.api_version,
+            "metadata": metadata,
+            "items": result.items,
+        }
+
+    def _metadata_only(self, obj: Obj) -> Obj:
+        return {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"{self.wanted.group}/{self.wanted.version}",
+            "metadata": obj.get("metadata") or {},
+        }
+
+    def _table(self, objects: Sequence[Obj], metadata: Obj) -> Obj:
+        from nodewright.controlplane import table  # noqa: PLC0415 - kubectl only; keeps the start lean
+
+        rendered = table.render(self.resource, objects, metadata, self.include, self.clock())
+        if self.wanted.version == "v1":
+            return rendered
+        return {**rendered, "apiVersion": f"meta.k8s.io/{self.wanted.version}"}
+
+
+class EventLines:
+    """Serialises watch events to lines of JSON, each plain one once, however many watchers get it."""
+
+    def __init__(self) -> None:
+        self._plain: OrderedDict[tuple[int, str], tuple[Obj, bytes]] = OrderedDict()
+
+    def plain(self, event: WatchEvent) -> bytes:
+        """Give the line of an event that shows the object as it is."""
+        key = (id(event.object), event.type)
+        known = self._plain.get(key)
+        # The entry holds the object, so its id can't be reused by another one as long as the entry is there.
+        if known is not None and known[0] is event.object:
+            return known[1]
+        made = line(event.type, event.object)
+        self._plain[key] = (event.object, made)
+        if len(self._plain) > _CACHED_EVENTS:
+            self._plain.popitem(last=False)
+        return made
+
+
+def line(kind: str, obj: Obj) -> bytes:
+    """Serialise one watch event."""
+    return orjson.dumps({"type": kind, "object": obj}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def answer(content: Any, wanted: Wanted = PLAIN, status: int = 200, warnings: Sequence[str] = ()) -> web.Response:
+    """Make the response that carries a document."""
+    if wanted.media_type == YAML:
+        import yaml  # noqa: PLC0415 - hardly any client asks for YAML
+
+        body = yaml.safe_dump(content, sort_keys=False).encode()
+    else:
+        body = orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE)
+    return raw_answer(body, wanted.content_type, status, warnings)
+
+
+def raw_answer(
+    body: bytes, content_type: str = "application/json", status: int = 200, warnings: Sequence[str] = ()
+) -> web.Response:
+    """Make a response of bytes; each warning becomes a `Warning: 299` header (RFC 7234 5.5, KEP-1693)."""
+    response = web.Response(body=body, status=status, headers=_HEADERS)
+    response.headers["Content-Type"] = content_type
+    for warning in warnings:
+        response.headers.add("Warning", f'299 - "{_quoted(warning)}"')
+    return response
+
+
+def refusal(error: ApiError) -> web.Response:
+    """Make the response of a refused request: a metav1.Status."""
+    response = answer(error.status(), status=error.code)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    if error.code == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="nodewright"'
+    return response
+
+
+def _quoted(text: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,151 @@
+"""What is left in a namespace, or of a custom kind, that is being deleted? Contents first, then the thing itself.
+
+Follows kube-controller-manager's namespace controller and apiextensions' finalizer controller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+from nodewright.controlplane.store.change_log import Change
+from nodewright.controlplane.store.custom_kinds import CLEANUP_FINALIZER, CRD_COLLECTION
+from nodewright.controlplane.store.deleting import Deleter
+from nodewright.controlplane.store.kernel import Kernel
+from nodewright.controlplane.store.registry import collection_name
+from nodewright.controlplane.store.releasing import Releaser
+from nodewright.controlplane.store.selection import key_of
+from nodewright.controlplane.store.state import ObjectKey
+from nodewright.controlplane.store.work_queue import WorkQueue
+from nodewright.controlplane.values import DeleteOptions, Obj, Resource
+
+NAMESPACE = "namespace"
+CUSTOM_KIND = "custom kind"
+PORTION = 50
+"""Objects that one step deletes."""
+
+
+class Drainer:
+    """Empties what is being deleted, a portion at a time."""
+
+    def __init__(self, kernel: Kernel, deleter: Deleter, releaser: Releaser, queue: WorkQueue) -> None:
+        self._kernel = kernel
+        self._deleter = deleter
+        self._releaser = releaser
+        self._queue = queue
+        self._terminating: set[str] = set()
+
+    def note(self, collection: str, change: Change) -> None:
+        """Queue namespaces and CRDs that began to go, and those from which something went."""
+        self._note_container(collection, change)
+        if change.removed:
+            if change.namespace in self._terminating:
+                self._queue.add(NAMESPACE, ObjectKey("namespaces", "", change.namespace))
+            self._queue_kind(collection)
+
+    def note_restored(self, key: ObjectKey, obj: Obj) -> None:
+        """Queue an object that was read from the journal in the middle of its deletion."""
+        if obj["metadata"].get("deletionTimestamp"):
+            self._begin(key)
+
+    def look_at_namespace(self, key: ObjectKey) -> None:
+        """Delete a portion of what is in a namespace, and the namespace once nothing is."""
+        namespace = self._kernel.state.find(key)
+        if namespace is None:
+            return
+        portion = list(islice(self._undeleted(key.name), PORTION))
+        for resource, obj in portion:
+            self._deleter.delete(resource, *key_of(obj), DeleteOptions("Background"))
+        if len(portion) == PORTION:
+            self._queue.add(NAMESPACE, key)
+            return
+        itself = self._kernel.registry.by_kind("", "v1", "Namespace")
+        assert itself is not None
+        remaining = Counter(self._remaining(key.name))
+        if remaining:
+            self._releaser.set_status(itself, key, self._remaining_status(namespace, remaining))
+            return
+        finalizers = [f for f in namespace["spec"].get("finalizers") or () if f != "kubernetes"]
+        spec = {**namespace["spec"], "finalizers": finalizers}
+        if not finalizers:
+            del spec["finalizers"]
+        if spec != namespace["spec"]:
+            self._releaser.settle(itself, key, {**namespace, "spec": spec})
+
+    def look_at_kind(self, key: ObjectKey) -> None:
+        """Delete a portion of a kind's objects, and let its CRD go once there are none."""
+        crd = self._kernel.state.find(key)
+        if crd is None:
+            return
+        collection = self._kernel.state.collection(key.name)
+        resources = [r for r in self._kernel.registry.custom(key.name) if r.served]
+        undeleted = (obj for obj in collection.scan("") if not obj["metadata"].get("deletionTimestamp"))
+        portion = list(islice(undeleted, PORTION)) if resources else []
+        for obj in portion:
+            self._deleter.delete(resources[0], *key_of(obj), DeleteOptions("Background"))
+        if len(portion) == PORTION:
+            self._queue.add(CUSTOM_KIND, key)
+        elif not len(collection) or not resources:
+            definition = self._kernel.registry.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+            assert definition is not None
+            self._releaser.drop_finalizer(definition, key, CLEANUP_FINALIZER)
+
+    def _note_container(self, collection: str, change: Change) -> None:
+        key = ObjectKey(collection, change.namespace, change.name)
+        if collection == "namespaces" and change.removed:
+            self._terminating.discard(change.name)
+        elif not change.removed and change.obj["metadata"].get("deletionTimestamp"):
+            self._begin(key)
+
+    def _begin(self, key: ObjectKey) -> None:
+        if key.collection == "namespaces":
+            self._terminating.add(key.name)
+            self._queue.add(NAMESPACE, key)
+        elif key.collection == CRD_COLLECTION:
+            self._queue.add(CUSTOM_KIND, key)
+
+    def _queue_kind(self, collection: str) -> None:
+        crd = self._kernel.state.collection(CRD_COLLECTION).get("", collection)
+        if crd is not None and crd["metadata"].get("deletionTimestamp"):
+            self._queue.add(CUSTOM_KIND, ObjectKey(CRD_COLLECTION, "", collection))
+
+    def _undeleted(self, namespace: str) -> Iterator[tuple[Resource, Obj]]:
+        for resource, obj in self._contents(namespace):
+            if not obj["metadata"].get("deletionTimestamp"):
+                yield resource, obj
+
+    def _remaining(self, namespace: str) -> Iterator[str]:
+        for resource, _ in self._contents(namespace):
+            yield resource.group_resource
+
+    def _contents(self, namespace: str) -> Iterator[tuple[Resource, Obj]]:
+        seen = set()
+        for resource in self._kernel.registry.all():
+            name = collection_name(resource)
+            if resource.namespaced and name not in seen:
+                seen.add(name)
+                for obj in self._kernel.state.collection(name).scan(namespace):
+                    yield resource, obj
+
+    def _remaining_status(self, namespace: Obj, remaining: Counter[str]) -> Obj:
+        finalizers = Counter(
+            finalizer
+            for _, obj in self._contents(namespace["metadata"]["name"])
+            for finalizer in obj["metadata"].get("finalizers") or ()
+        )
+        left = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(remaining.items()))
+        held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+        wanted = [("NamespaceContentRemaining", "SomeResourcesRemain", f"Some resources are remaining: {left}")]
+        if held:
+            message = f"Some content in the namespace has finalizers remaining: {held}"
+            wanted.append(("NamespaceFinalizersRemaining", "SomeFinalizersRemain", message))
+        status = namespace.get("status") or {}
+        known = {c["type"]: c for c in status.get("conditions") or ()}
+        conditions = []
+        for kind, reason, message in wanted:
+            since = known.get(kind, {}).get("lastTransitionTime") or self._kernel.now()
+            conditions.append(
+                {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since}
+            )
+        return {**status, "conditions": conditions}

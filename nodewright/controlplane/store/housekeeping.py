@@ -1,0 +1,65 @@
+"""What does the store do on its own, after a write? The rooms that watch every commit, and the steps they asked for."""
+
+from __future__ import annotations
+
+from nodewright.controlplane.store import draining, garbage
+from nodewright.controlplane.store.change_log import Change
+from nodewright.controlplane.store.deleting import Deleter
+from nodewright.controlplane.store.disruption import BUDGET, Budgets
+from nodewright.controlplane.store.draining import Drainer
+from nodewright.controlplane.store.event_expiry import EventExpiry
+from nodewright.controlplane.store.garbage import GarbageCollector
+from nodewright.controlplane.store.kernel import Kernel
+from nodewright.controlplane.store.releasing import Releaser
+from nodewright.controlplane.store.state import ObjectKey
+from nodewright.controlplane.store.work_queue import WorkQueue
+from nodewright.controlplane.values import Obj
+
+
+class Housekeeper:
+    """Does in small steps what a cluster's controllers would do: collect garbage, empty namespaces, count budgets.
+
+    Event driven: a commit queues what it touches, and nothing is ever scanned to find work.
+    """
+
+    def __init__(self, kernel: Kernel, deleter: Deleter) -> None:
+        self._queue = WorkQueue()
+        releaser = Releaser(kernel, deleter)
+        self.budgets = Budgets(kernel, releaser, self._queue)
+        self._garbage = GarbageCollector(kernel, deleter, releaser, self._queue)
+        self._drainer = Drainer(kernel, deleter, releaser, self._queue)
+        self._events = EventExpiry(kernel, kernel.options.event_ttl)
+        self._rooms = {
+            garbage.DEPENDENT: self._garbage.look_at_dependent,
+            garbage.OWNER: self._garbage.look_at_owner,
+            draining.NAMESPACE: self._drainer.look_at_namespace,
+            draining.CUSTOM_KIND: self._drainer.look_at_kind,
+            BUDGET: self.budgets.refresh,
+        }
+
+    @property
+    def pending(self) -> int:
+        """How many steps wait (Events that will be due later are not counted)."""
+        return len(self._queue)
+
+    def note(self, collection: str, change: Change) -> None:
+        """Hear of a commit."""
+        self._garbage.note(collection, change)
+        self._drainer.note(collection, change)
+        self.budgets.note(collection, change)
+        self._events.note(collection, change)
+
+    def note_restored(self, key: ObjectKey, obj: Obj) -> None:
+        """Hear of an object that was read from the journal."""
+        self._garbage.note_restored(key, obj)
+        self._drainer.note_restored(key, obj)
+        self.budgets.note_restored(key)
+        self._events.note_restored(key, obj)
+
+    def run(self, limit: int) -> int:
+        """Do at most `limit` steps; gives how many were done, so that 0 means that nothing is left for now."""
+        done = self._events.expire(limit)
+        while done < limit and (task := self._queue.pop()) is not None:
+            self._rooms[task.kind](task.key)
+            done += 1
+        return done

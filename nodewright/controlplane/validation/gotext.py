@@ -1,0 +1,47 @@
+"""How the real server writes values into its messages: Go's %q and %v, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+
+def quote(text: str) -> str:
+    """Write a string as Go's %q does for printable text."""
+    escaped = json.dumps(text, ensure_ascii=False)
+    return escaped.replace("\x7f", "\\x7f")
+
+
+def number(value: float) -> str:
+    """Write a number as Go's %v does: 1e+21, 0.25, 3."""
+    if isinstance(value, int):
+        return str(value)
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    text = repr(value)
+    mantissa, _, exponent = text.partition("e")
+    if not exponent:
+        return text
+    sign = "-" if exponent.startswith("-") else "+"
+    return f"{mantissa.removesuffix('.0')}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"
+
+
+def value_text(value: Any) -> str:
+    """Write a value as it stands behind "Invalid value:"."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return number(value)
+        case str():
+            return quote(value)
+        case _:
+            return compact_json(value)
+
+
+def compact_json(value: Any) -> str:
+    """Write JSON as Go's encoder does: sorted keys, no spaces, HTML characters escaped."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

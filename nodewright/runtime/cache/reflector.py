@@ -1,0 +1,175 @@
+"""Keep one store equal to the server: a paged list, then watches from where it ended, for ever.
+
+How a watch ends, and what follows:
+
+| end | then |
+|---|---|
+| clean (timeout; also how a busy server cuts slow watchers) | watch again from the last resourceVersion |
+| connection broken, silence, garbage, 5xx or 429 (as answer or as ERROR event) | the same after a pause |
+| 410 (as answer or as ERROR event), or several failures without progress | list anew; what the list lacks is told as deleted |
+| 401, 403, 404 (the kind is not served yet) | pause, then list anew |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from controllers.kernel.refs import Kind
+from nodewright.runtime import metrics
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.kube.client import Page
+from nodewright.runtime.kube.errors import ApiError, KubeError, error_from_status
+
+_log = structlog.get_logger("nodewright.reflector")
+
+
+class Source(Protocol):
+    """What a reflector needs of a client (``KubeClient`` has it; the simulation brings its own)."""
+
+    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page: ...
+
+    def watch(
+        self, kind: Kind, resource_version: str, seconds: int = 300
+    ) -> AsyncIterator[list[dict[str, Any]]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorOptions:
+    """Times in seconds. ``stale_after``: without any sign of life for so long the kind counts as unread."""
+
+    page_size: int = 500
+    watch_seconds: int = 300
+    backoff: float = 0.1
+    longest_backoff: float = 30.0
+    stale_after: float = 180.0
+    failures_before_list: int = 5
+    batch: int = 200
+    """Events taken in before other tasks get a turn."""
+
+
+class Reflector:
+    """One kind. ``run`` until cancelled; ``synced`` is set after the first complete list."""
+
+    def __init__(self, source: Source, cache: Cache, kind: Kind, options: ReflectorOptions | None = None) -> None:
+        self.kind = kind
+        self.synced = asyncio.Event()
+        self.problem = ""
+        """Why the kind is not current just now; "" while it is."""
+        self._source = source
+        self._cache = cache
+        self._options = options or ReflectorOptions()
+        self._version = ""
+        self._failures = 0
+        self._heard_at = float("-inf")
+        self._random = random.Random()  # noqa: S311  (jitter)
+        cache.keep_complete(kind, self)
+
+    @property
+    def complete(self) -> bool:
+        """True after the first list, while signs of life are younger than ``stale_after``."""
+        age = asyncio.get_running_loop().time() - self._heard_at
+        return self.synced.is_set() and age < self._options.stale_after
+
+    async def run(self) -> None:
+        why = "start"
+        while True:
+            try:
+                if not self._version:
+                    await self._list(why)
+                why = await self._watch()
+            except KubeError as error:
+                why = self._after(error)
+                await self._pause(error)
+            except Exception:
+                _log.exception("reflector failed", kind=self.kind.name)
+                why, self._version = "bug", ""
+                self._failures += 1
+                await self._pause(None)
+
+    async def _list(self, why: str) -> None:
+        objects: list[dict[str, Any]] = []
+        limit = self._options.page_size
+        page = await self._source.list_page(self.kind, limit)
+        while True:
+            objects.extend(page.items)
+            if not page.continue_:
+                break
+            try:
+                page = await self._source.list_page(self.kind, limit, page.continue_)
+            except ApiError as error:
+                if not error.expired:
+                    raise
+                objects.clear()  # the snapshot was compacted under a slow list: take it in one piece
+                page = await self._source.list_page(self.kind, 0)
+        self._heard()
+        self._cache.listed(self.kind, objects, page.resource_version)
+        self._version = page.resource_version
+        metrics.LISTS.labels(self.kind.name, why).inc()
+        self.synced.set()
+
+    async def _watch(self) -> str:
+        """Follow one watch to its clean end. Raises KubeError for every other end."""
+        loop = asyncio.get_running_loop()
+        started, before = loop.time(), self._version
+        seconds = int(self._options.watch_seconds * self._random.uniform(1.0, 2.0))
+        async with contextlib.aclosing(self._source.watch(self.kind, self._version, seconds)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                self._heard()
+                await self._take(batch)
+        metrics.WATCH_ENDS.labels(self.kind.name, "clean").inc()
+        self._heard()
+        if self._version == before and loop.time() - started < 1.0:
+            self._failures += 1  # an end at once, again and again, must not become a busy loop
+            await self._pause(None)
+        return "clean"
+
+    async def _take(self, batch: list[dict[str, Any]]) -> None:
+        for number, event in enumerate(batch, 1):
+            type_, obj = event.get("type"), event.get("object") or {}
+            metrics.WATCH_EVENTS.labels(self.kind.name, str(type_)).inc()
+            if type_ == "ERROR":
+                raise error_from_status(int(obj.get("code") or 500), obj)
+            version = (obj.get("metadata") or {}).get("resourceVersion")
+            if type_ in {"ADDED", "MODIFIED", "DELETED"}:
+                obj.setdefault("apiVersion", self.kind.api_version)
+                obj.setdefault("kind", self.kind.name)
+                self._cache.watched(self.kind, str(type_), obj)
+            if version:
+                self._version = str(version)
+                self._failures = 0
+            if number % self._options.batch == 0:
+                await asyncio.sleep(0)
+
+    def _heard(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+        self.problem = ""
+
+    def _after(self, error: KubeError) -> str:
+        """Decide between resuming and listing anew; the answer is the list's reason."""
+        self._failures += 1
+        code = error.code if isinstance(error, ApiError) else 0
+        why = "expired" if isinstance(error, ApiError) and error.expired else str(code or "connection")
+        metrics.WATCH_ENDS.labels(self.kind.name, why).inc()
+        too_often = self._failures >= self._options.failures_before_list
+        if why == "expired" or code in {400, 401, 403, 404} or too_often:
+            self._version = ""
+        self.problem = str(error)
+        if self._failures in {1, 5} or self._failures % 20 == 0:
+            _log.info("watch interrupted", kind=self.kind.name, why=str(error), failures=self._failures)
+        return why
+
+    async def _pause(self, error: KubeError | None) -> None:
+        if isinstance(error, ApiError) and error.expired and self._failures <= 1:
+            return
+        exponent = min(self._failures - 1, 16)
+        pause = min(self._options.backoff * 2**exponent, self._options.longest_backoff)
+        if isinstance(error, ApiError) and error.retry_after is not None:
+            pause = max(pause, min(error.retry_after, self._options.longest_backoff))
+        await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))

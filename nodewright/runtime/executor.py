@@ -1,0 +1,242 @@
+"""Carry out a Plan: steps one after the other, the actions of a step side by side.
+
+What an answer means:
+
+| action | done | else |
+|---|---|---|
+| Create | created, or AlreadyExists and the owner is ours | another's namesake: failed. No answer: unresolved, see below |
+| Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
+| Delete | accepted, or gone already, or a namesake came since | failed |
+| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget: no failure, the next round asks again |
+| Event | always | |
+| host actions | handed over to the directory; their outcome is observed in a later round | |
+
+An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
+key, until the server says either "created" or "exists".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, assert_never
+
+import structlog
+
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateHost,
+    Delete,
+    DeleteHost,
+    Event,
+    Evict,
+    HostAction,
+    Patch,
+    Scale,
+    UpdateHost,
+)
+from controllers.kernel.plan import Plan, Step
+from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of
+from nodewright.runtime import metrics
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.kube.errors import ApiError, KubeError
+
+_log = structlog.get_logger("nodewright.executor")
+
+
+class Writer(Protocol):
+    """What the executor needs of a client (``KubeClient`` has it; the simulation brings its own)."""
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]: ...
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]: ...
+
+    async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]: ...
+
+    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]: ...
+
+    async def evict(self, target: Ref) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One action that did not succeed. ``stale``: only the view was old; looking again is the cure."""
+
+    action: Action
+    error: KubeError
+    stale: bool = False
+
+
+@dataclass(slots=True)
+class Execution:
+    """What became of a plan. ``unresolved`` creations must be resolved before the key is planned again."""
+
+    failures: list[Failure] = field(default_factory=list)
+    unresolved: list[Create] = field(default_factory=list)
+    writes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures and not self.unresolved
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events."""
+
+    writer: Writer
+    cache: Cache
+    submit_host: Callable[[HostAction], bool]
+    record: Callable[[Event], None]
+    now: Callable[[], datetime]
+
+
+class Executor:
+    """Of one room. ``at_once`` bounds how many actions of a step are under way."""
+
+    def __init__(self, room: str, hands: Hands, at_once: int = 32) -> None:
+        self._room = room
+        self._hands = hands
+        self._at_once = at_once
+
+    async def execute(self, plan: Plan) -> Execution:
+        """Stops after the first step in which an action did not succeed."""
+        execution = Execution()
+        for step in plan.steps:
+            await self._step(step, execution)
+            if not execution.ok:
+                break
+        return execution
+
+    async def resolve(self, creates: list[Create]) -> Execution:
+        """Send unresolved creations again."""
+        execution = Execution()
+        await self._step(tuple(creates), execution)
+        return execution
+
+    async def _step(self, step: Step, execution: Execution) -> None:
+        if len(step) == 1:
+            await self._act(step[0], execution)
+            return
+        waiting = iter(step)
+
+        async def work() -> None:
+            for action in waiting:
+                await self._act(action, execution)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._at_once, len(step))):
+                group.create_task(work())
+
+    async def _act(self, action: Action, execution: Execution) -> None:
+        """One action; failures are collected, so that one does not stop its siblings."""
+        result = "ok"
+        try:
+            result = await self._carry_out(action, execution)
+        except KubeError as error:
+            result = self._failed(action, error, execution)
+        metrics.ACTIONS.labels(self._room, type(action).__name__, result).inc()
+
+    def _failed(self, action: Action, error: KubeError, execution: Execution) -> str:
+        if isinstance(action, Create) and error.ambiguous:
+            execution.unresolved.append(action)
+            return "unresolved"
+        stale = isinstance(error, ApiError) and (error.conflict or error.not_found)
+        execution.failures.append(Failure(action, error, stale))
+        return "stale" if stale else "failed"
+
+    async def _carry_out(self, action: Action, execution: Execution) -> str:
+        hands = self._hands
+        match action:
+            case Event():
+                hands.record(action)
+                return "ok"
+            case CreateHost() | UpdateHost() | DeleteHost():
+                return "ok" if hands.submit_host(action) else "refused"
+            case Create():
+                result = await self._create(action)
+            case Patch():
+                result = await self._patch(action)
+            case Scale():
+                await hands.writer.scale(action.target, action.replicas, action.resource_version)
+                result = "ok"
+            case Delete():
+                result = await self._delete(action)
+            case Evict():
+                result = await self._evict(action)
+            case _:
+                assert_never(action)
+        execution.writes += 1
+        return result
+
+    async def _create(self, action: Create) -> str:
+        try:
+            created = await self._hands.writer.create(action.kind, action.body)
+        except ApiError as error:
+            if not error.already_exists or action.kind == EVENT:
+                raise
+            existing = await self._hands.writer.get(action.kind, key_of(action.body))
+            self._hands.cache.wrote(action.kind, existing)
+            if not _is_ours(existing, action.body):
+                raise
+            return "existed"
+        self._hands.cache.wrote(action.kind, created)
+        return "ok"
+
+    async def _patch(self, action: Patch) -> str:
+        try:
+            patched = await self._hands.writer.merge_patch(
+                action.target, action.patch, subresource=action.subresource, resource_version=action.resource_version
+            )
+        except ApiError as error:
+            if error.not_found and action.target.uid:
+                self._hands.cache.deleted(action.target.kind, action.target.key, action.target.uid)
+            raise
+        self._hands.cache.wrote(action.target.kind, patched)
+        return "ok"
+
+    async def _delete(self, action: Delete) -> str:
+        target = action.target
+        try:
+            answer = await self._hands.writer.delete(target, action.propagation)
+        except ApiError as error:
+            if not error.not_found and not (error.conflict and target.uid):
+                raise
+            # 404: gone. 409 on a uid precondition: that object is gone, a namesake has come.
+            self._hands.cache.deleted(target.kind, target.key, target.uid)
+            return "gone"
+        if answer.get("kind") == target.kind.name and answer["metadata"].get("deletionTimestamp"):
+            self._hands.cache.wrote(target.kind, answer)
+        elif answer.get("kind") == "Status" and target.uid:
+            self._hands.cache.deleted(target.kind, target.key, target.uid)
+        return "ok"
+
+    async def _evict(self, action: Evict) -> str:
+        try:
+            await self._hands.writer.evict(action.target)
+        except ApiError as error:
+            if error.code == 429:
+                return "refused"
+            if error.not_found:
+                return "gone"
+            raise
+        return "ok"
+
+
+def _is_ours(existing: Obj, wanted: Obj) -> bool:
+    """Same controlling owner. Without one wanted, the name alone is the identity."""
+    return _controller(existing) == _controller(wanted) and not existing["metadata"].get("deletionTimestamp")
+
+
+def _controller(obj: Obj) -> str:
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid", ""))
+    return ""

@@ -1,0 +1,231 @@
+"""All hosts of all providers, by Machine UID: what a round may read, and where its host actions go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import orjson
+import structlog
+
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
+from controllers.kernel.view import (
+    ConfigProblem,
+    HostAbsent,
+    HostNeed,
+    HostPresent,
+    HostRead,
+    HostReads,
+    HostUnknown,
+)
+from nodewright.runtime.hosts.options import HostOptions
+from nodewright.runtime.hosts.poller import Poller
+from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
+from providers.base.contract import Problem, Provider
+from providers.base.registry import Registry, ScopeKey
+
+_log = structlog.get_logger("nodewright.hosts")
+
+_MOST_CONFIGS = 4096
+"""Distinct configs whose check is remembered; most Machines share one with many others."""
+
+
+class _Checked:
+    """What the registry says of one config."""
+
+    __slots__ = ("problems", "scope")
+
+    def __init__(self, scope: ScopeKey | None, problems: tuple[Problem, ...]) -> None:
+        self.scope = scope
+        self.problems = problems
+
+
+class HostDirectory:
+    """One event loop. ``now`` is the wall clock of attempts; all else follows the loop's clock."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        options: HostOptions | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+        seed: int | None = None,
+    ) -> None:
+        self._registry = registry
+        self._around = Surroundings(options or HostOptions(), now, self._changed, Random(seed))  # noqa: S311
+        self._scopes: dict[ScopeKey, Scope] = {}
+        self._pollers: dict[ScopeKey, Poller] = {}
+        self._checked: dict[bytes, _Checked] = {}
+        self._home: dict[str, ScopeKey] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """``listener`` is told the UID of each Machine whose host facts may have changed."""
+        self._listeners.append(listener)
+
+    def look(self, need: HostNeed) -> HostReads | None:
+        """What is known of the host. None: a list is under way; the listener is told when to look again."""
+        checked = self._check(need.config) if need.config is not None else _Checked(None, ())
+        uid = need.machine_uid
+        problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
+        if checked.scope is None and uid not in self._home:
+            read = self._look_everywhere(need)
+            return None if read is None else HostReads(read, problems)
+        if checked.scope is not None:
+            self._scope(checked.scope, need.config)
+        read = self._look_where_it_may_be(need, checked.scope)
+        if read is None:
+            return None
+        scope = self._scopes[self._home[uid]]
+        return HostReads(
+            read,
+            problems,
+            scope.answer(uid, need.spec_hash),
+            scope.attempt(uid, need.spec_hash),
+            scope.in_flight(uid),
+        )
+
+    def submit(self, action: HostAction) -> bool:
+        """Start a provider call in the background. False: refused for now, as the next ``look`` tells.
+
+        Raises LookupError if no provider has the action's config (the plan should have seen the problem).
+        """
+        call = call_of(action)
+        config = action.config if isinstance(action, DeleteHost) else action.request.config
+        home, asked = self._home.get(call.uid), self._check(config).scope
+        key = (asked or home) if isinstance(action, CreateHost) else (home or asked)
+        if key is None:
+            raise LookupError(f"{action.machine}: no provider for its config")
+        self._home[call.uid] = key
+        return self._scope(key, config).submit(action)
+
+    def withdraw(self, uid: str) -> None:
+        """Take back a call for ``uid`` that waits for its turn."""
+        key = self._home.get(uid)
+        if key is not None and key in self._scopes:
+            self._scopes[key].withdraw(uid)
+
+    def forget(self, uid: str) -> None:
+        """The Machine is gone for good."""
+        key = self._home.pop(uid, None)
+        if key is not None and key in self._scopes:
+            self._scopes[key].forget(uid)
+            self._pollers[key].forget(uid)
+
+    @property
+    def busy(self) -> bool:
+        """Some provider call runs or waits."""
+        return any(scope.calls for scope in self._scopes.values())
+
+    async def close(self, grace: float = 10.0) -> None:
+        """Stop listing, wait up to ``grace`` seconds for calls that run."""
+        await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
+        await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
+
+    def _read(self, key: ScopeKey, need: HostNeed) -> HostRead | None:
+        scope = self._scopes[key]
+        found = scope.listing.read(need.machine_uid, need.fresh_within, asyncio.get_running_loop().time())
+        if found is not None:
+            return found
+        why = self._pollers[key].want(need.machine_uid)
+        return HostUnknown(why) if why else None
+
+    def _look_where_it_may_be(self, need: HostNeed, asked: ScopeKey | None) -> HostRead | None:
+        """First where it was last, then where its config puts it now: an edited config must not hide the old host."""
+        uid = need.machine_uid
+        for key in dict.fromkeys(key for key in (self._home.get(uid), asked) if key is not None):
+            read = self._read(key, need)
+            if not isinstance(read, HostAbsent):
+                self._home.setdefault(uid, key)
+                if isinstance(read, HostPresent):
+                    self._home[uid] = key
+                return read
+        for key, scope in self._scopes.items():
+            host = scope.listing.host(uid)
+            if host is not None:
+                self._home[uid] = key
+                return HostPresent(host)
+        if asked is not None:
+            self._home[uid] = asked
+        return HostAbsent()
+
+    def _look_everywhere(self, need: HostNeed) -> HostRead | None:
+        """The config can't be read, so any scope may have the host.
+
+        Absent only if every scope that is known says so; the default scopes of all providers count as known, so that
+        a Machine whose config was never good can be deleted in a world where no other Machine is.
+        """
+        keys = list(self._scopes) or self._default_scopes()
+        if not keys:
+            return HostUnknown("its config names no provider, and no provider's hosts can be listed")
+        reads = {key: self._read(key, need) for key in keys}
+        for key, read in reads.items():
+            if isinstance(read, HostPresent):
+                self._home[need.machine_uid] = key
+                return read
+        if any(read is None for read in reads.values()):
+            return None
+        unknown = next((read for read in reads.values() if isinstance(read, HostUnknown)), None)
+        return unknown or HostAbsent()
+
+    def _default_scopes(self) -> list[ScopeKey]:
+        keys = []
+        for registration in self._registry.registrations():
+            for kind in registration.config_kinds[:1]:
+                config = {"apiVersion": kind.api_version, "kind": kind.kind}
+                key = self._check(config).scope
+                if key is not None:
+                    self._scope(key, config)
+                    keys.append(key)
+        return keys
+
+    def _scope(self, key: ScopeKey, config: Mapping[str, Any] | None) -> Scope:
+        scope = self._scopes.get(key)
+        if scope is None:
+            scope = Scope(str(key), self._opener(key, config or {}), self._around)
+            self._scopes[key] = scope
+            self._pollers[key] = Poller(scope, self._around)
+        return scope
+
+    def _opener(self, key: ScopeKey, config: Mapping[str, Any]) -> Callable[[], Provider]:
+        def open_provider() -> Provider:
+            found = self._registry.find(str(config["apiVersion"]), str(config["kind"]))
+            if found is None:
+                raise LookupError(f"provider {key.provider} is gone")
+            return found.registration.open(key.scope, config)
+
+        return open_provider
+
+    def _check(self, config: Mapping[str, Any]) -> _Checked:
+        """Scope and problems of a config; remembered, since a check by JSON Schema costs milliseconds."""
+        try:
+            digest = orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
+        except (TypeError, orjson.JSONEncodeError):
+            return _Checked(None, (Problem("", "is not plain JSON"),))
+        checked = self._checked.get(digest)
+        if checked is None:
+            if len(self._checked) >= _MOST_CONFIGS:
+                self._checked.clear()
+            checked = self._checked[digest] = self._check_anew(config)
+        return checked
+
+    def _check_anew(self, config: Mapping[str, Any]) -> _Checked:
+        problems = self._registry.problems(config)
+        try:
+            scope = self._registry.scope(config)
+        except Exception as error:  # a third party's scope_of, given a config that may be malformed
+            scope = None
+            if not problems:
+                _log.warning("scope of a config can't be told", error=type(error).__name__)
+                problems = (Problem("", f"its scope can't be told: {error}"),)
+        return _Checked(scope, problems)
+
+    def _changed(self, uid: str) -> None:
+        for listener in self._listeners:
+            listener(uid)
+
+
+def _below(config_path: str, problem: Problem) -> ConfigProblem:
+    return ConfigProblem(f"{config_path}.{problem.path}" if problem.path else config_path, problem.message)

@@ -1,0 +1,134 @@
+"""Lists one scope again and again: as often as somebody needs it, as rarely as nothing changes.
+
+One list at a time serves everybody who waits. Its pace follows how long a list takes, and after an error the
+reaction of the error's class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from nodewright.runtime import metrics
+from nodewright.runtime.hosts.limits import backoff
+from nodewright.runtime.hosts.scope import Scope, Surroundings
+from providers.base.contract import HostState
+from providers.base.errors import ErrorClass, ProviderError
+
+_log = structlog.get_logger("nodewright.hosts")
+
+
+class Poller:
+    """``want`` asks for a list soon; whoever asked is told (``changed``) when one has come, or will not soon."""
+
+    def __init__(self, scope: Scope, around: Surroundings) -> None:
+        self._scope = scope
+        self._around = around
+        self._options = around.options
+        self._waiting: set[str] = set()
+        self._wanted = asyncio.Event()
+        self._running_since: float | None = None
+        self._ended_at = float("-inf")
+        self._took = 0.0
+        self._failures = 0
+        self._not_before = float("-inf")
+        self._task = asyncio.create_task(self._run(), name=f"list {scope.name}")
+
+    def want(self, uid: str) -> str:
+        """Ask for a list for ``uid``. Answers "" if one will come soon, else why that can't be expected."""
+        self._waiting.add(uid)
+        self._wanted.set()
+        if self._scope.list_problem:
+            return self._scope.list_problem
+        now = self._time()
+        if self._running_since is not None and now - self._running_since > self._options.patience:
+            return f"the list of {self._scope.name} takes long ({now - self._running_since:.0f} s so far)"
+        return ""
+
+    def forget(self, uid: str) -> None:
+        self._waiting.discard(uid)
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._until_due()
+            self._wanted.clear()
+            await self._list()
+
+    async def _until_due(self) -> None:
+        gap = self._took * self._options.poll_share
+        changing = self._scope.listing.changing or self._scope.calls > 0
+        pace = self._options.busy_poll if changing else self._options.steady_poll
+        due = max(self._ended_at + max(pace, gap), self._not_before)
+        try:
+            async with asyncio.timeout_at(due if self._ended_at > float("-inf") else None):
+                await self._wanted.wait()
+        except TimeoutError:
+            return
+        soonest = max(self._ended_at + max(self._options.shortest_poll, self._took), self._not_before)
+        await asyncio.sleep(max(0.0, soonest - self._time()))
+
+    async def _list(self) -> None:
+        started = self._running_since = self._time()
+        impatience = asyncio.get_running_loop().call_later(self._options.patience, self._tell_waiting)
+        error: ProviderError | None = None
+        try:
+            async with asyncio.timeout(self._options.list_timeout):
+                hosts = await self._scope.provider().list()
+        except ProviderError as raised:
+            error = raised
+        except TimeoutError:
+            error = ProviderError(ErrorClass.TIMEOUT, f"no list within {self._options.list_timeout:.0f} s")
+        except Exception as raised:
+            _log.exception("provider raised an unexpected error", scope=self._scope.name, call="list")
+            error = ProviderError(ErrorClass.INTERNAL, f"unexpected {type(raised).__name__}")
+        finally:
+            impatience.cancel()
+            self._running_since = None
+            self._ended_at = self._time()
+            self._took = self._ended_at - started
+        metrics.HOST_SECONDS.labels("list").observe(self._took)
+        metrics.HOST_CALLS.labels(self._scope.name, "list", error.error_class.value if error else "ok").inc()
+        if error is not None:
+            self._failed(error)
+            return
+        self._failures, self._not_before = 0, float("-inf")
+        self._scope.list_problem = ""
+        changed = self._scope.listing.listed(hosts, started)
+        self._report()
+        for uid in changed - self._waiting:
+            self._around.changed(uid)
+        self._tell_waiting(forget=True)
+        self._scope.pump()
+
+    def _failed(self, error: ProviderError) -> None:
+        """Those who wait are told, and stay on the list to be told again when a list succeeds."""
+        self._failures += 1
+        pause = backoff(error.error_class, self._failures, self._around.random, error.retry_after)
+        self._not_before = self._ended_at + pause
+        news = not self._scope.list_problem
+        self._scope.list_problem = f"hosts of {self._scope.name} can't be listed: {error.message}"
+        if news:
+            _log.warning("hosts can't be listed", scope=self._scope.name, error=str(error), retry_in=round(pause, 1))
+            self._tell_waiting()
+
+    def _tell_waiting(self, forget: bool = False) -> None:
+        waiting = list(self._waiting)
+        if forget:
+            self._waiting.clear()
+        for uid in waiting:
+            self._around.changed(uid)
+
+    def _report(self) -> None:
+        states = self._scope.listing.states()
+        for state in HostState:
+            metrics.HOSTS.labels(self._scope.name, state.value).set(states[state])
+        for host in self._scope.listing.duplicates:
+            _log.error("two hosts carry the same Machine UID", scope=self._scope.name, host=host.id, uid=host.machine_uid)
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()

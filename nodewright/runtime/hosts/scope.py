@@ -1,0 +1,284 @@
+"""One account or region of one provider: its shared list, its calls, its limits.
+
+Calls run in the background, deletes before updates before creates; rounds see their results later through
+``Listing``, ``Attempts`` and the answers. A Machine has at most one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import TypeVar
+
+import structlog
+
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.view import Attempt
+from nodewright.runtime import metrics
+from nodewright.runtime.hosts.attempts import Attempts
+from nodewright.runtime.hosts.limits import Breaker, TokenBucket
+from nodewright.runtime.hosts.listing import Listing
+from nodewright.runtime.hosts.options import HostOptions
+from providers.base.contract import Provider, UpdateAnswer, Updated
+from providers.base.errors import ErrorClass, ProviderError
+
+_log = structlog.get_logger("nodewright.hosts")
+
+_Answer = TypeVar("_Answer")
+
+_ORDER = {"delete": 0, "update": 1, "create": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every scope shares. ``changed`` is called with the UID of a Machine whose host facts have changed."""
+
+    options: HostOptions
+    now: Callable[[], datetime]
+    changed: Callable[[str], None]
+    random: Random
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    name: str
+    uid: str
+    spec_hash: str
+    action: HostAction
+
+
+def call_of(action: HostAction) -> _Call:
+    match action:
+        case CreateHost(request=request):
+            return _Call("create", request.identity.machine_uid, request.spec_hash, action)
+        case UpdateHost(request=request):
+            return _Call("update", request.identity.machine_uid, request.spec_hash, action)
+        case DeleteHost(identity=identity):
+            return _Call("delete", identity.machine_uid, "", action)
+
+
+class Scope:
+    """``open_provider`` may fail (no credentials): then every use tries again and reports the same error."""
+
+    def __init__(self, name: str, open_provider: Callable[[], Provider], around: Surroundings) -> None:
+        self.name = name
+        self.listing = Listing()
+        self.list_problem = ""
+        """Why the last list failed; "" if it did not."""
+        self._open_provider = open_provider
+        self._provider: Provider | None = None
+        self._around = around
+        self._options = around.options
+        self._attempts = Attempts(around.now, around.random)
+        self._answers: dict[str, tuple[str, UpdateAnswer]] = {}
+        self._breaker = Breaker(around.random)
+        self._bucket = TokenBucket(around.options.calls_per_second, around.options.burst)
+        self._queued: tuple[deque[_Call], ...] = tuple(deque() for _ in _ORDER)
+        self._in_flight: dict[str, str] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._creating = 0
+        self._pump_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def attempt(self, uid: str, spec_hash: str) -> Attempt | None:
+        return self._attempts.of(uid, spec_hash)
+
+    def answer(self, uid: str, spec_hash: str) -> UpdateAnswer | None:
+        made_for, answer = self._answers.get(uid, ("", None))
+        return answer if made_for == spec_hash else None
+
+    def in_flight(self, uid: str) -> str:
+        """The call that runs, or waits for its turn; "" if none."""
+        return self._in_flight.get(uid, "")
+
+    @property
+    def calls(self) -> int:
+        """Calls that run or wait."""
+        return len(self._in_flight)
+
+    def submit(self, action: HostAction) -> bool:
+        """Start the call soon. False: not now (one is under way, its back-off is not over, or the scope pauses)."""
+        call = call_of(action)
+        if self._closed or call.uid in self._in_flight or self._attempts.must_wait(call.uid, call.name, call.spec_hash):
+            return False
+        now = self._time()
+        if self._breaker.is_open(now):
+            self._hold_back(call, now)
+            return False
+        self._in_flight[call.uid] = call.name
+        self._queued[_ORDER[call.name]].append(call)
+        self._pump()
+        return True
+
+    def withdraw(self, uid: str) -> bool:
+        """Take back a call of ``uid`` that has not been made yet."""
+        for calls in self._queued:
+            for call in calls:
+                if call.uid == uid:
+                    calls.remove(call)
+                    del self._in_flight[uid]
+                    return True
+        return False
+
+    def forget(self, uid: str) -> None:
+        """The Machine is gone."""
+        self.withdraw(uid)
+        self._attempts.forget(uid)
+        self._answers.pop(uid, None)
+
+    def provider(self) -> Provider:
+        """Raises ProviderError."""
+        if self._provider is None:
+            try:
+                self._provider = self._open_provider()
+            except ProviderError:
+                raise
+            except Exception as error:
+                _log.exception("provider could not be opened", scope=self.name)
+                raise ProviderError(ErrorClass.INTERNAL, f"could not be opened: {type(error).__name__}") from error
+        return self._provider
+
+    def pump(self) -> None:
+        """Something that calls wait for may have changed (a host is up)."""
+        self._pump()
+
+    async def close(self, grace: float) -> None:
+        """Start no more calls; wait ``grace`` seconds for those that run, then cancel them."""
+        self._closed = True
+        if self._pump_timer is not None:
+            self._pump_timer.cancel()
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _pump(self) -> None:
+        """Start what may start now."""
+        while not self._closed and len(self._running) < self._options.calls_at_once:
+            now = self._time()
+            calls = self._next_queue()
+            if calls is None:
+                break
+            if not self._breaker.allows(now):
+                if self._breaker.is_open(now):
+                    self._drain(now)
+                break
+            pause = self._bucket.take(now)
+            if pause > 0:
+                self._pump_later(pause)
+                break
+            self._start(calls.popleft())
+        metrics.HOST_QUEUE.labels(self.name).set(sum(map(len, self._queued)))
+
+    def _next_queue(self) -> deque[_Call] | None:
+        for name, index in _ORDER.items():
+            calls = self._queued[index]
+            if not calls:
+                continue
+            if name == "create" and self._creating + self.listing.pending >= self._options.hosts_in_flight:
+                continue
+            return calls
+        return None
+
+    def _pump_later(self, pause: float) -> None:
+        if self._pump_timer is not None:
+            self._pump_timer.cancel()
+        self._pump_timer = asyncio.get_running_loop().call_later(pause, self._pump)
+
+    def _start(self, call: _Call) -> None:
+        self._breaker.started()
+        self._creating += call.name == "create"
+        task = asyncio.create_task(self._run(call), name=f"{call.name} {call.action.machine}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, call: _Call) -> None:
+        started = self._time()
+        error: ProviderError | None = None
+        try:
+            await self._make(call)
+        except ProviderError as raised:
+            error = raised
+        except asyncio.CancelledError:
+            self._breaker.abandoned()
+            raise
+        except Exception as raised:
+            _log.exception("provider raised an unexpected error", scope=self.name, call=call.name)
+            error = ProviderError(ErrorClass.INTERNAL, f"unexpected {type(raised).__name__}")
+        finally:
+            now = self._time()
+            self._in_flight.pop(call.uid, None)
+            self._creating -= call.name == "create"
+            self.listing.called(call.uid, now)
+            asyncio.get_running_loop().call_soon(self._pump)
+        metrics.HOST_SECONDS.labels(call.name).observe(now - started)
+        metrics.HOST_CALLS.labels(self.name, call.name, error.error_class.value if error else "ok").inc()
+        self._settle(call, error, now)
+        self._around.changed(call.uid)
+
+    async def _make(self, call: _Call) -> None:
+        """The call itself; what it answers is merged at once."""
+        provider, action = self.provider(), call.action
+        match action:
+            case CreateHost():
+                host = await self._in_time(provider.create(action.request))
+                self.listing.created(host, self._time())
+            case UpdateHost():
+                answer = await self._in_time(provider.update(action.request, action.host, action.drained))
+                self._answers[call.uid] = (call.spec_hash, answer)
+                if isinstance(answer, Updated):
+                    self.listing.updated(call.uid, call.spec_hash, self._time())
+            case DeleteHost():
+                try:
+                    await self._in_time(provider.delete(action.host))
+                except ProviderError as error:
+                    if error.error_class is not ErrorClass.NOT_FOUND:
+                        raise
+                self.listing.deleting(call.uid, action.host, self._time())
+
+    async def _in_time(self, call: Awaitable[_Answer]) -> _Answer:
+        try:
+            async with asyncio.timeout(self._options.call_timeout):
+                return await call
+        except TimeoutError as error:
+            text = f"no answer within {self._options.call_timeout:.0f} s"
+            raise ProviderError(ErrorClass.TIMEOUT, text) from error
+
+    def _settle(self, call: _Call, error: ProviderError | None, now: float) -> None:
+        was_open = self._breaker.is_open(now)
+        if error is None:
+            self._breaker.succeeded()
+            self._attempts.forget(call.uid)
+        else:
+            self._breaker.failed(error, now)
+            attempt = self._attempts.failed(call.uid, call.name, call.spec_hash, error)
+            log = _log.info if attempt.failures == 1 else _log.debug
+            log("provider call failed", scope=self.name, call=call.name, machine=str(call.action.machine),
+                error=str(error), failures=attempt.failures)  # fmt: skip
+        if self._breaker.is_open(now) and not was_open:
+            _log.warning("calls to the provider pause", scope=self.name, why=str(error))
+        metrics.HOST_BREAKER.labels(self.name).set(self._breaker.is_open(now))
+
+    def _drain(self, now: float) -> None:
+        """The scope pauses: tell every waiting Machine why, instead of letting it wait without a word."""
+        for calls in self._queued:
+            while calls:
+                call = calls.popleft()
+                del self._in_flight[call.uid]
+                self._hold_back(call, now)
+
+    def _hold_back(self, call: _Call, now: float) -> None:
+        assert self._breaker.error is not None
+        assert self._breaker.until is not None
+        error, seconds = self._breaker.error, self._breaker.until - now
+        paused = ProviderError(error.error_class, f"calls to {self.name} pause: {error.message}")
+        self._attempts.held_back(call.uid, call.name, call.spec_hash, paused, seconds)
+        self._around.changed(call.uid)
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()

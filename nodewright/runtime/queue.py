@@ -1,0 +1,207 @@
+"""Which key is looked at next: each key once at a time, the urgent ones first, none forgotten and none starved.
+
+A key that is added while a worker has it is handed out again when that worker is done: what changed in between is
+looked at too. A key's timer is dropped when the key is handed out, since the round that follows looks at everything
+and sets its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections import deque
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class Lane(IntEnum):
+    """Smaller is sooner."""
+
+    URGENT = 0
+    """Deletions and health: they free what others wait for, and they finish what was begun."""
+    NORMAL = 1
+    RESYNC = 2
+    """Found by a list or by a timer: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds before try n: ``first * 2**(n-1)`` up to ``longest``, times a random 0.5 to 1.5."""
+
+    first: float = 0.05
+    longest: float = 60.0
+
+
+class WorkQueue(Generic[K]):
+    """One event loop. Bounded by the number of distinct keys, each of which is held at most once."""
+
+    EVERY_NTH_TO_THE_LAST_LANE = 8
+    """One in so many picks takes from the least urgent lane that has a key, so that no lane starves."""
+
+    def __init__(self, backoff: Backoff | None = None, seed: int | None = None) -> None:
+        self._backoff = backoff or Backoff()
+        self._random = random.Random(seed)  # noqa: S311  (jitter)
+        self._lanes: tuple[deque[K], ...] = tuple(deque() for _ in Lane)
+        self._waiting: dict[K, tuple[Lane, float]] = {}
+        self._busy: dict[K, Lane | None] = {}
+        self._failures: dict[K, int] = {}
+        self._due: dict[K, tuple[float, Lane]] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._sequence = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._picks = 0
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Keys that could be handed out now."""
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits and nobody works; timers may still be set."""
+        return not self._waiting and not self._busy
+
+    @property
+    def next_due(self) -> float | None:
+        """Loop time of the earliest timer."""
+        return min((due for due, _ in self._due.values()), default=None)
+
+    def add(self, key: K, lane: Lane = Lane.NORMAL) -> None:
+        """Hand out ``key`` as soon as possible; of several adds the most urgent lane counts."""
+        if self._closed:
+            return
+        if key in self._busy:
+            before = self._busy[key]
+            self._busy[key] = lane if before is None else min(before, lane)
+            return
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting[0] <= lane:
+            return
+        since = waiting[1] if waiting is not None else asyncio.get_running_loop().time()
+        self._waiting[key] = (lane, since)
+        self._lanes[lane].append(key)  # an entry left in a slower lane is passed over when it comes up
+        self._wake_one()
+
+    def add_after(self, key: K, seconds: float, lane: Lane = Lane.NORMAL) -> None:
+        """Hand out ``key`` in ``seconds``; of several timers of a key the earliest counts."""
+        if self._closed:
+            return
+        if seconds <= 0:
+            self.add(key, lane)
+            return
+        due = asyncio.get_running_loop().time() + seconds
+        before = self._due.get(key)
+        if before is not None and before[0] <= due:
+            return
+        self._due[key] = (due, lane)
+        self._sequence += 1
+        heapq.heappush(self._heap, (due, self._sequence, key))
+        if len(self._heap) > 2 * len(self._due) + 64:
+            self._forget_dropped_timers()
+        if self._heap[0][0] == due:
+            self._arm()
+
+    def retry(self, key: K, lane: Lane = Lane.NORMAL, at_least: float = 0.0) -> float:
+        """``add_after`` with exponential back-off; answers the seconds."""
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        pause: float = min(self._backoff.first * 2 ** min(failures - 1, 30), self._backoff.longest)
+        pause = max(at_least, pause * self._random.uniform(0.5, 1.5))
+        self.add_after(key, pause, lane)
+        return pause
+
+    def succeeded(self, key: K) -> None:
+        """The next ``retry`` starts from the first back-off again."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def get(self) -> tuple[K, float]:
+        """The next key and the seconds it waited. Must be followed by ``done``. Raises QueueClosed."""
+        while True:
+            if self._closed:
+                raise QueueClosedError
+            picked = self._pick()
+            if picked is not None:
+                return picked
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                if getter in self._getters:
+                    self._getters.remove(getter)
+                elif getter.done():
+                    self._wake_one()  # this call had been chosen: pass the turn on
+                raise
+
+    def done(self, key: K) -> None:
+        again = self._busy.pop(key)
+        if again is not None:
+            self.add(key, again)
+
+    def close(self) -> None:
+        """Workers that ask for a key get QueueClosed from now on."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._getters:
+            self._wake_one()
+
+    def _pick(self) -> tuple[K, float] | None:
+        if not self._waiting:
+            return None
+        self._picks += 1
+        order = list(Lane)
+        if self._picks % self.EVERY_NTH_TO_THE_LAST_LANE == 0:
+            order.reverse()
+        for lane in order:
+            keys = self._lanes[lane]
+            while keys:
+                key = keys.popleft()
+                waiting = self._waiting.get(key)
+                if waiting is None or waiting[0] != lane:
+                    continue
+                del self._waiting[key]
+                self._due.pop(key, None)
+                self._busy[key] = None
+                return key, asyncio.get_running_loop().time() - waiting[1]
+        return None
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if self._heap:
+            self._timer = asyncio.get_running_loop().call_at(self._heap[0][0], self._ring)
+
+    def _forget_dropped_timers(self) -> None:
+        self._heap = [entry for entry in self._heap if self._due.get(entry[2], (None,))[0] == entry[0]]
+        heapq.heapify(self._heap)
+
+    def _ring(self) -> None:
+        now = asyncio.get_running_loop().time()
+        while self._heap and self._heap[0][0] <= now:
+            due, _, key = heapq.heappop(self._heap)
+            timer = self._due.get(key)
+            if timer is not None and timer[0] == due:  # else it was dropped or replaced
+                del self._due[key]
+                self.add(key, timer[1])
+        self._arm()
+
+
+class QueueClosedError(Exception):
+    """The queue is closed: stop working."""

@@ -1,0 +1,158 @@
+"""Write Kubernetes Events: after the fact, counted instead of repeated, and never faster than a bound.
+
+The same sentence about the same object becomes one Event whose ``count`` grows; it is written when it is new, and then
+at ever longer intervals, so that a plan that says the same in every round causes no stream of writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import structlog
+
+from controllers.kernel.actions import Event
+from controllers.kernel.conditions import format_time
+from controllers.kernel.digest import digest
+from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
+from nodewright.runtime import metrics
+from nodewright.runtime.hosts.limits import TokenBucket
+from nodewright.runtime.kube.errors import ApiError, KubeError
+
+_log = structlog.get_logger("nodewright.events")
+
+MOST_SENTENCES = 4096
+"""Sentences remembered; the oldest is forgotten first (its next occurrence becomes a new Event)."""
+QUEUE_BOUND = 1000
+FIRST_INTERVAL, LONGEST_INTERVAL = 30.0, 3600.0
+FORGET_AFTER = 3600.0
+"""Seconds after which a sentence starts a new Event; API servers keep Events for one hour."""
+_LONGEST_MESSAGE = 1024
+
+
+class EventWriter(Protocol):
+    """What the recorder needs of a client."""
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class _Sentence:
+    name: str
+    first: datetime
+    first_at: float
+    last: datetime
+    count: int = 0
+    written: bool = False
+    next_write: float = 0.0
+    interval: float = FIRST_INTERVAL
+
+
+class EventRecorder:
+    """``record`` never waits and never fails; ``run`` writes in the background until cancelled."""
+
+    def __init__(self, client: EventWriter, component: str, now: Callable[[], datetime], per_second: float = 20.0) -> None:
+        self._client = client
+        self._component = component
+        self._now = now
+        self._bucket = TokenBucket(per_second, 50)
+        self._sentences: dict[tuple[str, ...], _Sentence] = {}
+        self._queue: asyncio.Queue[tuple[Event, _Sentence]] = asyncio.Queue(QUEUE_BOUND)
+
+    def record(self, event: Event) -> None:
+        loop_now = asyncio.get_running_loop().time()
+        sentence = self._sentence(event, loop_now)
+        sentence.count += 1
+        sentence.last = self._now()
+        if loop_now < sentence.next_write:
+            metrics.EVENTS.labels("counted").inc()
+            return
+        sentence.next_write = loop_now + sentence.interval
+        sentence.interval = min(sentence.interval * 2, LONGEST_INTERVAL)
+        try:
+            self._queue.put_nowait((event, sentence))
+        except asyncio.QueueFull:
+            metrics.EVENTS.labels("dropped").inc()
+
+    async def run(self) -> None:
+        while True:
+            event, sentence = await self._queue.get()
+            try:
+                await asyncio.sleep(self._bucket.take(asyncio.get_running_loop().time()))
+                await self._write(event, sentence)
+                metrics.EVENTS.labels("written").inc()
+            except KubeError as error:
+                metrics.EVENTS.labels("failed").inc()
+                _log.debug("event could not be written", target=str(event.target), error=str(error))
+            finally:
+                self._queue.task_done()
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until all is written, at most ``seconds``."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._queue.join()
+        except TimeoutError:
+            return
+
+    def _sentence(self, event: Event, loop_now: float) -> _Sentence:
+        identity = (event.target.kind.name, str(event.target.key), event.target.uid, event.type, event.reason, event.why)
+        sentence = self._sentences.get(identity)
+        if sentence is None or loop_now - sentence.first_at > FORGET_AFTER:
+            now = self._now()
+            suffix = digest([*identity, now.isoformat()], 16)
+            sentence = _Sentence(f"{event.target.key.name[:230]}.{suffix}", now, loop_now, now)
+            self._sentences.pop(identity, None)
+            self._sentences[identity] = sentence
+            if len(self._sentences) > MOST_SENTENCES:
+                del self._sentences[next(iter(self._sentences))]
+        return sentence
+
+    async def _write(self, event: Event, sentence: _Sentence) -> None:
+        key = Key(event.target.key.namespace or "default", sentence.name)
+        if sentence.written:
+            patch = {"count": sentence.count, "lastTimestamp": format_time(sentence.last)}
+            try:
+                await self._client.merge_patch(Ref(EVENT, key), patch)
+                return
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+        try:
+            await self._client.create(EVENT, self._body(event, sentence, key))
+        except ApiError as error:
+            if not error.already_exists:  # a lost answer: it is there
+                raise
+        sentence.written = True
+
+    def _body(self, event: Event, sentence: _Sentence, key: Key) -> dict[str, Any]:
+        target = event.target
+        involved = {
+            "apiVersion": target.kind.api_version,
+            "kind": target.kind.name,
+            "name": target.key.name,
+            **({"namespace": target.key.namespace} if target.key.namespace else {}),
+            **({"uid": target.uid} if target.uid else {}),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "involvedObject": involved,
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.why[:_LONGEST_MESSAGE],
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._component,
+            "firstTimestamp": format_time(sentence.first),
+            "lastTimestamp": format_time(sentence.last),
+            "count": sentence.count,
+        }

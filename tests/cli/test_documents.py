@@ -1,0 +1,118 @@
+"""Manifests are read as kubectl reads them, and every field's place is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodewright.cli.manifests.documents import MAX_DEPTH, Broken, Document, read
+from nodewright.cli.manifests.positions import Position, nearest, read_path, write_path
+
+
+def only(text: str) -> Document:
+    (document,) = read(text)
+    assert isinstance(document, Document)
+    return document
+
+
+def broken(text: str) -> list[Broken]:
+    return [part for part in read(text) if isinstance(part, Broken)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"),
+        ("2020-01-01", "2020-01-01"),
+        ("yes", True),
+        ("off", False),
+        ("010", 8),
+        ("0x1f", 31),
+        ("-3", -3),
+        ("1e3", 1000.0),
+        ("1.32", 1.32),
+        ('"1.32"', "1.32"),
+        ("~", None),
+        ("v1.32.0", "v1.32.0"),
+        ("0", 0),
+    ],
+)
+def test_scalars_mean_what_they_mean_to_kubectl(text: str, value: object) -> None:
+    data = only(f"a: {text}").data
+    assert data == {"a": value}
+    assert type(data["a"]) is type(value)
+
+
+def test_every_field_knows_its_line_also_in_later_documents() -> None:
+    first, second = read("a: 1\n---\nspec:\n  taints:\n  - key: x\n    effect: y\n")
+    assert isinstance(first, Document)
+    assert isinstance(second, Document)
+    assert second.positions["spec", "taints", 0, "effect"] == Position(6, 5)
+
+
+def test_a_missing_field_has_the_place_of_its_nearest_parent() -> None:
+    document = only("kind: X\nspec:\n  a: 1\n")
+    assert nearest(document.positions, ("spec", "b", "c")) == Position(2, 1)
+
+
+def test_a_broken_document_does_not_hide_its_neighbours() -> None:
+    before, error, after = read("a: 1\n---\nb: [\n---\nc: 3\n")
+    assert isinstance(before, Document)
+    assert isinstance(error, Broken)
+    assert error.position.line in (3, 4)
+    assert error.message.startswith("not valid YAML")
+    assert isinstance(after, Document)
+    assert after.data == {"c": 3}
+
+
+def test_a_tab_is_named_as_the_culprit() -> None:
+    (error,) = broken("a:\n\tb: 1\n")
+    assert error.position == Position(2, 1)
+    assert "a tab" in error.message
+
+
+def test_json_may_be_indented_by_tabs() -> None:
+    assert only('{\n\t"a": {\n\t\t"b": 1}}').data == {"a": {"b": 1}}
+
+
+def test_a_key_given_twice_is_an_error_with_both_lines() -> None:
+    (error,) = broken("a: 1\nb: 2\na: 3\n")
+    assert error.position.line == 3
+    assert "line 1" in error.message
+
+
+def test_merge_keys_and_anchors_work() -> None:
+    assert only("x: &a {q: 1, z: 0}\ny: {<<: *a, z: 2}").data["y"] == {"q": 1, "z": 2}
+
+
+def test_an_alias_bomb_is_refused_before_it_explodes() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    (error,) = broken("\n".join(lines))
+    assert "values" in error.message
+
+
+def test_a_structure_that_holds_itself_is_refused() -> None:
+    (error,) = broken("a: &a [*a]")
+    assert str(MAX_DEPTH) in error.message
+
+
+def test_python_tags_are_text_without_power() -> None:
+    (error,) = broken("a: !!python/object/apply:os.system [ls]\nb: !foo bar\n")
+    assert "foo" in error.message
+
+
+def test_separators_inside_text_do_not_cut() -> None:
+    assert only("a: |\n  one\n  ---\n  two\n").data == {"a": "one\n---\ntwo\n"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [("spec", "taints", 0, "key"), ("metadata", "labels", "a.b/c"), ("spec",), ("items", 3, "spec", "x-y")],
+)
+def test_paths_survive_writing_and_reading(path: tuple[str | int, ...]) -> None:
+    assert read_path(write_path(path)) == path
+
+
+def test_paths_in_the_api_servers_form_are_read() -> None:
+    assert read_path("metadata.labels[a.b/c]") == ("metadata", "labels", "a.b/c")
+    assert read_path("spec.taints[0].key") == ("spec", "taints", 0, "key")

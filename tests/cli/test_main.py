@@ -1,0 +1,108 @@
+"""The entry point: help at once, clear words for a wrong command line, documented exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from nodewright.cli import main as cli
+
+HEAVY = ("kopf", "kubernetes_asyncio", "openstack", "grpc")
+STARTUP_CPU_SECONDS = 0.3
+
+
+def modules_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print('\\n'.join(sys.modules), file=sys.stderr)"],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return set(done.stderr.split())
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, text in cli.COMMANDS.items():
+        assert f"  {name}" in shown
+        assert text in shown
+
+
+def test_no_command_at_all_is_a_usage_error_that_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([]) == 2
+    assert "Usage:" in capsys.readouterr().out
+
+
+def test_help_imports_no_library_at_all() -> None:
+    loaded = modules_after("from nodewright.cli.main import run; run(['--help'])")
+    assert not loaded & {*HEAVY, "typer", "rich", "yaml", "pydantic", "aiohttp"}
+
+
+def test_help_takes_less_cpu_than_the_issue_allows() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "nodewright.cli", "--help"], stdout=subprocess.DEVNULL, check=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < STARTUP_CPU_SECONDS
+
+
+def test_validate_imports_no_cluster_library() -> None:
+    loaded = modules_after(
+        "import io, sys\n"
+        "from nodewright.cli.main import run\n"
+        "sys.stdin = io.TextIOWrapper(io.BytesIO(b'apiVersion: cluster.k8s.io/v1alpha1\\nkind: Machine\\n'))\n"
+        "assert run(['validate', '-']) == 1"
+    )
+    assert not loaded & {*HEAVY, "aiohttp"}
+    assert "nodewright.cli.manifests.checks" in loaded
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_a_module_that_builds(name: str) -> None:
+    module = importlib.import_module(f"nodewright.cli.commands.{name}")
+    assert callable(module.command)
+    assert module.HELP
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_no_command_imports_a_cluster_library_before_it_runs(name: str) -> None:
+    assert not modules_after(f"import nodewright.cli.commands.{name}") & {*HEAVY, "aiohttp", "pydantic"}
+
+
+def test_an_unknown_command_is_a_usage_error_that_guesses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["verson"]) == 2
+    assert "Did you mean `nodewright version`?" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_a_usage_error() -> None:
+    assert cli.run(["version", "--nonsense"]) == 2
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("nodewright 0.")
+
+
+def test_an_unforeseen_error_is_one_line_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(_names: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(cli, "build_app", explode)
+    monkeypatch.delenv("NODEWRIGHT_DEBUG", raising=False)
+    assert cli.run(["version"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "ZeroDivisionError: by nothing" in error
+    assert "NODEWRIGHT_DEBUG" in error
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_names: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "build_app", interrupt)
+    assert cli.run(["version"]) == 130
