@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+# --- group ----------------------------------------------------------------------------------------------------------
+
 GROUP: Final = "cluster.k8s.io"
 """KEP-3's own API group; a ``*.k8s.io`` group needs ``api-approved.kubernetes.io`` on its CRDs."""
 VERSION: Final = "v1alpha1"

@@ -180,7 +180,8 @@ def _parse_yaml(text: str) -> Any:
         return yaml.load(text, Loader=loader)  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         where = _line(getattr(error, "problem_mark", None))
-        raise ValueError(f"{where}{getattr(error, 'problem', None) or error}") from error
+        said = [getattr(error, part, None) for part in ("context", "problem")]
+        raise ValueError(f"{where}{', '.join(filter(None, said)) or error}") from error
 
 
 def _line(mark: Any) -> str:

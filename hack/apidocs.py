@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +16,14 @@ END = "<!-- end of generated -->"
 Schema = dict[str, Any]
 
 
-def with_tables(page: Path, crd: Schema) -> str:
+def with_generated(page: Path, title: str, generated: str) -> str:
     """The page with its generated part renewed; a page that does not exist starts with a title only."""
-    text = page.read_text() if page.exists() else f"# {crd['spec']['names']['kind']}\n\n{BEGIN}\n{END}\n"
+    text = page.read_text() if page.exists() else f"# {title}\n\n{BEGIN}\n{END}\n"
     before, found, rest = text.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:
         raise SystemExit(f"{page}: lacks the markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{tables(crd)}{END}{after}"
+    return f"{before}{BEGIN}\n{generated}{END}{after}"
 
 
 def tables(crd: Schema) -> str:
@@ -89,3 +92,50 @@ def _rules(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def names_table(source: Path) -> str:
+    """The constants of a module with their values and docstrings, headings taken from its ``# --- x ---`` comments."""
+    text = source.read_text()
+    headings = {
+        number: line.strip("#- ").strip()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.startswith("# ---")
+    }
+    lines: list[str] = []
+    body = ast.parse(text).body
+    values = _values(source.stem)
+    previous = 0
+    for node, after in itertools.pairwise(body):
+        found = [title for number, title in headings.items() if previous < number <= node.lineno]
+        if found:
+            lines += ["", f"## {found[-1].capitalize()}", "", "| Name | Constant | Meaning |", "|---|---|---|"]
+        previous = node.lineno
+        if not lines or not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        value = values[node.target.id]
+        if isinstance(value, str | int) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            lines.append(f"| `{value}` | `{node.target.id}` | {_cell(str(after.value.value))} |")
+    return "\n".join([*lines[1:], ""])
+
+
+def conditions_table(source: Path) -> str:
+    """One table for each enumeration of condition types, from its docstrings."""
+    lines: list[str] = []
+    for node in ast.parse(source.read_text()).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        lines += ["", f"## {ast.get_docstring(node)}".rstrip("."), ""]
+        members = [(a, b) for a, b in zip(node.body, [*node.body[1:], None], strict=True) if isinstance(a, ast.Assign)]
+        if node.name == "Reason":
+            lines += [", ".join(f"`{ast.literal_eval(member.value)}`" for member, _ in members) + "."]
+            continue
+        lines += ["| Type | Meaning |", "|---|---|"]
+        for member, after in members:
+            meaning = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            lines.append(f"| `{ast.literal_eval(member.value)}` | {_cell(str(meaning))} |")
+    return "\n".join([*lines[1:], ""])
+
+
+def _values(module: str) -> dict[str, Any]:
+    return vars(importlib.import_module(f"api.{module}"))

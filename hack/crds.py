@@ -85,7 +85,11 @@ def outputs() -> dict[Path, str]:
         path = ROOT / "crds" / f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[path] = HEADER + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
         page = ROOT / "docs" / "api" / f"{crd['spec']['names']['singular']}.md"
-        files[page] = apidocs.with_tables(page, crd)
+        files[page] = apidocs.with_generated(page, model.__name__, apidocs.tables(crd))
+    page = ROOT / "docs" / "api" / "names.md"
+    source = ROOT / "api"
+    tables = apidocs.names_table(source / "names.py") + "\n" + apidocs.conditions_table(source / "conditions.py")
+    files[page] = apidocs.with_generated(page, "Names", tables)
     return files
 
 

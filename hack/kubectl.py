@@ -54,7 +54,9 @@ def require() -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m hack.kubectl", description="Find or build kubectl, print its path.")
+    parser = argparse.ArgumentParser(
+        prog="python -m hack.kubectl", description="Find or build kubectl, print its path."
+    )
     parser.add_argument("--build", action="store_true", help="build the pinned version even if there is a kubectl")
     parser.add_argument("--no-build", action="store_true", help="only look")
     options = parser.parse_args(arguments)

@@ -62,7 +62,7 @@ class _Inliner:
         if schema.get("default", ...) is None:
             schema.pop("default")
         schema = _flatten_union(schema, path, lambda branch: self._resolve(dict(branch), path, seen)[0])
-        _bounds(schema)
+        _bounds(schema, path)
         if "properties" in schema:
             schema["properties"] = {
                 name: self.convert(child, f"{path}.{name}", seen) for name, child in schema["properties"].items()
@@ -106,10 +106,10 @@ def _flatten_union(schema: Schema, path: str, resolve: Any) -> Schema:
     raise UnstructuralError(f"{path}: a union of {sorted(map(str, types))} can't be said in a CRD")
 
 
-def _bounds(schema: Schema) -> None:
+def _bounds(schema: Schema, path: str) -> None:
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(schema.get(exclusive), int | float):
-            raise UnstructuralError(f"use {bound} in place of {exclusive}")
+            raise UnstructuralError(f"{path}: use {bound} in place of {exclusive}")
 
 
 def _checked(schema: Schema, path: str) -> Schema:

@@ -17,7 +17,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import POD, Obj, key_of, ref_of
 
 UNREACHABLE_GRACE = timedelta(seconds=60)
-"""How long a Node may be unreachable before its drain is given up. Ready turns Unknown only after some 40 s of silence."""
+"""How long a Node may be unreachable before its drain is given up. Ready turns Unknown after some 40 s of silence."""
 MOST_EVICTIONS = 50
 """Evictions of one round."""
 LOOK_AGAIN = 5.0
@@ -27,7 +27,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """What a drain is decided on. ``started_at``: when it began, None: not yet; ``timeout`` None: it may take for ever."""
+    """What a drain is decided on. ``started_at``: when it began, None: not yet; ``timeout`` None: for ever."""
 
     machine_uid: str
     node: Obj

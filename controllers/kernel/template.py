@@ -70,3 +70,41 @@ def difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> dict[str, An
         elif key not in have or old != value:
             patch[key] = value
     return patch
+
+
+def template_problem(template: object) -> str:
+    """What is wrong with the shape of ``spec.template``, "" if Machines can be made from it."""
+    if not isinstance(template, Mapping):
+        return "spec.template: must be an object"
+    spec = template.get("spec")
+    if spec is not None and not isinstance(spec, Mapping):
+        return "spec.template.spec: must be an object"
+    places = {"spec.template.metadata": template.get("metadata")}
+    places["spec.template.spec.metadata"] = (spec or {}).get("metadata")
+    for place, metadata in places.items():
+        if metadata is not None and not isinstance(metadata, Mapping):
+            return f"{place}: must be an object"
+        for part in ("labels", "annotations"):
+            found = (metadata or {}).get(part)
+            if found is not None and not _is_text_map(found):
+                return f"{place}.{part}: must be a map of strings"
+    taints = (spec or {}).get("taints")
+    if taints is not None and not _are_taints(taints):
+        return "spec.template.spec.taints: must be a list of taints with key and effect"
+    return ""
+
+
+def is_count(value: object) -> bool:
+    """A non-negative integer (in Python, True is one too)."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text_map(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+
+
+def _are_taints(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(taint, Mapping) and isinstance(taint.get("key"), str) and isinstance(taint.get("effect"), str)
+        for taint in value
+    )

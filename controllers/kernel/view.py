@@ -52,7 +52,10 @@ HostRead = HostPresent | HostAbsent | HostUnknown
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The last failed provider call for this Machine. ``retry_at`` carries back-off with jitter."""
+    """The last failed provider call for this Machine. ``retry_at`` carries back-off with jitter.
+
+    ``call`` is the action's class name (``CreateHost``); ``spec_hash`` is what was asked for ("" for a delete).
+    """
 
     call: str
     error_class: ErrorClass
@@ -60,6 +63,7 @@ class Attempt:
     failures: int
     at: datetime
     retry_at: datetime
+    spec_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

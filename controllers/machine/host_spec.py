@@ -86,7 +86,7 @@ def _versions(versions: Mapping[str, Any]) -> Versions:
 
 
 def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions) -> str:
-    """What a change of makes the host another one. Labels, annotations and taints are not in it: they flow to the Node."""
+    """Of all that makes the host another one. Labels, annotations and taints are not in it: they flow to the Node."""
     wanted = {
         "config": config,
         "versions": [asked.kubelet, asked.control_plane, asked.container_runtime],

@@ -57,7 +57,8 @@ def sync(node: Obj, applied: Any, wanted: NodeRegistration) -> Patch | None:
         changed.append("taints")
     why = f"Node {node['metadata']['name']} gets its Machine's metadata: {', '.join(changed[:5])}"
     # A list is replaced whole: somebody else's taint that came meanwhile must not get lost.
-    return Patch(ref_of(NODE, node), patch, why, resource_version=resource_version_of(node) if taints is not None else "")
+    guard = resource_version_of(node) if taints is not None else ""
+    return Patch(ref_of(NODE, node), patch, why, resource_version=guard)
 
 
 def _changes(have: Mapping[str, str], ours: Sequence[str], want: Mapping[str, str]) -> dict[str, str | None]:

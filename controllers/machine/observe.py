@@ -53,7 +53,7 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` are the Nodes that go with the Machine's host. ``pods`` and ``budgets`` only while it may drain."""
+    """``left_nodes`` go when the Machine's host has gone; ``pods`` and ``budgets`` are read only while it may drain."""
 
     now: datetime
     machine: Obj
@@ -231,9 +231,9 @@ def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
             if node_link.says_it_is_ours(node, machine) or not node_link.claimed_by_another(node, machine):
                 found[node["metadata"]["name"]] = node
     reference = _mapping(status_of(machine).get("nodeRef"))
-    node = view.get(NODE, Key("", str(reference.get("name", "")))) if reference.get("name") else None
-    if node is not None and uid_of(node) == reference.get("uid") and not node_link.claimed_by_another(node, machine):
-        found[node["metadata"]["name"]] = node
+    named = view.get(NODE, Key("", str(reference["name"]))) if reference.get("name") else None
+    if named is not None and uid_of(named) == reference.get("uid") and not node_link.claimed_by_another(named, machine):
+        found[named["metadata"]["name"]] = named
     return tuple(found.values())
 
 

@@ -1,8 +1,8 @@
 """Find a Machine's provider config in any of the forms that the API has had (facts 2.0).
 
-    providerConfig: "<YAML or JSON>"                    2017, the first CRDs
-    providerConfig: {value: {…}} or {valueFrom: {…}}    2018, apiserver-builder; KEP-3
-    providerSpec:   {value: {…}} or {valueFrom: {…}}    from November 2018, release-0.1 and kubermatic
+providerConfig: "<YAML or JSON>"                    2017, the first CRDs
+providerConfig: {value: {…}} or {valueFrom: {…}}    2018, apiserver-builder; KEP-3
+providerSpec:   {value: {…}} or {valueFrom: {…}}    from November 2018, release-0.1 and kubermatic
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _PlainLoader(yaml.SafeLoader):
     """YAML that is no more than JSON: aliases could make a small text huge, dates would not be JSON."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.events.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed")
         return super().compose_node(parent, index)
 

@@ -31,6 +31,7 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
+from controllers.kernel.template import is_count, template_problem
 from controllers.kernel.view import OWNER, View
 
 RELEASED_ANNOTATION = f"{names.OWN_DOMAIN}/released-from"
@@ -124,9 +125,9 @@ def read_wish(body: Obj) -> Wish:
     replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
     if replicas is None:
         replicas = 1
-    if not _is_count(replicas) or replicas > MAX_REPLICAS:
+    if not is_count(replicas) or replicas > MAX_REPLICAS:
         return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {MAX_REPLICAS}")
-    if not _is_count(min_ready):
+    if not is_count(min_ready):
         return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
     template = spec.get("template")
     problem = template_problem(template)
@@ -145,43 +146,6 @@ def read_wish(body: Obj) -> Wish:
     if policy not in tuple(DeletePolicy):
         return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
     return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template)
-
-
-def template_problem(template: object) -> str:
-    """What is wrong with the shape of ``spec.template``, "" if Machines can be made from it."""
-    if not isinstance(template, Mapping):
-        return "spec.template: must be an object"
-    spec = template.get("spec")
-    if spec is not None and not isinstance(spec, Mapping):
-        return "spec.template.spec: must be an object"
-    places = {"spec.template.metadata": template.get("metadata")}
-    places["spec.template.spec.metadata"] = (spec or {}).get("metadata")
-    for place, metadata in places.items():
-        if metadata is not None and not isinstance(metadata, Mapping):
-            return f"{place}: must be an object"
-        for part in ("labels", "annotations"):
-            found = (metadata or {}).get(part)
-            if found is not None and not _is_text_map(found):
-                return f"{place}.{part}: must be a map of strings"
-    taints = (spec or {}).get("taints")
-    if taints is not None and not _are_taints(taints):
-        return "spec.template.spec.taints: must be a list of taints with key and effect"
-    return ""
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_text_map(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
-
-
-def _are_taints(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(taint, Mapping) and isinstance(taint.get("key"), str) and isinstance(taint.get("effect"), str)
-        for taint in value
-    )
 
 
 def _owner(body: Obj, view: View) -> Obj | None:

@@ -16,13 +16,13 @@ from api.conditions import Reason
 from controllers.kernel.actions import Action, Create, Delete, Event, Patch
 from controllers.kernel.members import Removal
 from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting, resource_version_of
 from controllers.machineset import creation, deletion_order, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
-from controllers.machineset.pace import hold_back
 from controllers.machineset.status import invalid_patch, paused_patch, status_patch
 
 UNREAD = 5.0
@@ -58,7 +58,7 @@ def plan(observed: Observed) -> Plan:
     decision = decide(observed)
     changes = _changes(observed, decision)
     patch = status_patch(observed, decision.journal, decision.held)
-    delay = 0.0 if changes else hold_back(observed, patch)
+    delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
     if changes or (patch and not delay):
         first.append(_guard(observed, patch, _why(decision)))
@@ -107,6 +107,16 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
         *creation.births(observed, decision.created),
         *deletion_order.deletes(observed, decision.removal),
     ]
+
+
+def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
+    members, wanted = observed.members, observed.wish.replicas
+    if observed.journal.reserved and members.deleting:
+        return 0.0  # a number must leave the journal while its deleted Machine is seen, or it would be given out again
+    on_their_way = members.pending or members.leaving or members.deleting
+    arrived = not on_their_way and len(members.active) == wanted and all(machine.ready for machine in members.active)
+    change = StatusChange(observed.status, patch, wanted, arrived)
+    return hold_back(change, (*members.active, *members.leaving, *members.deleting), observed.now)
 
 
 def _guard(observed: Observed, status: dict[str, Any], why: str) -> Patch:

@@ -11,7 +11,9 @@ def log_to_stderr(level: str) -> None:
     import structlog  # noqa: PLC0415
 
     number = getattr(logging, level.upper())
-    logging.basicConfig(stream=sys.stderr, level=number, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    logging.basicConfig(
+        stream=sys.stderr, level=number, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -10,7 +10,9 @@ import typer
 
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="Which kubeconfig; else $KUBECONFIG, ~/.kube/config, in-cluster."),
+    typer.Option(
+        "--kubeconfig", metavar="FILE", help="Which kubeconfig; else $KUBECONFIG, ~/.kube/config, in-cluster."
+    ),
 ]
 Context = Annotated[str | None, typer.Option("--context", metavar="NAME", help="Which context of the kubeconfig.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NS", help="Which namespace.")]

@@ -4,7 +4,7 @@ What an answer means:
 
 | action | done | else |
 |---|---|---|
-| Create | created, or AlreadyExists and the owner is ours | another's namesake: failed. No answer: unresolved, see below |
+| Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
 | Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
 | Delete | accepted, or gone already, or a namesake came since | failed |
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget: no failure, the next round asks again |
@@ -39,7 +39,7 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of
+from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, KubeError
@@ -207,16 +207,27 @@ class Executor:
         try:
             answer = await self._hands.writer.delete(target, action.propagation)
         except ApiError as error:
-            if not error.not_found and not (error.conflict and target.uid):
+            if not error.not_found and not (error.conflict and await self._is_namesake(target)):
                 raise
-            # 404: gone. 409 on a uid precondition: that object is gone, a namesake has come.
-            self._hands.cache.deleted(target.kind, target.key, target.uid)
+            if target.uid:
+                self._hands.cache.deleted(target.kind, target.key, target.uid)
             return "gone"
         if answer.get("kind") == target.kind.name and answer["metadata"].get("deletionTimestamp"):
             self._hands.cache.wrote(target.kind, answer)
         elif answer.get("kind") == "Status" and target.uid:
             self._hands.cache.deleted(target.kind, target.key, target.uid)
         return "ok"
+
+    async def _is_namesake(self, target: Ref) -> bool:
+        """The object of that name has another uid now: the one that was meant is gone."""
+        if not target.uid:
+            return False
+        try:
+            found = await self._hands.writer.get(target.kind, target.key)
+        except ApiError as error:
+            return error.not_found
+        self._hands.cache.wrote(target.kind, found)
+        return uid_of(found) != target.uid
 
     async def _evict(self, action: Evict) -> str:
         try:
@@ -232,7 +243,7 @@ class Executor:
 
 def _is_ours(existing: Obj, wanted: Obj) -> bool:
     """Same controlling owner. Without one wanted, the name alone is the identity."""
-    return _controller(existing) == _controller(wanted) and not existing["metadata"].get("deletionTimestamp")
+    return _controller(existing) == _controller(wanted)
 
 
 def _controller(obj: Obj) -> str:

@@ -45,7 +45,7 @@ QUEUE_SECONDS = _seconds("queue_seconds", "How long a key waited for a worker.",
 ACTIONS = _counter("actions_total", "Actions of plans, by what became of them.", "room", "action", "result")
 EVENTS = _counter("events_total", "Kubernetes Events by what became of them.", "result")
 
-HOST_CALLS = _counter("host_calls_total", "Provider calls by result (an error class, or ok).", "scope", "call", "result")
+HOST_CALLS = _counter("host_calls_total", "Provider calls by result (error class, or ok).", "scope", "call", "result")
 HOST_SECONDS = _seconds("host_call_seconds", "How long provider calls took.", "call")
 HOSTS = _gauge("hosts", "Hosts that the provider lists, by state.", "scope", "state")
 HOST_BREAKER = _gauge("host_breaker_open", "1 while calls to the scope pause.", "scope")

@@ -58,7 +58,9 @@ class _Sentence:
 class EventRecorder:
     """``record`` never waits and never fails; ``run`` writes in the background until cancelled."""
 
-    def __init__(self, client: EventWriter, component: str, now: Callable[[], datetime], per_second: float = 20.0) -> None:
+    def __init__(
+        self, client: EventWriter, component: str, now: Callable[[], datetime], per_second: float = 20.0
+    ) -> None:
         self._client = client
         self._component = component
         self._now = now
@@ -103,7 +105,14 @@ class EventRecorder:
             return
 
     def _sentence(self, event: Event, loop_now: float) -> _Sentence:
-        identity = (event.target.kind.name, str(event.target.key), event.target.uid, event.type, event.reason, event.why)
+        identity = (
+            event.target.kind.name,
+            str(event.target.key),
+            event.target.uid,
+            event.type,
+            event.reason,
+            event.why,
+        )
         sentence = self._sentences.get(identity)
         if sentence is None or loop_now - sentence.first_at > FORGET_AFTER:
             now = self._now()

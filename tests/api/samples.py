@@ -1,6 +1,7 @@
 """Good and bad objects, with the field that each bad one must be refused for.
 
-One table serves three judges: ``api.validate`` offline, the CRDs' schemas and CEL rules in process, and a real API server.
+One table serves three judges: ``api.validate`` offline, the CRDs' schemas and CEL rules in process, and a real
+API server.
 """
 
 from __future__ import annotations

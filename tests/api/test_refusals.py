@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+
 from api.validate import validate
 from tests.api.crd_judge import judge
 from tests.api.samples import BAD, GOOD, Bad, changed, examples

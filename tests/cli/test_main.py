@@ -43,7 +43,9 @@ def test_help_imports_no_library_at_all() -> None:
 
 def test_help_takes_less_cpu_than_the_issue_allows() -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "nodewright.cli", "--help"], stdout=subprocess.DEVNULL, check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "nodewright.cli", "--help"], stdout=subprocess.DEVNULL, check=True, timeout=60
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < STARTUP_CPU_SECONDS
 

@@ -42,8 +42,12 @@ def command(
     kind: Annotated[str, typer.Argument(help="cluster (cl), machinedeployment (md), machineset (ms) or machine (ma).")],
     name: Annotated[str, typer.Argument(help="Name of the object.")],
     namespace: Namespace = None,
-    all_conditions: Annotated[bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")] = False,
-    all_machines: Annotated[bool, typer.Option("--all-machines", help="Every Machine and every old MachineSet.")] = False,
+    all_conditions: Annotated[
+        bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")
+    ] = False,
+    all_machines: Annotated[
+        bool, typer.Option("--all-machines", help="Every Machine and every old MachineSet.")
+    ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

@@ -29,10 +29,16 @@ def command(
         Path | None, typer.Option("--data-dir", metavar="DIR", help=f"Where state is kept. [default: {DEFAULT_FOLDER}]")
     ] = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig (mode 0600). [default: in the data folder]")
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="Where to write the kubeconfig (mode 0600). [default: in the data folder]",
+        ),
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one.")
+        int,
+        typer.Option("--port", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one."),
     ] = 0,
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Keep nothing: state ends with the process.")] = False,
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from nodewright.cli import crds
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
@@ -118,7 +118,7 @@ async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:
     ports = [wish.port] if wish.port or wish.data_dir is None else [remembered_port(wish.data_dir), 0]
     for port in dict.fromkeys(ports):
         config = ControlPlaneConfig(
-            data_dir=wish.data_dir, port=port, kubeconfig=wish.kubeconfig, crds=tuple(crds.definitions())
+            data_dir=wish.data_dir, port=port, kubeconfig=wish.kubeconfig, crds=tuple(load_crds())
         )
         try:
             plane = await stack.enter_async_context(ControlPlane(config))

@@ -6,6 +6,7 @@ filled in, then what no schema can say (``api.validate``), then the provider's o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,12 +16,14 @@ from typing import Any, Protocol
 from api import names
 from api.providerconfig import ProviderConfigError, read, read_class
 from api.validate import validate
-from nodewright.cli import crds
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
 from nodewright.cli.manifests.positions import Path, nearest, read_path
+from nodewright.cli.manifests.served import kinds, schema_of
 from providers.base.registry import Registry
 
+_NOT_CHECKED = "correct the existing errors to complete validation"
+_NAMES_ITS_FIELD = re.compile(r"Invalid value: (?:\S+: )?(metadata\.\w+) ")
 FOREIGN_GROUPS = {names.CAPI_GROUP: "that is Cluster API's group; Nodewright's is cluster.k8s.io/v1alpha1"}
 
 
@@ -96,7 +99,7 @@ class Checker:
         if group != names.GROUP:
             self.foreign += 1
             return
-        if crds.find(group, version, subject.kind) is None:
+        if schema_of(group, version, subject.kind) is None:
             yield _unknown_kind(group, version, subject.kind)
             return
         seen: set[str] = set()
@@ -142,19 +145,18 @@ def by_schema(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Faul
     for path in unknown:
         yield Fault(path, "is not a known field" + _did_you_mean(group, version, str(obj["kind"]), path))
     for cause in shape.validate(shape.default(pruned), None):
-        field = "" if cause.field in ("<nil>", "") else cause.field
-        yield Fault(field, _without_path(cause.message, field))
+        if not cause.message.endswith(_NOT_CHECKED):
+            yield _as_fault(cause.field, cause.message)
     yield from _typing_errors(obj, group, version)
 
 
 @cache
 def _shape(group: str, version: str, kind: str) -> _Shape:
-    from nodewright.controlplane.validation import schema  # noqa: PLC0415  (needed for our own kinds only)
+    from nodewright.controlplane.validation import compile_schema  # noqa: PLC0415  (needed for our own kinds only)
 
-    found = crds.find(group, version, kind)
+    found = schema_of(group, version, kind)
     assert found is not None, f"{kind} has a CRD"
-    shape: _Shape = schema.compile(dict(found))
-    return shape
+    return compile_schema(found)
 
 
 def _frame(subject: Subject) -> Iterator[Fault]:
@@ -173,9 +175,11 @@ def _frame(subject: Subject) -> Iterator[Fault]:
 
 
 def _unknown_kind(group: str, version: str, kind: str) -> Fault:
-    known = crds.kinds(group)
+    known = kinds(group)
     if kind in known:
-        return Fault("apiVersion", f"{group}/{version} is not served, only {', '.join(f'{group}/{v}' for v in known[kind])}")
+        return Fault(
+            "apiVersion", f"{group}/{version} is not served, only {', '.join(f'{group}/{v}' for v in known[kind])}"
+        )
     near = get_close_matches(kind, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     return Fault("kind", f"{kind!r} is not a kind of {group}; {hint}")
@@ -195,7 +199,7 @@ def _machine_spec(subject: Subject) -> tuple[Mapping[str, Any], str]:
 
 def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:
     """Fields that the schema lets pass as unknown but that look very much like a known one."""
-    root = crds.find(group, version, str(obj["kind"]))
+    root = schema_of(group, version, str(obj["kind"]))
     for path, holder, node in _kept_unknowns(obj, root or {}, ""):
         for field in holder:
             known = list(node.get("properties") or {})
@@ -206,7 +210,9 @@ def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator
                 yield Fault(f"{path}.{field}", f"is not a known field; did you mean {near[0]}?")
 
 
-def _kept_unknowns(value: Any, node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _kept_unknowns(
+    value: Any, node: Mapping[str, Any], path: str
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     properties = node.get("properties")
     if isinstance(value, Mapping) and isinstance(properties, Mapping):
         if node.get("x-kubernetes-preserve-unknown-fields") and path:
@@ -218,13 +224,19 @@ def _kept_unknowns(value: Any, node: Mapping[str, Any], path: str) -> Iterator[t
 
 def _did_you_mean(group: str, version: str, kind: str, path: str) -> str:
     parts = read_path(path)
-    node: Any = crds.find(group, version, kind) or {}
+    node: Any = schema_of(group, version, kind) or {}
     for part in parts[:-1]:
         node = (node.get("items") if isinstance(part, int) else (node.get("properties") or {}).get(part)) or {}
     near = get_close_matches(str(parts[-1]), node.get("properties") or {}, n=1) if parts else []
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _without_path(message: str, field: str) -> str:
-    """The API server repeats the path inside its messages; here it stands before them already."""
-    return message.replace(f"{field} in body ", "") if field else message
+def _as_fault(field: str, message: str) -> Fault:
+    """The API server repeats the path inside its messages; here it stands before them already.
+
+    A rule that had to be put on the whole object (CEL sees ``metadata.name`` only there) names its field in the message.
+    """
+    path = "" if field == "<nil>" else field
+    if not path and (found := _NAMES_ITS_FIELD.match(message)):
+        path = found[1]
+    return Fault(path, message.replace(f"{path} in body ", "") if path else message)

@@ -118,9 +118,11 @@ class Front:
 
 
 def request_factory(limits: Limits) -> Callable[..., web.BaseRequest]:
-    """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB."""
+    """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB. Needs a loop."""
+
+    loop = asyncio.get_running_loop()
 
     def make(*parts: Any) -> web.BaseRequest:
-        return web.BaseRequest(*parts, client_max_size=limits.body_bytes)
+        return web.BaseRequest(*parts, loop, client_max_size=limits.body_bytes)
 
     return make

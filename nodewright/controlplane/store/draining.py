@@ -35,6 +35,9 @@ class Drainer:
         self._releaser = releaser
         self._queue = queue
         self._terminating: set[str] = set()
+        self._swept: set[str] = set()
+        """Namespaces and CRDs (whose names have dots) all of whose contents are deleted or marked."""
+        self._reported: dict[str, int] = {}
 
     def note(self, collection: str, change: Change) -> None:
         """Queue namespaces and CRDs that began to go, and those from which something went."""
@@ -54,17 +57,16 @@ class Drainer:
         namespace = self._kernel.state.find(key)
         if namespace is None:
             return
-        portion = list(islice(self._undeleted(key.name), PORTION))
-        for resource, obj in portion:
-            self._deleter.delete(resource, *key_of(obj), DeleteOptions("Background"))
-        if len(portion) == PORTION:
-            self._queue.add(NAMESPACE, key)
+        if key.name not in self._swept and not self._sweep_namespace(key):
             return
         itself = self._kernel.registry.by_kind("", "v1", "Namespace")
         assert itself is not None
-        remaining = Counter(self._remaining(key.name))
+        remaining = self._remaining(key.name)
         if remaining:
-            self._releaser.set_status(itself, key, self._remaining_status(namespace, remaining))
+            # Written again only when half is gone, so that a large namespace costs few writes.
+            if 2 * sum(remaining.values()) <= self._reported.get(key.name, 2 * sum(remaining.values())):
+                self._reported[key.name] = sum(remaining.values())
+                self._releaser.set_status(itself, key, self._remaining_status(namespace, remaining))
             return
         finalizers = [f for f in namespace["spec"].get("finalizers") or () if f != "kubernetes"]
         spec = {**namespace["spec"], "finalizers": finalizers}
@@ -76,25 +78,45 @@ class Drainer:
     def look_at_kind(self, key: ObjectKey) -> None:
         """Delete a portion of a kind's objects, and let its CRD go once there are none."""
         crd = self._kernel.state.find(key)
-        if crd is None:
+        if crd is None or (key.name not in self._swept and not self._sweep_kind(key)):
             return
-        collection = self._kernel.state.collection(key.name)
-        resources = [r for r in self._kernel.registry.custom(key.name) if r.served]
-        undeleted = (obj for obj in collection.scan("") if not obj["metadata"].get("deletionTimestamp"))
-        portion = list(islice(undeleted, PORTION)) if resources else []
-        for obj in portion:
-            self._deleter.delete(resources[0], *key_of(obj), DeleteOptions("Background"))
-        if len(portion) == PORTION:
-            self._queue.add(CUSTOM_KIND, key)
-        elif not len(collection) or not resources:
+        if not len(self._kernel.state.collection(key.name)) or not self._kernel.registry.custom(key.name):
             definition = self._kernel.registry.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
             assert definition is not None
             self._releaser.drop_finalizer(definition, key, CLEANUP_FINALIZER)
 
+    def _sweep_namespace(self, key: ObjectKey) -> bool:
+        """Delete a portion of a namespace's contents; True once all of it is deleted or marked."""
+        undeleted = (found for found in self._contents(key.name) if not found[1]["metadata"].get("deletionTimestamp"))
+        portion = list(islice(undeleted, PORTION))
+        for resource, obj in portion:
+            self._deleter.delete(resource, *key_of(obj), DeleteOptions("Background"))
+        return self._swept_portion(NAMESPACE, key, len(portion))
+
+    def _sweep_kind(self, key: ObjectKey) -> bool:
+        """Delete a portion of a kind's objects; True once all of them are deleted or marked."""
+        resources = self._kernel.registry.custom(key.name)
+        objects = self._kernel.state.collection(key.name).scan("") if resources else ()
+        undeleted = (obj for obj in objects if not obj["metadata"].get("deletionTimestamp"))
+        portion = list(islice(undeleted, PORTION))
+        for obj in portion:
+            self._deleter.delete(resources[0], *key_of(obj), DeleteOptions("Background"))
+        return self._swept_portion(CUSTOM_KIND, key, len(portion))
+
+    def _swept_portion(self, task: str, key: ObjectKey, size: int) -> bool:
+        if size == PORTION:
+            self._queue.add(task, key)
+            return False
+        # Nothing can be created there any more, so that one sweep is enough.
+        self._swept.add(key.name)
+        return True
+
     def _note_container(self, collection: str, change: Change) -> None:
         key = ObjectKey(collection, change.namespace, change.name)
-        if collection == "namespaces" and change.removed:
+        if collection in ("namespaces", CRD_COLLECTION) and change.removed:
             self._terminating.discard(change.name)
+            self._swept.discard(change.name)
+            self._reported.pop(change.name, None)
         elif not change.removed and change.obj["metadata"].get("deletionTimestamp"):
             self._begin(key)
 
@@ -110,23 +132,27 @@ class Drainer:
         if crd is not None and crd["metadata"].get("deletionTimestamp"):
             self._queue.add(CUSTOM_KIND, ObjectKey(CRD_COLLECTION, "", collection))
 
-    def _undeleted(self, namespace: str) -> Iterator[tuple[Resource, Obj]]:
-        for resource, obj in self._contents(namespace):
-            if not obj["metadata"].get("deletionTimestamp"):
-                yield resource, obj
-
-    def _remaining(self, namespace: str) -> Iterator[str]:
-        for resource, _ in self._contents(namespace):
-            yield resource.group_resource
+    def _remaining(self, namespace: str) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for resource in self._namespaced():
+            count = self._kernel.state.collection(collection_name(resource)).count(namespace)
+            if count:
+                counts[resource.group_resource] = count
+        return counts
 
     def _contents(self, namespace: str) -> Iterator[tuple[Resource, Obj]]:
+        for resource in self._namespaced():
+            for obj in self._kernel.state.collection(collection_name(resource)).scan(namespace):
+                yield resource, obj
+
+    def _namespaced(self) -> Iterator[Resource]:
+        """Give one resource for each collection of namespaced objects."""
         seen = set()
         for resource in self._kernel.registry.all():
             name = collection_name(resource)
             if resource.namespaced and name not in seen:
                 seen.add(name)
-                for obj in self._kernel.state.collection(name).scan(namespace):
-                    yield resource, obj
+                yield resource
 
     def _remaining_status(self, namespace: Obj, remaining: Counter[str]) -> Obj:
         finalizers = Counter(

@@ -5,7 +5,7 @@ Protocols, so that the store depends on signatures and not on how they are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -74,8 +74,10 @@ class Patching(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """The three together, as a Store uses them."""
+    """All of them together, as a Store uses them."""
 
     compile_shape: CompileShape
+    schema_of: Callable[[Resource], Obj | None]
+    """Gives the schema of a resource, built in or custom, or None if there is none."""
     ownership: Ownership
     patching: Patching

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodewright.controlplane.store.seams import CompileShape, Shape
+from nodewright.controlplane.store.seams import Seams, Shape
 from nodewright.controlplane.values import ApiError, Cause, Obj, Resource
 
 
 class Shapes:
     """The compiled schemas of the served resources, compiled once each."""
 
-    def __init__(self, compile_shape: CompileShape) -> None:
-        self._compile = compile_shape
+    def __init__(self, seams: Seams) -> None:
+        self._seams = seams
         self._shapes: dict[Resource, Shape | None] = {}
 
     def of(self, resource: Resource) -> Shape | None:
@@ -20,7 +20,8 @@ class Shapes:
         try:
             return self._shapes[resource]
         except KeyError:
-            shape = self._shapes[resource] = self._compile(resource.schema) if resource.schema else None
+            schema = self._seams.schema_of(resource)
+            shape = self._shapes[resource] = self._seams.compile_shape(schema) if schema else None
             return shape
 
     def retain(self, resources: Iterable[Resource]) -> None:
@@ -44,6 +45,8 @@ class Shapes:
         shape = self.of(resource)
         if shape is None:
             return body, ()
+        if resource.builtin:
+            _refuse_wrong_types(resource, shape.validate(body, None))
         pruned, paths = shape.prune(body)
         warnings: tuple[str, ...] = ()
         if paths and field_validation != "Ignore":
@@ -54,9 +57,23 @@ class Shapes:
         return pruned, warnings
 
     def faults(self, resource: Resource, obj: Obj, old: Obj | None) -> list[Cause]:
-        """Say what the schema and its rules hold against an object."""
-        shape = self.of(resource)
+        """Say what the schema and its rules hold against an object of a custom kind.
+
+        The schemas of the built-in kinds only know types; what else must hold for them is in `builtin_rules`.
+        """
+        shape = self.of(resource) if not resource.builtin else None
         return shape.validate(obj, old) if shape is not None else []
+
+
+def _refuse_wrong_types(resource: Resource, causes: list[Cause]) -> None:
+    """Answer as a decoder of typed objects: 400 for a type, and nothing for what only validation can know."""
+    for cause in causes:
+        if cause.reason == "FieldValueTypeInvalid":
+            kind = resource.kind
+            raise ApiError.bad_request(
+                f'{kind} in version "{resource.version}" cannot be handled as a {kind}: '
+                f"json: cannot unmarshal field {kind}.{cause.field}: {cause.message}"
+            )
 
 
 def _strict(resource: Resource, texts: list[str]) -> ApiError:

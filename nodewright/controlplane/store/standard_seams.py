@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from nodewright.controlplane.openapi import builtins
 from nodewright.controlplane.patch import apply_json, apply_merge, apply_strategic
-from nodewright.controlplane.store.seams import Author, Seams, Shape
-from nodewright.controlplane.values import Cause, Obj, Resource
+from nodewright.controlplane.store.seams import Author, Seams
+from nodewright.controlplane.validation import compile_schema
+from nodewright.controlplane.values import Obj, Resource
 
 
 class _Patching:
@@ -29,21 +30,12 @@ class _Ownership:
         return apply_merge(live or {}, applied)
 
 
-class _Shape:
-    def prune(self, obj: Obj) -> tuple[Obj, Sequence[str]]:
-        return obj, ()
-
-    def default(self, obj: Obj) -> Obj:
-        return obj
-
-    def validate(self, obj: Obj, old: Obj | None) -> list[Cause]:
-        return []
-
-
-def _compile(schema: Obj) -> Shape:
-    return _Shape()
+def _schema_of(resource: Resource) -> Obj | None:
+    if resource.schema is not None or not resource.builtin:
+        return resource.schema
+    return builtins.schema(resource.group, resource.version, resource.kind)
 
 
 def standard_seams() -> Seams:
     """Give the real ones."""
-    return Seams(_compile, _Ownership(), _Patching())
+    return Seams(compile_schema, _schema_of, _Ownership(), _Patching())

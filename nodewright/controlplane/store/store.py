@@ -36,7 +36,10 @@ from nodewright.controlplane.values import (
 )
 
 ChangeCallback = Callable[[str], None]
-"""Takes the name of the collection that changed; it equals `Watch.group_resource` of the watches that may have events."""
+"""Takes the name of the collection that changed: `Watch.group_resource` of the watches that may have events."""
+
+WRITABLE = ("", "status", "scale", "finalize", "approval")
+"""What PUT and PATCH can be aimed at; the other subresources are POSTed to."""
 
 
 class Store:
@@ -59,7 +62,7 @@ class Store:
         self.resources = ResourceRegistry()
         self._state = State(journal, chosen.log_length)
         seams = standard_seams()
-        shapes = Shapes(seams.compile_shape)
+        shapes = Shapes(seams)
         kernel = Kernel(self._state, self.resources, shapes, seams, clock, new_uid, chosen)
         self._customs = CustomResources(kernel)
         self._reader = Reader(self._state)
@@ -210,4 +213,6 @@ class Store:
 def _target(resource: Resource, namespace: str, name: str, subresource: str) -> Target:
     if subresource and subresource not in resource.subresources:
         raise ApiError.page_not_found()
+    if subresource not in WRITABLE:
+        raise ApiError.method_not_allowed(resource, "update")
     return Target(resource, namespace, name, subresource)

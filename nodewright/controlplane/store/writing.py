@@ -93,7 +93,7 @@ class Writer:
         old = self._kernel.require(target.resource, target.namespace, target.name)
         patched = self._patched(target.resource, as_served(target.resource, old), request)
         check_envelope(target.resource, target.namespace, target.name, patched)
-        new, warnings = self._kernel.shapes.fit(target.resource, deep_copy(patched), request.options.field_validation)
+        new, warnings = self._kernel.shapes.fit(target.resource, patched, request.options.field_validation)
         return self._replace(target, old, new, Intent(request.options, "Update", warnings))
 
     def bind(self, namespace: str, name: str, body: Any) -> Obj:
@@ -118,16 +118,17 @@ class Writer:
 
     def _patched(self, resource: Resource, current: Obj, request: PatchRequest) -> Obj:
         patching = self._kernel.seams.patching
+        body = deep_copy(request.body)
         if request.type == "json":
-            return patching.apply_json(current, request.body)
+            return patching.apply_json(current, body)
         if request.type == "merge":
-            return patching.apply_merge(current, request.body)
+            return patching.apply_merge(current, body)
         if not resource.builtin:
             raise ApiError.unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: "
                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
             )
-        return patching.apply_strategic(resource, current, request.body)
+        return patching.apply_strategic(resource, current, body)
 
     def _apply(self, target: Target, request: PatchRequest) -> Written:
         resource = target.resource
@@ -139,13 +140,13 @@ class Writer:
         if old is None and (target.subresource or stated.get("uid")):
             raise ApiError.not_found(resource, target.name)
         live = None if old is None else as_served(resource, old)
-        applied = {**request.body, "metadata": {**stated, "name": target.name}}
+        applied = {**deep_copy(request.body), "metadata": {**deep_copy(stated), "name": target.name}}
         if resource.namespaced:
             applied["metadata"]["namespace"] = target.namespace
         applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
         author = self._kernel.author(request.options, "Apply", target.subresource)
         merged = self._kernel.seams.ownership.apply(resource, live, applied, author, request.force)
-        new, _ = self._kernel.shapes.fit(resource, deep_copy(merged), "Ignore")
+        new, _ = self._kernel.shapes.fit(resource, merged, "Ignore")
         intent = Intent(request.options, "Apply", warnings)
         if old is not None:
             return self._replace(target, old, new, intent)
@@ -154,6 +155,7 @@ class Writer:
 
     def _insert(self, target: Target, obj: Obj, intent: Intent) -> Written:
         kernel, resource = self._kernel, target.resource
+        obj = dict(obj)
         key = self._name(target, obj)
         traits = kernel.registry.traits(resource)
         now = kernel.now()
@@ -200,7 +202,8 @@ class Writer:
         kernel, resource = self._kernel, target.resource
         old = as_served(resource, stored)
         traits = kernel.registry.traits(resource)
-        meta = new["metadata"] = dict(new.get("metadata") or {})
+        meta = dict(new.get("metadata") or {})
+        new = {**new, "metadata": meta}
         revision = meta.get("resourceVersion", "")
         metadata.check_preconditions(resource, target.name, meta.get("uid", ""), "", old["metadata"])
         if not revision and not traits.unconditional_update:

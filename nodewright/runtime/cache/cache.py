@@ -88,5 +88,3 @@ class CacheView:
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
         return self.cache.stores[kind].indexed(index, value)
-
-

@@ -6,7 +6,7 @@ How a watch ends, and what follows:
 |---|---|
 | clean (timeout; also how a busy server cuts slow watchers) | watch again from the last resourceVersion |
 | connection broken, silence, garbage, 5xx or 429 (as answer or as ERROR event) | the same after a pause |
-| 410 (as answer or as ERROR event), or several failures without progress | list anew; what the list lacks is told as deleted |
+| 410 (as answer or as ERROR event), several failures without progress | list anew; what it lacks is told as deleted |
 | 401, 403, 404 (the kind is not served yet) | pause, then list anew |
 """
 
@@ -35,9 +35,7 @@ class Source(Protocol):
 
     async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page: ...
 
-    def watch(
-        self, kind: Kind, resource_version: str, seconds: int = 300
-    ) -> AsyncIterator[list[dict[str, Any]]]: ...
+    def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """All objects of one kind as plain dicts, indexed; tells what changed.
 
-Three sources feed it: complete lists, watch events, and the answers to our own writes (so that a controller sees at once
-what it did). They arrive in any order; of two versions of an object the newer one stays:
+Three sources feed it: complete lists, watch events, and the answers to our own writes (so that a controller sees at
+once what it did). They arrive in any order; of two versions of an object the newer one stays:
 
 * resourceVersions of one kind are compared as numbers (KEP-5504 makes official what has always held on etcd); where
   they are no numbers, own writes are not applied and only the watch speaks.

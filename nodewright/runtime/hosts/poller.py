@@ -128,7 +128,9 @@ class Poller:
         for state in HostState:
             metrics.HOSTS.labels(self._scope.name, state.value).set(states[state])
         for host in self._scope.listing.duplicates:
-            _log.error("two hosts carry the same Machine UID", scope=self._scope.name, host=host.id, uid=host.machine_uid)
+            _log.error(
+                "two hosts carry the same Machine UID", scope=self._scope.name, host=host.id, uid=host.machine_uid
+            )
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()

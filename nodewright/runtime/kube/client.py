@@ -7,6 +7,7 @@ them (429, a connection that could not be made). All else is told to the caller,
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -78,6 +79,7 @@ class KubeClient:
 
     def __init__(self, connection: Connection, controller: str, limits: ClientLimits | None = None) -> None:
         self.controller = controller
+        self._agent = f"nodewright/{__version__} ({controller})"
         self._connection = connection
         self._limits = limits or ClientLimits()
         self._slots = asyncio.Semaphore(self._limits.in_flight)
@@ -102,14 +104,26 @@ class KubeClient:
     ) -> None:
         await self._stack.aclose()
 
+    def named(self, controller: str, agent: str = "") -> KubeClient:
+        """The same connections and limits under another name: API servers tell clients apart by their User-Agent.
+
+        Usable as long as this client is open; not to be entered itself.
+        """
+        other = copy.copy(self)
+        other.controller = controller
+        other._agent = agent or f"nodewright/{__version__} ({controller})"
+        return other
+
     def _session(self, context: Any, limit: int) -> aiohttp.ClientSession:
         """Watches have a session of their own: they would use up the connections of a shared one."""
-        connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=limit, limit_per_host=limit)
+        connector = aiohttp.TCPConnector(
+            ssl=context if context is not None else True, limit=limit, limit_per_host=limit
+        )
         timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
         return aiohttp.ClientSession(
             connector=connector,
             timeout=timeout,
-            headers={"User-Agent": f"nodewright/{__version__} ({self.controller})", "Accept": _JSON},
+            headers={"Accept": _JSON},
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
@@ -184,9 +198,7 @@ class KubeClient:
         """``/version``: the cheapest way to see whether the server is there."""
         return await self._object(_Call("version", "GET", "/version", ""))
 
-    async def watch(
-        self, kind: Kind, resource_version: str, seconds: int = 300
-    ) -> AsyncIterator[list[dict[str, Any]]]:
+    async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
         """Batches of watch events (``type``, ``object``) since ``resource_version``, as they arrive.
 
         Ends when the server ends it. Raises ApiError if the watch is refused (410: too old), NoAnswer if the
@@ -207,7 +219,7 @@ class KubeClient:
         session = _open(self._watches)
         try:
             async with session.request(
-                "GET", self._url(call), headers=await self._authorization(), timeout=timeout, **self._extras
+                "GET", self._url(call), headers=await self._headers(), timeout=timeout, **self._extras
             ) as response:
                 self._count(call, response.status)
                 if response.status != 200:
@@ -258,7 +270,7 @@ class KubeClient:
 
     async def _once(self, call: _Call) -> dict[str, Any]:
         session = _open(self._requests)
-        headers = await self._authorization()
+        headers = await self._headers()
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         async with self._slots:
@@ -284,9 +296,11 @@ class KubeClient:
     def _url(self, call: _Call) -> URL:
         return URL(self._connection.server + call.path, encoded=True)
 
-    async def _authorization(self) -> dict[str, str]:
-        tokens = self._connection.tokens
-        return {} if tokens is None else {"Authorization": f"Bearer {await tokens.token()}"}
+    async def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": self._agent}
+        if self._connection.tokens is not None:
+            headers["Authorization"] = f"Bearer {await self._connection.tokens.token()}"
+        return headers
 
     def _error(self, response: aiohttp.ClientResponse, body: bytes) -> ApiError:
         return error_from_answer(response.status, body, response.headers.get("Retry-After"))

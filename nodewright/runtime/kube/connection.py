@@ -108,9 +108,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: b
         Path(path).unlink(missing_ok=True)
 
 
-def in_cluster(
-    directory: Path = SERVICE_ACCOUNT_DIR, environment: Mapping[str, str] | None = None
-) -> Connection:
+def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR, environment: Mapping[str, str] | None = None) -> Connection:
     """The connection of a pod with a service account.
 
     Raises ConfigurationError outside of a cluster.

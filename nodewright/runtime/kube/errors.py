@@ -50,7 +50,12 @@ class ApiError(KubeError):
     """
 
     def __init__(
-        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None, retry_after: float | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(f"{reason} ({code}): {message}")
         self.code = code

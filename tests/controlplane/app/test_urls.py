@@ -68,12 +68,25 @@ def test_a_path_is_read_as(case: str) -> None:
     assert target_of(method, path, MultiDict()) == expected
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v3"])
+@pytest.mark.parametrize(
+    "path", ["/", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v3"]
+)
 def test_a_path_above_the_resources_names_none(path: str) -> None:
     assert target_of("GET", path, MultiDict()) is None
 
 
-@pytest.mark.parametrize(("text", "verb"), [("true", "watch"), ("True", "watch"), ("1", "watch"), ("", "watch"), ("false", "list"), ("False", "list"), ("0", "list")])
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("true", "watch"),
+        ("True", "watch"),
+        ("1", "watch"),
+        ("", "watch"),
+        ("false", "list"),
+        ("False", "list"),
+        ("0", "list"),
+    ],
+)
 def test_watch_is_true_however_a_client_writes_it(text: str, verb: str) -> None:
     target = target_of("GET", "/api/v1/pods", MultiDict({"watch": text}))
     assert target is not None

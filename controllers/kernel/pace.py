@@ -1,0 +1,67 @@
+"""When to write a status that only counts what moves anyway: not at every single step.
+
+Written at once: a new generation, a terminal error, a condition that turns bad, the goal reached, a fifth of the way.
+Everything else waits until nothing has moved for SETTLE seconds (times of Kubernetes have whole seconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controllers.kernel.conditions import is_true
+from controllers.kernel.machine_facts import MachineFacts
+
+SETTLE = 2.0
+_PROGRESS = frozenset(
+    (
+        "replicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "updatedReplicas",
+        "fullyLabeledReplicas",
+        "ordinals",
+        "conditions",
+    )
+)
+_GOOD = ("Ready", "Available", "MachinesReady")
+_MIN_STRIDE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """``before`` is the observed status, ``patch`` what would be written; ``arrived``: as many and as ready as asked."""
+
+    before: Mapping[str, Any]
+    patch: Mapping[str, Any]
+    wanted: int
+    arrived: bool
+
+
+def hold_back(change: StatusChange, machines: Iterable[MachineFacts], now: datetime) -> float:
+    """Seconds for which the patch should be held back; 0: write it now."""
+    patch = change.patch
+    if not patch or change.arrived or not patch.keys() <= _PROGRESS or _turns_bad(change) or _is_a_stride(change):
+        return 0.0
+    moved = max((machine.last_moved for machine in machines), default=None)
+    return max((timedelta(seconds=SETTLE) - (now - moved)).total_seconds(), 0.0) if moved else 0.0
+
+
+def _turns_bad(change: StatusChange) -> bool:
+    if "conditions" not in change.patch:
+        return False
+    before, after = change.before.get("conditions"), change.patch["conditions"]
+    return any(is_true(before, type_) and not is_true(after, type_) for type_ in _GOOD)
+
+
+def _is_a_stride(change: StatusChange) -> bool:
+    """Big sets show progress while it goes on."""
+    stride = max(change.wanted // 5, _MIN_STRIDE)
+    return any(
+        abs(change.patch[name] - (change.before.get(name) or 0)) >= stride
+        for name in ("replicas", "readyReplicas")
+        if name in change.patch
+    )

@@ -1,0 +1,51 @@
+"""A Machine whose config can't be used: say which field, leave a host that runs alone, make none."""
+
+from __future__ import annotations
+
+from api.conditions import Reason
+from controllers.kernel.plan import Blocked, Failed, Outcome
+from controllers.kernel.view import HostAbsent, HostPresent
+from controllers.machine import replacement
+from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.host import lost
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+
+_MOST_SHOWN = 5
+
+
+def decide(observed: Observed) -> Decision:
+    """Terminal only while no host runs: one bad edit of a class must not make a thousand running Machines failed."""
+    reason, text = _reason(observed), describe(observed)
+    outcome: Outcome = Blocked(text) if observed.wish.waits else Failed(reason, text)
+    stale, warning = up_to_date(False, reason, text), Failure(reason, text)
+    match observed.reads.host:
+        case HostPresent(host) if replacement.is_old(observed, host):
+            return replacement.remove_old(observed, host)
+        case HostPresent():
+            return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
+        case HostAbsent() if observed.provider_id and observed.provider_id != observed.replaced_host:
+            return lost(observed)
+        case _ if observed.provider_id:
+            return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
+    said = infrastructure(False, reason, text)
+    if observed.wish.waits:
+        return Decision(Stage.WAITING, (), outcome, said, stale, warning=warning)
+    failure = Failure(Reason.INVALID_CONFIGURATION, text)
+    return Decision(Stage.REFUSED, (), outcome, said, stale, failure=failure, warning=warning)
+
+
+def describe(observed: Observed) -> str:
+    """Every problem with its field below spec, and what to do."""
+    problems = observed.problems
+    shown = [f"spec.{p.path}: {p.message}" if p.path else p.message for p in problems[:_MOST_SHOWN]]
+    more = len(problems) - _MOST_SHOWN
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+
+
+def _reason(observed: Observed) -> str:
+    if observed.wish.reason:
+        return str(observed.wish.reason)
+    paths = {problem.path.rsplit(".", 1)[-1] for problem in observed.problems}
+    unknown = any("no installed provider" in problem.message for problem in observed.problems)
+    return str(Reason.PROVIDER_UNKNOWN if unknown and paths & {"apiVersion", "kind"} else Reason.INVALID_CONFIGURATION)

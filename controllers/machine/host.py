@@ -1,0 +1,198 @@
+"""The host of a living Machine: make it once, bind the Machine to it, and tell when it is broken or gone.
+
+One Machine has at most one host ever, but for a recorded replacement: a host that vanished is reported, never made
+again under the same Machine (facts 6.1; kubermatic re-creates it, machine-controller#381 got three of them so).
+"""
+
+from __future__ import annotations
+
+from api import names
+from api.conditions import Reason
+from controllers.drain.cordon import is_cordoned_for, uncordon
+from controllers.kernel.actions import Action, CreateHost, Patch
+from controllers.kernel.conditions import Condition
+from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
+from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
+from controllers.machine import attempts, replacement, update
+from controllers.machine.decision import (
+    IS_UP_TO_DATE,
+    Decision,
+    Failure,
+    infrastructure,
+    up_to_date,
+)
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+from controllers.machine.polling import next_look
+from controllers.machine.readiness import node_is_ready
+from providers.base.contract import Host, HostRequest, HostState
+
+HOST_FAILED = "HostFailed"
+"""Condition reason and errorReason of a host that the provider calls failed."""
+HOST_STOPPED = "HostStopped"
+
+
+def decide(observed: Observed, request: HostRequest) -> Decision:
+    """What to do about the host that ``request`` asks for."""
+    match observed.reads.host:
+        case HostUnknown(why):
+            return unknown(observed, why)
+        case HostAbsent():
+            return _absent(observed, request)
+        case HostPresent(host):
+            return _present(observed, request, host)
+
+
+def unknown(observed: Observed, why: str) -> Decision:
+    """Nothing is done and nothing taken back: that nobody answers does not mean that nothing is there (MCM#657)."""
+    known = observed.provider_id or observed.status.get("phase")
+    said = None if known else infrastructure(None, Reason.PROVIDER_UNREACHABLE, why)
+    return Decision(None if known else Stage.WAITING, infrastructure=said, outcome=Wait(2.0, why))
+
+
+def lost(observed: Observed) -> Decision:
+    text = (
+        f"host {observed.provider_id} vanished: the provider does not show it any more; "
+        "delete the Machine, its MachineSet then makes another"
+    )
+    return Decision(
+        Stage.LOST,
+        outcome=Failed(Reason.HOST_MISSING, text),
+        infrastructure=infrastructure(False, Reason.HOST_MISSING, text),
+        failure=Failure(Reason.HOST_MISSING, text),
+        warning=Failure(Reason.HOST_MISSING, text),
+    )
+
+
+def with_finalizer(observed: Observed) -> list[str] | None:
+    """The finalizers to write before a host is made; None if ours is there (a MachineSet's Machine is born with it)."""
+    have = list(observed.machine["metadata"].get("finalizers") or ())
+    return None if names.MACHINE_FINALIZER in have else [*have, names.MACHINE_FINALIZER]
+
+
+def _absent(observed: Observed, request: HostRequest) -> Decision:
+    if observed.provider_id and observed.provider_id != observed.replaced_host:
+        return lost(observed)
+    if observed.provider_id:
+        return replacement.forget_old(observed)
+    return _create(observed, request)
+
+
+def _create(observed: Observed, request: HostRequest) -> Decision:
+    attempt = attempts.current(observed)
+    failure = attempts.terminal(attempt)
+    doing = f"making the host of Machine {observed.name}"
+    actions: list[Action] = []
+    guard: list[Action] = []
+    if attempts.is_due(attempt, observed):
+        finalizers = with_finalizer(observed)
+        if finalizers:
+            patch = {"metadata": {"finalizers": finalizers}}
+            guard.append(Patch(observed.ref, patch, "hold the Machine while it may have a host", "", observed.version))
+        actions.append(CreateHost(observed.ref, request, f"make the host of Machine {observed.name}"))
+    if attempt is None:
+        said = infrastructure(False, Reason.PROVISIONING, "the provider was asked for a host")
+        warning = None
+    else:
+        said = infrastructure(False, attempt.error_class, attempts.message(attempt))
+        warning = Failure(attempt.error_class, attempts.message(attempt))
+    stage = Stage.REFUSED if failure else Stage.REPLACING if observed.replaced_host else Stage.WAITING
+    return Decision(
+        stage,
+        steps(guard, actions),
+        attempts.outcome(None if actions else attempt, observed, doing),
+        infrastructure=said,
+        up_to_date=_no_host_yet(observed),
+        failure=failure,
+        warning=warning,
+    )
+
+
+def _no_host_yet(observed: Observed) -> Condition:
+    if observed.replaced_host:
+        return up_to_date(False, Reason.REPLACING, "the old host is gone, a new one is being made")
+    return up_to_date(False, Reason.WAITING_FOR_HOST, "there is no host yet")
+
+
+def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
+    if replacement.is_old(observed, host):
+        return replacement.remove_old(observed, host)
+    if observed.provider_id and observed.provider_id == observed.replaced_host:
+        return replacement.forget_old(observed)
+    if observed.provider_id and host.provider_id and observed.provider_id != host.provider_id:
+        return _bound_elsewhere(observed, host)
+    if host.state is HostState.DELETING:
+        text = f"host {host.name} is being deleted, though nobody asked for it here"
+        said = infrastructure(False, Reason.DELETING_HOST, text)
+        return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
+    if host.provider_id and not observed.provider_id:
+        return _bind(observed, host)
+    if host.spec_hash != request.spec_hash:
+        return update.decide(observed, request, host)
+    return _as_asked(observed, host)
+
+
+def _bound_elsewhere(observed: Observed, host: Host) -> Decision:
+    text = (
+        f"spec.providerID is {observed.provider_id}, but the provider's host of this Machine is {host.provider_id}; "
+        "clear spec.providerID to take that one"
+    )
+    said = infrastructure(False, Reason.NODE_CONFLICT, text)
+    return Decision(None, outcome=Blocked(text), infrastructure=said, warning=Failure(Reason.NODE_CONFLICT, text))
+
+
+def _bind(observed: Observed, host: Host) -> Decision:
+    """Write down which host it is, before anything else is said of it. Guarded: a stale view must not bind twice."""
+    patch: dict[str, object] = {"spec": {"providerID": host.provider_id}}
+    finalizers = with_finalizer(observed)
+    if finalizers:
+        patch["metadata"] = {"finalizers": finalizers}
+    why = f"Machine {observed.name} is bound to host {host.provider_id}"
+    bind = Patch(observed.ref, patch, why, resource_version=observed.version)
+    return Decision(None, steps([bind]), Wait(next_look(observed), f"host {host.name} comes up"))
+
+
+def _as_asked(observed: Observed, host: Host) -> Decision:
+    if host.state is HostState.FAILED:
+        text = f"host {host.name} failed: {host.failure or 'the provider does not say why'}; delete the Machine"
+        return Decision(
+            Stage.BROKEN,
+            outcome=Failed(HOST_FAILED, text),
+            infrastructure=infrastructure(False, HOST_FAILED, text),
+            up_to_date=IS_UP_TO_DATE,
+            failure=Failure(HOST_FAILED, text),
+            warning=Failure(HOST_FAILED, text),
+        )
+    tidy: list[Action] = []
+    if observed.node is not None and is_cordoned_for(observed.node, observed.uid):
+        tidy.append(uncordon(observed.node, "its host is as its Machine asks"))
+    return Decision(
+        _stage(observed, host),
+        steps(tidy),
+        _outcome(observed, host),
+        infrastructure=_infrastructure(host),
+        up_to_date=IS_UP_TO_DATE,
+        record={"replacement": None},
+    )
+
+
+def _stage(observed: Observed, host: Host) -> Stage:
+    if observed.node is not None:
+        return Stage.JOINED
+    return Stage.CREATING if host.state is HostState.PENDING else Stage.BOOTED
+
+
+def _infrastructure(host: Host) -> Condition:
+    if host.state is HostState.PENDING:
+        return infrastructure(False, Reason.PROVISIONING, f"host {host.name} is booting")
+    if host.state is HostState.STOPPED:
+        return infrastructure(False, HOST_STOPPED, f"host {host.name} is switched off; start it, or delete the Machine")
+    return infrastructure(True, Reason.PROVISIONED)
+
+
+def _outcome(observed: Observed, host: Host) -> Outcome:
+    if host.state is HostState.STOPPED:
+        return Blocked(f"host {host.name} is switched off")
+    if node_is_ready(observed.node):
+        return Settled()
+    return Wait(next_look(observed), f"waiting for the Node of host {host.name}")

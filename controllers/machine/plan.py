@@ -1,0 +1,83 @@
+"""Decide about one Machine. Read it from the top: the first that applies decides."""
+
+from __future__ import annotations
+
+from controllers.kernel.actions import Action, Event, Patch
+from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Wait, steps
+from controllers.machine import config_problems, deletion, host, node_metadata, status
+from controllers.machine.decision import Decision
+from controllers.machine.node_link import Conflict
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+
+QUIET_LOOK = 0.5
+"""Seconds until the next look at a Machine whose report is held back."""
+
+
+def plan(observed: Observed) -> Plan:
+    """What to do now about ``observed``; NOTHING if all is as it should be."""
+    if observed.paused:
+        return _paused(observed)
+    if observed.deleting:
+        return _deleting(observed)
+    request = observed.wish.request
+    if request is None or observed.problems:
+        return _living(observed, config_problems.decide(observed))
+    return _living(observed, host.decide(observed, request))
+
+
+def _paused(observed: Observed) -> Plan:
+    patch = status.write_paused(observed)
+    return Plan(steps([patch] if patch else []), notes=(observed.paused,))
+
+
+def _deleting(observed: Observed) -> Plan:
+    decision = deletion.decide(observed)
+    if decision is None:
+        return NOTHING
+    if deletion.is_final(decision):
+        return Plan(decision.steps, decision.outcome)
+    return _assembled(observed, decision, status.write(observed, decision), None)
+
+
+def _living(observed: Observed, decision: Decision) -> Plan:
+    metadata = _metadata(observed, decision)
+    if _changes_spec(decision):
+        # The status is guarded by the version that this write changes: it is the next round's.
+        return Plan(decision.steps, decision.outcome)
+    if metadata is None and status.is_quiet(observed, decision):
+        return Plan(decision.steps, _sooner(decision.outcome), ("the report waits: soon there is more to say",))
+    return _assembled(observed, decision, status.write(observed, decision), metadata)
+
+
+def _assembled(observed: Observed, decision: Decision, report: Patch | None, metadata: Patch | None) -> Plan:
+    """Status first: what it records (ownership, clocks, a replacement) has to be there before the deed."""
+    before: list[Action] = [report] if report else []
+    said: list[Action] = []
+    if report and decision.warning and status.reason_is_new(observed, decision):
+        said.append(Event(observed.ref, "Warning", str(decision.warning.reason), decision.warning.message))
+    after: list[Action] = [metadata] if metadata else []
+    outcome = decision.outcome
+    if isinstance(observed.link, Conflict) and not observed.deleting:
+        outcome = Blocked(observed.link.why)
+    return Plan((*steps(before, [*said, *after]), *decision.steps), outcome)
+
+
+def _metadata(observed: Observed, decision: Decision) -> Patch | None:
+    request = observed.wish.request
+    if observed.node is None or request is None or decision.stage is Stage.REPLACING:
+        return None
+    return node_metadata.sync(observed.node, observed.status.get("appliedNodeMetadata"), request.node)
+
+
+def _changes_spec(decision: Decision) -> bool:
+    return any(
+        isinstance(action, Patch) and action.target.kind.name == "Machine" and not action.subresource
+        for step in decision.steps
+        for action in step
+    )
+
+
+def _sooner(outcome: Outcome) -> Outcome:
+    """A held-back report must come even if nothing else happens."""
+    return outcome if isinstance(outcome, Wait) and outcome.after <= QUIET_LOOK else Wait(QUIET_LOOK, "coming up")

@@ -1,0 +1,77 @@
+"""Is the Machine Ready? Its Node's word, if its host is well and all readiness gates hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from api.conditions import MachineCondition, Reason
+from controllers.kernel.conditions import Condition, find, is_true
+from controllers.kernel.refs import Obj
+from controllers.machine.decision import Decision, condition
+from controllers.machine.node_link import Conflict, Unlinked
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+
+
+def node_is_ready(node: Obj | None) -> bool:
+    return node is not None and is_true((node.get("status") or {}).get("conditions"), "Ready")
+
+
+def node_condition(observed: Observed) -> Condition:
+    """NodeReady: what the Node itself says, or why there is none."""
+    type_, link = MachineCondition.NODE_READY, observed.link
+    if isinstance(link, Conflict):
+        return condition(type_, False, Reason.NODE_CONFLICT, link.why)
+    if isinstance(link, Unlinked):
+        reference = observed.status.get("nodeRef")
+        if isinstance(reference, Mapping) and observed.provider_id and not observed.replaced_host:
+            return condition(type_, False, Reason.NODE_MISSING, f"Node {reference.get('name')} is gone")
+        return condition(type_, False, Reason.WAITING_FOR_NODE, link.why or "no Node has joined yet")
+    ready = find((link.node.get("status") or {}).get("conditions"), "Ready")
+    if ready is None:
+        return condition(type_, None, Reason.NODE_NOT_READY, "the Node has not said yet whether it is ready")
+    if ready.get("status") == "True":
+        return condition(type_, True, Reason.READY)
+    unknown = ready.get("status") == "Unknown"
+    text = f"{ready.get('reason') or 'NotReady'}: {ready.get('message') or ''}".rstrip(": ")
+    return condition(type_, None if unknown else False, Reason.NODE_NOT_READY, text)
+
+
+def ready_condition(observed: Observed, decision: Decision, infrastructure: Condition | None) -> Condition:
+    """Ready: the first thing that is in the way, else True.
+
+    An unreachable provider is not in the way: the Node speaks for itself (a provider's outage must not make all
+    Machines look bad at once).
+    """
+    type_ = MachineCondition.READY
+    if observed.deleting:
+        return condition(type_, False, Reason.DELETING, "the Machine is being deleted")
+    if decision.failure is not None:
+        reason = (
+            infrastructure.reason if infrastructure and infrastructure.status == "False" else decision.failure.reason
+        )
+        return condition(type_, False, reason, decision.failure.message)
+    if decision.stage is Stage.REPLACING:
+        return condition(type_, False, Reason.REPLACING, "the host is replaced by a new one")
+    if infrastructure is not None and infrastructure.status == "False":
+        return condition(type_, False, infrastructure.reason, infrastructure.message)
+    node = node_condition(observed)
+    if node.status != "True":
+        return condition(type_, False, node.reason, node.message)
+    gate = _failing_gate(observed)
+    if gate:
+        return condition(type_, False, Reason.READINESS_GATE_FAILED, gate)
+    return condition(type_, True, Reason.READY)
+
+
+def _failing_gate(observed: Observed) -> str:
+    gates = observed.spec.get("readinessGates")
+    for gate in gates if isinstance(gates, list) else ():
+        name = gate.get("conditionType") if isinstance(gate, Mapping) else None
+        if not name:
+            continue
+        want = "False" if gate.get("polarity") == "Negative" else "True"
+        found = find(observed.status.get("conditions"), name)
+        if found is None or found.get("status") != want:
+            return f"condition {name} is {found.get('status') if found else 'absent'}, readinessGates ask for {want}"
+    return ""

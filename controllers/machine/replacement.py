@@ -1,0 +1,102 @@
+"""Replace the host under the same Machine: the only way in which a Machine gets a second one.
+
+    record it -> drain -> delete the old host -> it is gone -> delete its Node -> clear spec.providerID -> new host
+
+Each step can be told from the world alone, so a crash after any of them goes on where it was. Once recorded it is seen
+through: whether the old host was asked to go can't be taken back.
+"""
+
+from __future__ import annotations
+
+from api.conditions import Reason
+from controllers.drain.assess import LOOK_AGAIN, NotDrained
+from controllers.kernel.actions import Action, Delete, DeleteHost, Patch
+from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.plan import Blocked, Wait, steps
+from controllers.kernel.refs import NODE, ref_of
+from controllers.machine import attempts
+from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.draining import drain, drained_condition
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+from controllers.machine.polling import next_look
+from providers.base.contract import Host, HostIdentity, HostState
+
+
+def begin(observed: Observed, host: Host, why: str) -> Decision:
+    """Write down that this host is to be replaced. Nothing is touched before that is saved."""
+    record = {
+        "providerID": host.provider_id or host.id,
+        "reason": why[:1024],
+        "startedAt": format_time(observed.now),
+    }
+    return Decision(
+        Stage.REPLACING,
+        outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
+        up_to_date=up_to_date(False, Reason.REPLACING, why),
+        record={"replacement": record},
+    )
+
+
+def is_old(observed: Observed, host: Host) -> bool:
+    """Whether ``host`` is the one that was recorded to go."""
+    return bool(observed.replaced_host) and observed.replaced_host in {host.provider_id, host.id}
+
+
+def remove_old(observed: Observed, host: Host) -> Decision:
+    """Drain the old host's Node, then delete the host."""
+    recorded = observed.status["replacement"]
+    why = str(recorded.get("reason") or "the provider can't change it in place")
+    stale = up_to_date(False, Reason.REPLACING, why)
+    assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
+    if host.state is not HostState.DELETING and isinstance(assessment, NotDrained):
+        return Decision(
+            Stage.REPLACING,
+            steps(assessment.actions),
+            Blocked(assessment.why, LOOK_AGAIN),
+            up_to_date=stale,
+            extra=(drained_condition(assessment),),
+        )
+    attempt = attempts.current(observed)
+    actions: list[Action] = []
+    if host.state is not HostState.DELETING and attempts.is_due(attempt, observed):
+        actions.append(delete_host(observed, host, f"replace host {host.name}: {why}"))
+    failed = attempt is not None and host.state is not HostState.DELETING
+    text = attempts.message(attempt) if attempt and failed else f"host {host.name} is being deleted"
+    said = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
+    waiting = attempts.outcome(None if actions else attempt, observed, f"deleting host {host.name}")
+    return Decision(
+        Stage.REPLACING,
+        steps(actions),
+        waiting if failed else Wait(next_look(observed), text),
+        infrastructure=said,
+        up_to_date=stale,
+        warning=Failure(said.reason, text) if failed else None,
+    )
+
+
+def forget_old(observed: Observed) -> Decision:
+    """The old host is gone: its Node goes, and the Machine is free for the new one."""
+    nodes: list[Action] = [
+        Delete(ref_of(NODE, node), f"Node {node['metadata']['name']}: its host was replaced")
+        for node in observed.left_nodes
+    ]
+    clear = Patch(
+        observed.ref,
+        {"spec": {"providerID": None}},
+        f"host {observed.provider_id} is gone, the next one may come",
+        resource_version=observed.version,
+    )
+    return Decision(
+        Stage.REPLACING,
+        steps(nodes, [clear]),
+        Wait(1.0, "the new host comes next"),
+        up_to_date=up_to_date(False, Reason.REPLACING, "the old host is gone, a new one is being made"),
+    )
+
+
+def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:
+    request = observed.wish.request
+    meta = observed.machine["metadata"]
+    identity = request.identity if request else HostIdentity(observed.uid, meta.get("namespace", ""), observed.name)
+    return DeleteHost(observed.ref, identity, host, request.config if request else {}, why)

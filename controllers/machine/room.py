@@ -1,0 +1,143 @@
+"""The Machine room's furniture: what wakes a Machine, and what has to be read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from api import names
+from controllers.drain.cordon import is_cordoned_for
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_CLASS,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    Key,
+    Kind,
+    Obj,
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    uid_of,
+)
+from controllers.kernel.room import Wake
+from controllers.kernel.view import (
+    CLUSTER_NAME,
+    MACHINE_CLASS_REF,
+    NODE_NAME,
+    PROVIDER_ID,
+    HostNeed,
+    HostReads,
+    View,
+)
+from controllers.machine import observe
+from controllers.machine.observe import Observed, status_of
+from controllers.machine.plan import plan
+
+
+def of_node(node: Obj, view: View) -> Iterable[Key]:
+    """Machines that the Node may matter to, whichever side names the other."""
+    provider_id = (node.get("spec") or {}).get("providerID")
+    for machine in view.indexed(MACHINE, PROVIDER_ID, provider_id) if provider_id else ():
+        yield key_of(machine)
+    for machine in view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"]):
+        yield key_of(machine)
+    named = annotations_of(node).get(names.NODE_MACHINE_ANNOTATION, "")
+    namespace, slash, name = named.partition("/")
+    if slash:
+        yield Key(namespace, name)
+    owner = view.by_uid(MACHINE, labels_of(node).get(names.NODE_OWNED_BY_LABEL, ""))
+    if owner is not None:
+        yield key_of(owner)
+
+
+def of_pod(pod: Obj, view: View) -> Iterable[Key]:
+    """The Machine whose drain waits for the pod, if one does."""
+    name = str((pod.get("spec") or {}).get("nodeName") or "")
+    for machine in view.indexed(MACHINE, NODE_NAME, name) if name else ():
+        if is_deleting(machine) or status_of(machine).get("replacement") or _is_draining(machine, name, view):
+            yield key_of(machine)
+
+
+def of_class(machine_class: Obj, view: View) -> Iterable[Key]:
+    return (key_of(machine) for machine in view.indexed(MACHINE, MACHINE_CLASS_REF, str(key_of(machine_class))))
+
+
+def of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
+    return (key_of(machine) for machine in view.indexed(MACHINE, CLUSTER_NAME, str(key_of(cluster))))
+
+
+def is_heartbeat(old: Obj, new: Obj) -> bool:
+    """Whether a Node's change can't matter: metadata, spec, addresses, version and conditions' statuses are the same."""
+    return _what_matters(old) == _what_matters(new)
+
+
+def pod_is_unmoved(old: Obj, new: Obj) -> bool:
+    """A drain cares for pods that come, go, finish, or are asked to go."""
+    return _pod_state(old) == _pod_state(new)
+
+
+def pause_is_unchanged(old: Obj, new: Obj) -> bool:
+    return _pause(old) == _pause(new)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRoom:
+    """See ``controllers.kernel.room.Room``."""
+
+    name: str = "machine"
+    kind: Kind = MACHINE
+    reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, POD, POD_DISRUPTION_BUDGET)
+    wakes: tuple[Wake, ...] = field(
+        default=(
+            Wake(NODE, of_node, is_heartbeat),
+            Wake(MACHINE_CLASS, of_class),
+            Wake(CLUSTER, of_cluster, pause_is_unchanged),
+            Wake(POD, of_pod, pod_is_unmoved),
+        )
+    )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return observe.needs(key, view)
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+        return observe.observe(key, view, hosts)
+
+    def plan(self, observed: Observed) -> Plan:
+        return plan(observed)
+
+
+def _is_draining(machine: Obj, node_name: str, view: View) -> bool:
+    node = view.get(NODE, Key("", node_name))
+    return node is not None and is_cordoned_for(node, uid_of(machine))
+
+
+def _what_matters(node: Obj) -> tuple[object, ...]:
+    meta, status = node["metadata"], node.get("status") or {}
+    return (
+        meta.get("uid"),
+        meta.get("labels"),
+        meta.get("annotations"),
+        meta.get("deletionTimestamp"),
+        node.get("spec"),
+        [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()],
+        status.get("addresses"),
+        (status.get("nodeInfo") or {}).get("kubeletVersion"),
+    )
+
+
+def _pod_state(pod: Obj) -> tuple[object, ...]:
+    meta, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
+    return (meta.get("uid"), meta.get("deletionTimestamp"), phase, (pod.get("spec") or {}).get("nodeName"))
+
+
+def _pause(cluster: Obj) -> tuple[object, ...]:
+    marks = (annotations_of(cluster).get(annotation) for annotation in names.PAUSED_ANNOTATIONS)
+    return ((cluster.get("spec") or {}).get("paused"), *marks)
+
+
+ROOM = MachineRoom()

@@ -1,0 +1,188 @@
+"""Write the status whole from what was decided, compare, and patch only a difference; or keep quiet for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from api.conditions import MachineCondition, Reason
+from controllers.kernel.actions import Patch
+from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch
+from controllers.kernel.refs import Obj, uid_of
+from controllers.machine import node_metadata
+from controllers.machine.decision import Decision
+from controllers.machine.observe import Observed
+from controllers.machine.phases import COMING_UP, TABLE, Stage
+from controllers.machine.readiness import node_condition, node_is_ready, ready_condition
+
+SETTLE = timedelta(seconds=2)
+"""A Machine that is Ready so soon after its host was accepted is reported once, as Ready: no write in between."""
+NO_HOST_SETTLE = timedelta(seconds=10)
+"""The same while the host is only asked for."""
+LONG = timedelta(seconds=120)
+"""After one report on the way, the next one comes when it is Ready or when it takes longer than this."""
+
+_OWNED = frozenset(
+    str(type_)
+    for type_ in (
+        MachineCondition.READY,
+        MachineCondition.INFRASTRUCTURE_READY,
+        MachineCondition.NODE_READY,
+        MachineCondition.UP_TO_DATE,
+        MachineCondition.DELETING,
+        MachineCondition.DRAINED,
+        MachineCondition.PAUSED,
+    )
+)
+"""Condition types that this room writes, and so takes away when they are not decided any more."""
+
+
+def write(observed: Observed, decision: Decision) -> Patch | None:
+    """The patch of the status; None if it already says so.
+
+    Guarded by resourceVersion, since the list of conditions is replaced whole and others write to it as well.
+    """
+    patch = merge_patch(observed.status, _desired(observed, decision))
+    if not patch:
+        return None
+    if decision.stage is not None:
+        patch["lastOperation"] = _last_operation(observed, decision.stage, decision)
+    patch["lastUpdated"] = format_time(observed.now)
+    why = f"Machine {observed.name}: {decision.stage.value if decision.stage else 'what was found'}"
+    return Patch(observed.ref, {"status": patch}, why, "status", observed.version)
+
+
+def write_paused(observed: Observed) -> Patch | None:
+    """Only the condition Paused; everything else is left as it was."""
+    said = Condition(MachineCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
+    conditions = _conditions(observed, [*_kept(observed, _OWNED - {MachineCondition.PAUSED}), said])
+    patch = merge_patch(observed.status, {"conditions": conditions})
+    if not patch:
+        return None
+    return Patch(observed.ref, {"status": patch}, f"paused: {observed.paused}", "status", observed.version)
+
+
+def is_quiet(observed: Observed, decision: Decision) -> bool:
+    """Whether to hold the report of a Machine that smoothly comes up: soon there is more to say (facts 5.1).
+
+    To Ready it costs POST, providerID and one status; or one status more if it takes longer than SETTLE.
+    """
+    smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
+    if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
+        return False
+    if observed.spec_is_new or observed.status.get("nodeRef") or node_is_ready(observed.node):
+        return False
+    host = observed.host
+    since = host.created_at if host is not None and host.created_at is not None else observed.created_at
+    if observed.status.get("phase"):
+        return observed.now < since + LONG
+    return observed.now < since + (SETTLE if host is not None else NO_HOST_SETTLE)
+
+
+def reason_is_new(observed: Observed, decision: Decision) -> bool:
+    """Whether the warning was not there before: an Event for each kind of trouble, not for each round of it."""
+    if decision.warning is None:
+        return False
+    conditions = observed.status.get("conditions")
+    said = (find(conditions, str(c.type)) for c in _decided(observed, decision) if c.reason == decision.warning.reason)
+    return not any(old is not None and old.get("reason") == decision.warning.reason for old in said)
+
+
+def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
+    desired: dict[str, Any] = {
+        "observedGeneration": observed.generation,
+        "conditions": _conditions(observed, _decided(observed, decision)),
+        **_host_facts(observed),
+        **_node_facts(observed),
+        **decision.record,
+    }
+    if decision.stage is not None:
+        failure = decision.failure
+        desired |= {
+            "phase": str(TABLE[decision.stage].phase),
+            "errorReason": str(failure.reason) if failure else None,
+            "errorMessage": failure.message if failure else None,
+            "failureReason": str(failure.reason) if failure else None,
+            "failureMessage": failure.message if failure else None,
+        }
+    return desired
+
+
+def _decided(observed: Observed, decision: Decision) -> list[Condition]:
+    kept = {c.type: c for c in _kept(observed, {MachineCondition.INFRASTRUCTURE_READY, MachineCondition.UP_TO_DATE})}
+    infra = decision.infrastructure or kept.get(MachineCondition.INFRASTRUCTURE_READY)
+    stale = decision.up_to_date or kept.get(MachineCondition.UP_TO_DATE)
+    said = [ready_condition(observed, decision, infra), infra, node_condition(observed), stale, *decision.extra]
+    return [one for one in said if one is not None]
+
+
+def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:
+    """Conditions of these types as they stand, for what this round can say nothing new about."""
+    return [
+        Condition(c["type"], c.get("status", "Unknown"), c.get("reason", ""), c.get("message", ""))
+        for c in observed.status.get("conditions") or ()
+        if c.get("type") in types
+    ]
+
+
+def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
+    """The list to write. Types that are ours but not decided go; others' stay; known ones keep their place."""
+    types = {str(c.type) for c in decided}
+    before = [
+        c for c in observed.status.get("conditions") or () if c.get("type") in types or c.get("type") not in _OWNED
+    ]
+    plain = [Condition(str(c.type), c.status, str(c.reason), c.message) for c in decided]
+    merged = {c["type"]: c for c in merge(before, plain, observed.generation, observed.now)}
+    order = [c["type"] for c in before] + [c.type for c in plain]
+    return [merged[type_] for type_ in dict.fromkeys(order)]
+
+
+def _host_facts(observed: Observed) -> dict[str, Any]:
+    host = observed.host
+    if host is None or observed.deleting:
+        return {}
+    facts: dict[str, Any] = {}
+    if host.addresses:
+        facts["addresses"] = [{"type": a.type, "address": a.address} for a in host.addresses]
+    if host.failure_domain:
+        facts["failureDomain"] = host.failure_domain
+    return facts
+
+
+def _node_facts(observed: Observed) -> dict[str, Any]:
+    node = observed.node
+    if node is None:
+        # A Node that is missing stays referenced (health checks tell by it); one of a replaced host does not.
+        return {"nodeRef": None} if observed.replaced_host and not observed.deleting else {}
+    facts: dict[str, Any] = {"nodeRef": _reference(node)}
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    kubelet = info.get("kubeletVersion")
+    if kubelet:
+        facts["versions"] = {"kubelet": kubelet}
+        name, _, version = str(info.get("containerRuntimeVersion") or "").partition("://")
+        if name:
+            facts["versions"]["containerRuntime"] = {"name": name, "version": version}
+    request = observed.wish.request
+    if request is not None and not observed.deleting:
+        applied = observed.status.get("appliedNodeMetadata")
+        facts["appliedNodeMetadata"] = node_metadata.record(node, applied, request.node)
+    return facts
+
+
+def _reference(node: Obj) -> dict[str, str]:
+    return {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": uid_of(node)}
+
+
+def _last_operation(observed: Observed, stage: Stage, decision: Decision) -> Mapping[str, str]:
+    row = TABLE[stage]
+    ready = is_true([{"type": "Ready", "status": "True"}] if node_is_ready(observed.node) else [], "Ready")
+    said = decision.failure.message if decision.failure else stage.value
+    if stage is Stage.JOINED and ready:
+        said = "its Node has joined and is ready"
+    return {
+        "type": str(row.type),
+        "state": str(row.state),
+        "description": said,
+        "lastUpdated": format_time(observed.now),
+    }

@@ -1,0 +1,128 @@
+"""The spec has changed and the host has not: ask the provider, which decides in place or replace (KEP-3)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from api.conditions import Reason
+from controllers.drain.assess import LOOK_AGAIN, NotDrained
+from controllers.drain.cordon import is_cordoned_for
+from controllers.kernel.actions import Action, UpdateHost
+from controllers.kernel.conditions import Condition
+from controllers.kernel.plan import Blocked, Wait, steps
+from controllers.machine import attempts, replacement
+from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.draining import drain, drained_condition
+from controllers.machine.observe import Observed
+from controllers.machine.phases import Stage
+from providers.base.contract import (
+    Host,
+    HostRequest,
+    HostState,
+    InProgress,
+    NeedsDrain,
+    NeedsReplacement,
+    Updated,
+)
+
+_RUNS = {HostState.RUNNING, HostState.UPDATING}
+CHANGING = "the host is changed in place"
+
+
+def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
+    """The next step of bringing ``host`` to ``request``."""
+    attempt = attempts.current(observed)
+    if attempt is not None:
+        return _failed(observed, request, host)
+    match observed.reads.answer:
+        case NeedsReplacement(why=why):
+            return replacement.begin(observed, host, why)
+        case NeedsDrain(why=why):
+            return _drain_first(observed, request, host, why)
+        case InProgress(after=after, why=why):
+            return _in_progress(observed, request, host, (after, why))
+        case Updated():
+            return _updating(host, Wait(1.0, "the host was changed, the provider's list does not show it yet"))
+        case None:
+            return _ask(observed, request, host)
+
+
+def _ask(observed: Observed, request: HostRequest, host: Host) -> Decision:
+    if observed.reads.in_flight:
+        return _updating(host, Wait(2.0, f"{observed.reads.in_flight} of host {host.name} is running"))
+    ask = UpdateHost(
+        observed.ref, request, host, _was_drained(observed), f"host {host.name} is not as its Machine asks"
+    )
+    return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
+
+
+def _in_progress(observed: Observed, request: HostRequest, host: Host, said: tuple[float, str]) -> Decision:
+    """Wait, and ask again when the provider said so; without a time of its answer the host's own state has to tell."""
+    after, why = said
+    answered = observed.reads.answered_at
+    left = ((answered + timedelta(seconds=after)) - observed.now).total_seconds() if answered else after
+    if left > 0 or observed.reads.in_flight:
+        return _updating(host, Wait(max(0.1, left), why or CHANGING))
+    return _ask(observed, request, host)
+
+
+def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str) -> Decision:
+    assessment = drain(observed, None, why)
+    if isinstance(assessment, NotDrained):
+        return Decision(
+            Stage.UPDATING,
+            steps(assessment.actions),
+            Blocked(assessment.why, LOOK_AGAIN),
+            infrastructure=_as_it_is(host),
+            up_to_date=up_to_date(False, Reason.DRAINING, why),
+            extra=(drained_condition(assessment),),
+        )
+    if observed.reads.in_flight:
+        return _updating(host, Wait(2.0, CHANGING))
+    ask = UpdateHost(observed.ref, request, host, True, f"Node is drained, host {host.name} can be changed")
+    return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
+
+
+def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
+    """The call failed: say so, keep the host as it runs, and ask again when it is time."""
+    attempt = attempts.current(observed)
+    assert attempt is not None
+    actions: list[Action] = []
+    if attempts.is_due(attempt, observed):
+        drained = _was_drained(observed)
+        actions.append(UpdateHost(observed.ref, request, host, drained, f"ask again to change host {host.name}"))
+    failure = attempts.terminal(attempt)
+    stage = Stage.UPDATE_STUCK if failure and observed.node is not None else Stage.UPDATING
+    return Decision(
+        stage,
+        steps(actions),
+        attempts.outcome(None if actions else attempt, observed, f"changing host {host.name}"),
+        infrastructure=_as_it_is(host),
+        up_to_date=up_to_date(False, attempt.error_class, attempts.message(attempt)),
+        failure=failure,
+        warning=Failure(attempt.error_class, attempts.message(attempt)),
+    )
+
+
+def _updating(host: Host, wait: Wait, ask: UpdateHost | None = None) -> Decision:
+    return Decision(
+        Stage.UPDATING,
+        steps([ask] if ask else []),
+        wait,
+        infrastructure=_as_it_is(host),
+        up_to_date=up_to_date(False, Reason.UPDATING_IN_PLACE, CHANGING),
+    )
+
+
+def _as_it_is(host: Host) -> Condition:
+    if host.state in _RUNS:
+        return infrastructure(True, Reason.PROVISIONED)
+    return infrastructure(False, Reason.PROVISIONING, f"host {host.name} is {host.state}")
+
+
+def _was_drained(observed: Observed) -> bool:
+    """Whether the Node was emptied for this change: cordoned by us, and nothing left on it that a drain waits for."""
+    node = observed.node
+    if node is None or not is_cordoned_for(node, observed.uid):
+        return False
+    return not isinstance(drain(observed, None, CHANGING), NotDrained)

@@ -1,0 +1,87 @@
+"""Scaling while a rollout is paused: each MachineSet keeps its share, so that the risk of the new template does.
+
+As apps/v1 Deployment does it (facts 3.2), with two differences: a set without a record of its share keeps its size
+(machine-controller-manager#802 read "no record" as zero and scaled everything away), and on the way down Machines that
+are not available go first, wherever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from api import names
+from controllers.kernel.refs import annotations_of
+from controllers.machinedeployment.observe import Observed, SetState
+from controllers.machinedeployment.rolling_update import available_uids
+from controllers.machinedeployment.targets import Stock, Targets
+
+
+def scale(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> Targets:
+    """Sizes for the deployment's replicas without moving the rollout."""
+    wanted = observed.wish.replicas
+    active = [state for state in observed.sets if state.replicas > 0]
+    if len(active) <= 1:
+        only = active[0] if active else now or (old[-1] if old else None)
+        return Targets({only.uid: wanted} if only is not None else {})
+    if now is not None and now.replicas == wanted and now.available >= wanted:
+        return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
+    if not any(_was_scaled_for(state) not in (None, wanted) for state in active):
+        return Targets()
+    allowed = observed.wish.limits.max_total if wanted else 0
+    add = allowed - sum(state.replicas for state in active)
+    if add >= 0:
+        return Targets(_grow(active, allowed, add))
+    return Targets(_shrink(observed, active, -add))
+
+
+def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:
+    """Bigger sets first, newer first among equals; what rounding leaves goes to the first."""
+    order = sorted(active, key=lambda state: (-state.replicas, -state.created.timestamp(), state.name))
+    sizes, left = {}, add
+    for state in order:
+        share = min(max(_share(state, allowed) - state.replicas, 0), left)
+        sizes[state.uid] = state.replicas + share
+        left -= share
+    sizes[order[0].uid] += left
+    return sizes
+
+
+def _shrink(observed: Observed, active: Sequence[SetState], remove: int) -> dict[str, int]:
+    available = available_uids(observed)
+    stocks = [Stock(state) for state in active]
+    for stock in stocks:
+        while remove > 0 and len(stock) and not stock.head_is_available(available):
+            stock.take()
+            remove -= 1
+    stocks.sort(key=lambda stock: (-len(stock), stock.state.created, stock.state.name))
+    total, left = sum(map(len, stocks)), remove
+    for stock in stocks:
+        share = min(round(len(stock) * remove / total) if total else 0, left)
+        for _ in range(share):
+            stock.take()
+        left -= share
+    for stock in stocks:
+        while left > 0 and len(stock):
+            stock.take()
+            left -= 1
+    return {stock.state.uid: len(stock) for stock in stocks}
+
+
+def _share(state: SetState, allowed: int) -> int:
+    """The size that keeps the set's share of the most there may be; its own size if it has no record."""
+    before = _recorded(state, names.MAX_REPLICAS_ANNOTATION)
+    return round(state.replicas * allowed / before) if before else state.replicas
+
+
+def _was_scaled_for(state: SetState) -> int | None:
+    return _recorded(state, names.DESIRED_REPLICAS_ANNOTATION)
+
+
+def _recorded(state: SetState, annotation: str) -> int | None:
+    text = annotations_of(state.body).get(annotation, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def scale_annotations(replicas: int, max_total: int) -> Mapping[str, str]:
+    """What each MachineSet remembers of the deployment for the next proportional scaling."""
+    return {names.DESIRED_REPLICAS_ANNOTATION: str(replicas), names.MAX_REPLICAS_ANNOTATION: str(max_total)}

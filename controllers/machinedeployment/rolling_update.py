@@ -1,0 +1,110 @@
+"""RollingUpdate: never above replicas + surge, never below the minimum available by our own hand.
+
+The arithmetic is apps/v1 Deployment's (facts 3.2, 3.10) with one difference: here it is *known* which Machines a
+MachineSet would remove, since the order is shared. So an unhealthy old Machine goes at once and for free, and nothing is
+assumed. Limits are taken from what is there before this round, so each change stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controllers.machinedeployment.observe import Observed, SetState
+from controllers.machinedeployment.targets import Stock, Targets
+
+
+def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
+    """One round from the old MachineSets to ``now``, the current one."""
+    limits = observed.wish.limits
+    available = available_uids(observed)
+    new_size, notes = _size_of_new(observed, now, old)
+    kept = min(now.replicas, new_size)
+    new_stock = Stock(now, kept)
+    new_available = new_stock.count(available)
+    stocks = [Stock(state) for state in old]
+    stocks.sort(key=lambda stock: not stock.head_is_annotated())
+    may_go = sum(map(len, stocks)) + kept - limits.min_available - (kept - new_available)
+    may_go = min(may_go, sum(map(len, stocks)) - observed.wish.partition)
+    spare = new_available + sum(stock.count(available) for stock in stocks) - limits.min_available
+    _take_unavailable(stocks, available, may_go)
+    may_go -= sum(len(state.going) for state in old) - sum(map(len, stocks))
+    _take_while_spare(stocks, available, may_go, spare)
+    targets = {stock.state.uid: len(stock) for stock in stocks}
+    if new_size <= now.replicas:
+        new_size = _within_ceiling(new_stock, available, limits.max_total - sum(targets.values()))
+    targets[now.uid] = new_size
+    if not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
+        return Targets({**targets, **_break_deadlock(stocks, available)}, (*notes, "breaking a deadlock by one"))
+    left = sum(map(len, stocks)) - observed.wish.partition
+    if left > 0:
+        notes.append(
+            f"{left} old Machines wait: {max(spare, 0)} available ones are spare, {limits.min_available} must stay"
+        )
+    return Targets(targets, tuple(notes))
+
+
+def available_uids(observed: Observed) -> frozenset[str]:
+    """UIDs of the Machines that are available and stay."""
+    return frozenset(
+        machine.uid
+        for state in observed.sets
+        for machine in state.going
+        if machine is not None and machine.is_available(observed.wish.min_ready, observed.now)
+    )
+
+
+def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> tuple[int, list[str]]:
+    """Up as far as the ceiling allows; down straight to what is wanted (its unavailable Machines go first)."""
+    wish = observed.wish
+    goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in old)), 0)
+    if now.replicas >= goal:
+        return goal, []
+    total = now.total + sum(state.total for state in old)
+    room = wish.limits.max_total - total
+    if room <= 0:
+        return now.replicas, [f"new Machines wait: {total} of at most {wish.limits.max_total} exist"]
+    return min(now.replicas + room, goal), []
+
+
+def _take_unavailable(stocks: Sequence[Stock], available: frozenset[str], may_go: int) -> None:
+    for stock in stocks:
+        while may_go > 0 and len(stock) and not stock.head_is_available(available):
+            stock.take()
+            may_go -= 1
+
+
+def _take_while_spare(stocks: Sequence[Stock], available: frozenset[str], may_go: int, spare: int) -> None:
+    for stock in stocks:
+        while may_go > 0 and len(stock):
+            costs = 1 if stock.head_is_available(available) else 0
+            if costs > spare:
+                break
+            stock.take()
+            may_go -= 1
+            spare -= costs
+
+
+def _within_ceiling(stock: Stock, available: frozenset[str], room: int) -> int:
+    """After the deployment was scaled down in a rollout: new Machines that are not available give way first."""
+    while len(stock) > max(room, 0) and not stock.head_is_available(available):
+        stock.take()
+    return len(stock)
+
+
+def _changes(targets: dict[str, int], states: Sequence[SetState]) -> bool:
+    return any(targets[state.uid] != state.replicas for state in states)
+
+
+def _is_stuck(now: SetState, old: Sequence[SetState], available: frozenset[str]) -> bool:
+    """Everything is at rest, all new Machines are available, and an unhealthy old one hides behind a marked one."""
+    at_rest = now.quiet and all(state.quiet for state in old)
+    return at_rest and now.available == now.replicas and any(_unavailable(state, available) for state in old)
+
+
+def _unavailable(state: SetState, available: frozenset[str]) -> bool:
+    return any(machine is None or machine.uid not in available for machine in state.going)
+
+
+def _break_deadlock(stocks: Sequence[Stock], available: frozenset[str]) -> dict[str, int]:
+    stock = next(stock for stock in stocks if _unavailable(stock.state, available))
+    return {stock.state.uid: len(stock) - 1}

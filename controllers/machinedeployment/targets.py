@@ -1,0 +1,50 @@
+"""What a strategy answers: how many replicas each MachineSet is to have now, and why not more.
+
+Every single change must be right without the others: they are applied in no order, and the process may die in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controllers.machinedeployment.observe import SetState
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """``replicas`` by uid of the MachineSet; one that is not named keeps what it has (never zero: MCM#802)."""
+
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def of(self, state: SetState) -> int:
+        return self.replicas.get(state.uid, state.replicas)
+
+
+class Stock:
+    """A MachineSet while a round is worked out: whoever goes first is taken from its head."""
+
+    def __init__(self, state: SetState, replicas: int | None = None) -> None:
+        self.state = state
+        wanted = state.replicas if replicas is None else replicas
+        missing = max(wanted - len(state.going), 0)
+        self._queue = [*([None] * missing), *state.going]
+        del self._queue[: len(self._queue) - wanted]
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def head_is_annotated(self) -> bool:
+        return bool(self._queue) and self._queue[0] is not None and self._queue[0].annotated
+
+    def head_is_available(self, available: frozenset[str]) -> bool:
+        head = self._queue[0]
+        return head is not None and head.uid in available
+
+    def take(self) -> None:
+        self._queue.pop(0)
+
+    def count(self, available: frozenset[str]) -> int:
+        """How many available Machines are left."""
+        return sum(1 for machine in self._queue if machine is not None and machine.uid in available)

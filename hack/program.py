@@ -1,0 +1,139 @@
+"""The program as a person runs it: `nodewright up` in a process of its own, and kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+READY_SECONDS = 60
+STOP_SECONDS = 30
+
+
+class CommandFailed(AssertionError):
+    """A command ended with another code than the test wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """The stock kubectl against one kubeconfig, with a cache folder of its own."""
+
+    binary: Path
+    kubeconfig: Path
+    cache: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(
+        self, *arguments: str, stdin: str | None = None, timeout: float = 60, env: dict[str, str] | None = None
+    ) -> Output:
+        command = [str(self.binary), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *arguments]
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, **self.environment, **(env or {})},
+        )
+        return Output(done.returncode, done.stdout, done.stderr)
+
+    def __call__(self, *arguments: str, stdin: str | None = None, timeout: float = 60) -> str:
+        """Its standard output. Raises CommandFailed unless it ends with 0."""
+        done = self.run(*arguments, stdin=stdin, timeout=timeout)
+        if done.code:
+            raise CommandFailed(f"kubectl {' '.join(arguments)} ended with {done.code}:\n{done.out}\n{done.err}")
+        return done.out
+
+    def fails(self, *arguments: str, stdin: str | None = None) -> str:
+        """What it says on standard error when it is refused."""
+        done = self.run(*arguments, stdin=stdin)
+        if not done.code:
+            raise CommandFailed(f"kubectl {' '.join(arguments)} was expected to fail:\n{done.out}")
+        return done.err
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "-o", "json"))
+
+    def items(self, *arguments: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.json("get", *arguments)["items"]
+        return found
+
+    def wait(self, condition: str, *what: str, timeout: int = 60) -> str:
+        return self("wait", f"--for={condition}", *what, f"--timeout={timeout}s", timeout=timeout + 10)
+
+
+class Up:
+    """`nodewright up` in the foreground of its own process: ``with Up(folder) as up: up.kubectl("get", "nodes")``."""
+
+    def __init__(self, folder: Path, binary: Path, *flags: str) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.kubectl = Kubectl(binary, self.kubeconfig, folder / "kubectl-cache")
+        self._flags = flags
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> str:
+        """Start and wait for the ready line, which is returned."""
+        command = [sys.executable, "-m", "nodewright.cli", "up", f"--kubeconfig={self.kubeconfig}", *self._flags]
+        log = (self.folder / "up.log").open("a")
+        with log:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self.folder)
+        threading.Thread(target=self._pump, args=(self._process,), daemon=True).start()
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                line = self.lines.get(timeout=0.2)
+            except queue.Empty:
+                if self._process.poll() is not None:
+                    break
+                continue
+            if line.startswith("ready"):
+                return line
+        raise AssertionError(f"`up` was not ready within {READY_SECONDS} s:\n{self.log()}")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal and wait; the exit status."""
+        process = self._process
+        if process is None:
+            return 0
+        self._process = None
+        process.send_signal(number)
+        try:
+            return process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"`up` did not end within {STOP_SECONDS} s of {number.name}:\n{self.log()}") from None
+
+    def log(self) -> str:
+        return (self.folder / "up.log").read_text()[-4000:]
+
+    def _pump(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.lines.put(line.rstrip("\n"))

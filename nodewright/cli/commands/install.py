@@ -1,0 +1,115 @@
+"""``nodewright install``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli.cluster.access import Target, connect, plain_errors
+from nodewright.cli.exits import CliError
+from nodewright.cli.options import Context, Kubeconfig
+
+if TYPE_CHECKING:
+    from nodewright.cli.cluster.applying import ApplyingClient
+
+HELP = """Install the CustomResourceDefinitions into a cluster by server-side apply, and wait until they are served.
+
+Safe to repeat: it also upgrades them. Exit code 0: installed; 1: failed; 2: wrong usage.
+"""
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    dry_run: bool
+    force: bool
+    wait_seconds: float
+
+
+def command(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait until they are served.")] = 60,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    asyncio.run(_install(Target(kubeconfig, context), _How(dry_run, force, timeout)))
+
+
+async def _install(target: Target, how: _How) -> None:
+    from nodewright.cli.cluster.applying import ApplyingClient  # noqa: PLC0415
+    from nodewright.crds import load_crds  # noqa: PLC0415
+
+    connection = await connect(target)
+    with plain_errors():
+        async with ApplyingClient(connection, "cli") as client:
+            for crd in load_crds():
+                await _apply(client, crd, how)
+            if not how.dry_run:
+                await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
+    if not how.dry_run:
+        typer.echo("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
+
+
+async def _apply(client: ApplyingClient, crd: dict[str, Any], how: _How) -> None:
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
+
+    name = crd["metadata"]["name"]
+    try:
+        before = await _find(client, name)
+        after = await client.apply(_crds(), Key("", name), crd, force=how.force, dry_run=how.dry_run)
+    except ApiError as error:
+        if error.conflict:
+            hint = "Take them over with --force if that is meant"
+            raise CliError(f"{name}: others own some fields: {error.message}", hint) from error
+        raise
+    typer.echo(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
+
+
+def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:
+    if before is None:
+        return "created"
+    return "unchanged" if before.get("spec") == after.get("spec") else "configured"
+
+
+async def _find(client: ApplyingClient, name: str) -> dict[str, Any] | None:
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
+
+    try:
+        return await client.get(_crds(), Key("", name))
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+
+
+async def _until_served(client: ApplyingClient, names: list[str], seconds: float) -> None:
+    waiting = list(names)
+    try:
+        async with asyncio.timeout(seconds):
+            while waiting:
+                waiting = [name for name in waiting if not _established(await _find(client, name))]
+                if waiting:
+                    await asyncio.sleep(_POLL_SECONDS)
+    except TimeoutError as error:
+        hint = f"See `kubectl describe crd {waiting[0]}`"
+        raise CliError(f"not served after {seconds:.0f} s: {', '.join(waiting)}", hint) from error
+
+
+def _established(crd: dict[str, Any] | None) -> bool:
+    conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
+    return any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions)
+
+
+def _crds() -> Any:
+    from controllers.kernel.refs import Kind  # noqa: PLC0415
+
+    return Kind(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    )

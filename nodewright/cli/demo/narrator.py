@@ -1,0 +1,135 @@
+"""Tells the demo: a live table on a terminal, plain lines with times otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from nodewright.cli.demo.picture import MachineRow, Picture, changes
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+_STYLES = {"Ready": "green", "Deleting": "red", "Failed": "bold red"}
+
+
+class Narrator(Protocol):
+    def act(self, number: int, title: str, command: str) -> None:
+        """A new act begins; ``command`` is what a person would type for it."""
+
+    def show(self, picture: Picture) -> None:
+        """This is how things look now."""
+
+    def done(self, what: str) -> None:
+        """The act has ended well."""
+
+    def say(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PlainNarrator:
+    """For pipes, logs and CI: one line per thing that happened."""
+
+    def __init__(self) -> None:
+        self._before = Picture()
+        self._started = time.monotonic()
+
+    def act(self, number: int, title: str, command: str) -> None:
+        self.say(f"\n== {number}. {title}\n   $ {command}")
+        self._started = time.monotonic()
+
+    def show(self, picture: Picture) -> None:
+        for line in changes(self._before, picture):
+            self.say(f"   {time.monotonic() - self._started:6.2f}s  {line}")
+        self._before = picture
+
+    def done(self, what: str) -> None:
+        self.say(f"   => {what}")
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class LiveNarrator:
+    """For people: the Machines as a table that changes in place, act after act."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415
+
+        self._console = Console(file=sys.stdout, highlight=False)
+        self._live: object | None = None
+        self._started = time.monotonic()
+        self._picture = Picture()
+
+    def act(self, number: int, title: str, command: str) -> None:
+        from rich.live import Live  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        self.close()
+        self._console.print()
+        self._console.rule(Text(f"{number}. {title}", "bold cyan"), align="left")
+        self._console.print(Text("$ ", "dim").append(command, "bold"))
+        self._started = time.monotonic()
+        live = Live(console=self._console, refresh_per_second=15, transient=False, get_renderable=self._drawn)
+        live.start()
+        self._live = live
+
+    def show(self, picture: Picture) -> None:
+        self._picture = picture
+
+    def done(self, what: str) -> None:
+        self.close()
+        self._console.print(f"[green]✔[/green] {what}")
+
+    def say(self, text: str) -> None:
+        self.close()
+        self._console.print(text, markup=False)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()  # type: ignore[attr-defined]
+            self._live = None
+
+    def _drawn(self) -> Group:
+        from rich.console import Group  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        parts = [
+            Text(
+                f"MachineDeployment {d.name}: {d.ready}/{d.replicas} ready, {d.updated} of the current template",
+                "dim",
+            )
+            for d in self._picture.deployments
+        ]
+        clock = Text(f"{time.monotonic() - self._started:5.1f} s", "dim")
+        return Group(*parts, machine_table(self._picture.machines), clock)
+
+
+def machine_table(machines: tuple[MachineRow, ...]) -> Table:
+    """The Machines, grouped by their MachineSet."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("MACHINE", "STATE", "KUBELET", "NODE", "HOST"):
+        table.add_column(title, no_wrap=True)
+    owner = None
+    for machine in machines:
+        if machine.owner != owner:
+            owner = machine.owner
+            table.add_row(Text(f"MachineSet {owner}" if owner else "on its own", "dim"))
+        kubelet = machine.kubelet
+        if kubelet and kubelet != machine.wants:
+            kubelet = f"{kubelet} → {machine.wants}"
+        style = _STYLES.get(machine.state, "yellow")
+        state = Text(machine.state, style)
+        if machine.reason and machine.reason != machine.state:
+            state.append(f" {machine.reason}", "dim")
+        table.add_row(f"  {machine.name}", state, kubelet, machine.node, Text(machine.host, "dim"))
+    return table

@@ -1,0 +1,233 @@
+"""Play the kubelets of simulated hosts: register their Nodes and report their status through the API server.
+
+The simulated provider knows no Kubernetes, so this is where its hosts become Nodes. A real kubelet never deletes its
+Node, and neither does this: a Node whose host is gone becomes NotReady, as the node lifecycle controller would have it.
+There are no heartbeats: a Node is written when something about it changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+import structlog
+
+from controllers.kernel.conditions import format_time
+from controllers.kernel.refs import NODE, Key, Ref
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError, KubeError
+from providers.simulated.hosts import SimulatedHost
+from providers.simulated.kubelet import node_for, ready_since
+from providers.simulated.world import World
+
+_log = structlog.get_logger("nodewright.kubelets")
+
+USER_AGENT = "simulated-kubelet"
+Worlds = Callable[[], Mapping[str, World]]
+
+_TICK = 0.1
+_SHARE = 20
+"""A scan takes at most one part in so many of the time."""
+_SILENCE = 1.0
+"""Seconds that a kubelet may be silent before its Node is called NotReady (real clusters: 40)."""
+_RETRY = 1.0
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What makes two statuses of a Node differ."""
+
+    host: str
+    kubelet_runs: bool
+    ready_since: datetime | None
+    spec_hash: str
+
+
+@dataclass(slots=True)
+class _Node:
+    uid: str = ""
+    written: _Seen | None = None
+    silent_since: float | None = None
+    not_before: float = 0.0
+
+
+def all_worlds() -> Mapping[str, World]:
+    """The clouds of the installed simulated provider."""
+    from providers.simulated import WORLDS  # noqa: PLC0415  (tests bring worlds of their own)
+
+    return WORLDS.all
+
+
+class Kubelets:
+    """An async context manager: plays until it is left."""
+
+    def __init__(self, client: KubeClient, worlds: Worlds, now: Callable[[], datetime]) -> None:
+        self._client = client.named("kubelets", USER_AGENT)
+        self._worlds = worlds
+        self._now = now
+        self._nodes: dict[str, _Node] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Kubelets:
+        self._task = asyncio.create_task(self._run(), name="kubelets")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        known = False
+        while True:
+            started = self._time()
+            try:
+                if not known and self._worlds():
+                    await self._remember_nodes()
+                    known = True
+                if known:
+                    await self.tick()
+            except KubeError as error:
+                _log.debug("kubelets can't reach the API server", error=str(error))
+                await asyncio.sleep(_RETRY)
+            except Exception:
+                _log.exception("kubelets failed")
+                await asyncio.sleep(_RETRY)
+            await asyncio.sleep(max(_TICK, _SHARE * (self._time() - started) if known else 0.0))
+
+    async def tick(self) -> None:
+        """Bring every Node up to date with its host once."""
+        now = self._now()
+        hosts = {host.name: host for world in self._worlds().values() for host in world.booted()}
+        due: list[tuple[str, SimulatedHost | None]] = []
+        for name, host in hosts.items():
+            if self._is_due(name, host, now):
+                due.append((name, host))
+        for name, node in self._nodes.items():
+            if name not in hosts and (node.written is None or node.written.kubelet_runs) and self._fell_silent(node):
+                due.append((name, None))
+        await self._write_all(due, now)
+
+    def _is_due(self, name: str, host: SimulatedHost, now: datetime) -> bool:
+        node = self._nodes.get(name)
+        if node is None:
+            self._nodes[name] = _Node()
+            return True
+        seen = _look(host, now)
+        if seen == node.written:
+            node.silent_since = None
+            return False
+        if not seen.kubelet_runs and node.written is not None and node.written.kubelet_runs:
+            return self._fell_silent(node)
+        node.silent_since = None
+        return self._time() >= node.not_before
+
+    def _fell_silent(self, node: _Node) -> bool:
+        now = self._time()
+        if node.silent_since is None:
+            node.silent_since = now
+        return now - node.silent_since >= _SILENCE and now >= node.not_before
+
+    async def _write_all(self, due: Iterable[tuple[str, SimulatedHost | None]], now: datetime) -> None:
+        waiting = iter(list(due))
+
+        async def work() -> None:
+            for name, host in waiting:
+                node = self._nodes[name]
+                try:
+                    await (self._vanished(name, node) if host is None else self._report(node, host, now))
+                except KubeError as error:
+                    node.not_before = self._time() + _RETRY
+                    _log.debug("node could not be written", node=name, error=str(error))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(work())
+
+    async def _report(self, node: _Node, host: SimulatedHost, now: datetime) -> None:
+        body = node_for(host, host.request_at(now), now)
+        if not node.uid:
+            node.uid = await self._register(body)
+        else:
+            try:
+                await self._client.patch_status(Ref(NODE, Key("", host.name), node.uid), body["status"])
+            except ApiError as error:
+                if not error.not_found and not error.conflict:
+                    raise
+                node.uid = await self._register(body)
+        node.written = _look(host, now)
+        node.silent_since = None
+
+    async def _register(self, body: dict[str, Any]) -> str:
+        """Create the Node, or take over the one that is there if it is this host's. Answers its uid.
+
+        Raises ApiError (409) while another host's Node has the name.
+        """
+        name, status = body["metadata"]["name"], body["status"]
+        try:
+            node = await self._client.create(NODE, body)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            node = await self._client.get(NODE, Key("", name))
+            if (node.get("spec") or {}).get("providerID") != body["spec"]["providerID"]:
+                raise
+        uid: str = node["metadata"]["uid"]
+        if (node.get("status") or {}).get("conditions") != status["conditions"]:
+            await self._client.patch_status(Ref(NODE, Key("", name), uid), status)
+        return uid
+
+    async def _vanished(self, name: str, node: _Node) -> None:
+        """The host is gone. Its Node stays, NotReady, until the Machine's controller removes it."""
+        try:
+            current = await self._client.get(NODE, Key("", name))
+            if current["metadata"]["uid"] == node.uid:
+                status = {"conditions": _silent(current, format_time(self._now()))}
+                await self._client.patch_status(Ref(NODE, Key("", name), node.uid), status)
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                raise
+        del self._nodes[name]
+
+    async def _remember_nodes(self) -> None:
+        """After a restart: whose Node is there already, so that those without a host become NotReady."""
+        continue_ = ""
+        while True:
+            page = await self._client.list_page(NODE, continue_=continue_)
+            for node in page.items:
+                if str((node.get("spec") or {}).get("providerID", "")).startswith("simulated://"):
+                    meta = node["metadata"]
+                    self._nodes.setdefault(meta["name"], _Node(meta["uid"]))
+            continue_ = page.continue_
+            if not continue_:
+                return
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _look(host: SimulatedHost, now: datetime) -> _Seen:
+    return _Seen(host.id, host.kubelet_runs(now), ready_since(host, now), host.request_at(now).spec_hash)
+
+
+def _silent(node: Mapping[str, Any], now: str) -> list[dict[str, Any]]:
+    """The Node's conditions with Ready Unknown, as the node lifecycle controller writes it."""
+    conditions = [dict(c) for c in (node.get("status") or {}).get("conditions") or () if c.get("type") != "Ready"]
+    conditions.append(
+        {
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
+            "lastTransitionTime": now,
+            "lastHeartbeatTime": now,
+        }
+    )
+    return conditions

@@ -1,0 +1,55 @@
+"""The settings of the runtime in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from controllers.kernel.room import Room
+from nodewright.runtime.cache.reflector import ReflectorOptions
+from nodewright.runtime.hosts.options import HostOptions
+from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.queue import Backoff
+from providers.base.registry import Registry
+
+Rooms = Sequence[Room[Any]]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomOptions:
+    """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key even if all is still."""
+
+    workers: int = 32
+    resync: float = 600.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What to run and how. Times in seconds.
+
+    ``rooms`` None: all of them (``wiring``). ``registry`` None: the providers that are installed.
+    ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
+    of the installed provider). ``grace``: how long a stop waits for rounds and provider calls that are under way.
+    ``health_port``: where ``operate`` serves liveness, readiness and
+    metrics on ``listen_host``; None is no server, 0 any free port.
+    """
+
+    rooms: Rooms | None = None
+    registry: Registry | None = None
+    client: ClientLimits = field(default_factory=ClientLimits)
+    reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
+    hosts: HostOptions = field(default_factory=HostOptions)
+    room: RoomOptions = field(default_factory=RoomOptions)
+    simulated_kubelets: bool = True
+    simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
+    grace: float = 10.0
+    listen_host: str = "127.0.0.1"
+    health_port: int | None = None
+    now: Callable[[], datetime] = field(default=utc_now)

@@ -1,0 +1,27 @@
+"""The one list of rooms. They are imported when they are asked for, so that other commands don't pay for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controllers.kernel.refs import Kind
+from nodewright.runtime.options import Rooms
+
+
+def all_rooms() -> Rooms:
+    """Every controller of the program."""
+    from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
+    from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
+    from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
+
+    from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
+
+    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+
+
+def kinds_of(rooms: Rooms) -> tuple[Kind, ...]:
+    """What has to be watched for ``rooms``, each kind once."""
+    wanted: Iterable[Kind] = (
+        kind for room in rooms for kind in (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
+    )
+    return tuple(dict.fromkeys(wanted))
