@@ -75,6 +75,8 @@ class Ordinals(Model):
         None
     )
     """Numbers given to Machines that were not seen yet, as ranges: ``8-10,12``."""
+    leaving: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=100_000)] | None = None
+    """Names of Machines whose deletion was decided and not seen yet, so that no round chooses others instead."""
 
 
 class MachineSetStatus(Model):

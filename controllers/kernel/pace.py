@@ -33,7 +33,7 @@ _MIN_STRIDE = 10
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """``before`` is the observed status, ``patch`` what would be written; ``arrived``: as many and as ready as asked."""
+    """``before``: the observed status; ``patch``: what would be written; ``arrived``: as many and as ready as asked."""
 
     before: Mapping[str, Any]
     patch: Mapping[str, Any]

@@ -28,7 +28,6 @@ from controllers.kernel.refs import (
     Ref,
     annotations_of,
     is_deleting,
-    key_of,
     labels_of,
     ref_of,
     uid_of,
@@ -243,7 +242,8 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
     spec = body.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     replicas = spec.get("replicas", 1)
-    replicas = replicas if is_count(replicas) and replicas <= MAX_REPLICAS else 0
+    if is_deleting(body) or not is_count(replicas) or replicas > MAX_REPLICAS:
+        replicas = 0
     status = body.get("status")
     try:
         journal = read_ordinals(status if isinstance(status, Mapping) else {})
@@ -266,7 +266,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
 
 
 def _going(members: Members, replicas: int, policy: str) -> tuple[MachineFacts | None, ...]:
-    """Who stays at ``replicas``, first victim first; the MachineSet uses the same order (controllers.kernel.victims)."""
+    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses."""
     decided = removal(members, replicas, policy)
     pending = len(members.pending) - len(decided.pending)
     staying = in_order(members.active, policy)[len(decided.victims) :]

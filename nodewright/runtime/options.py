@@ -23,7 +23,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class RoomOptions:
-    """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key even if all is still."""
+    """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key, come what may."""
 
     workers: int = 32
     resync: float = 600.0
@@ -37,8 +37,8 @@ class RunOptions:
     ``rooms`` None: all of them (``wiring``). ``registry`` None: the providers that are installed.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
     of the installed provider). ``grace``: how long a stop waits for rounds and provider calls that are under way.
-    ``health_port``: where ``operate`` serves liveness, readiness and
-    metrics on ``listen_host``; None is no server, 0 any free port.
+    ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
+    ``metrics_port``, both on ``listen_host``; None: not at all.
     """
 
     rooms: Rooms | None = None
@@ -52,4 +52,5 @@ class RunOptions:
     grace: float = 10.0
     listen_host: str = "127.0.0.1"
     health_port: int | None = None
+    metrics_port: int | None = None
     now: Callable[[], datetime] = field(default=utc_now)

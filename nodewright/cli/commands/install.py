@@ -31,7 +31,9 @@ class _How:
 
 
 def command(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
     timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait until they are served.")] = 60,
     kubeconfig: Kubeconfig = None,
@@ -46,7 +48,8 @@ async def _install(target: Target, how: _How) -> None:
 
     connection = await connect(target)
     with plain_errors():
-        async with ApplyingClient(connection, "cli") as client:
+        client = ApplyingClient(connection, "cli")
+        async with client:
             for crd in load_crds():
                 await _apply(client, crd, how)
             if not how.dry_run:
@@ -110,6 +113,4 @@ def _established(crd: dict[str, Any] | None) -> bool:
 def _crds() -> Any:
     from controllers.kernel.refs import Kind  # noqa: PLC0415
 
-    return Kind(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
-    )
+    return Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

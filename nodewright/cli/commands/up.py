@@ -47,9 +47,9 @@ def command(
     if in_memory and data_dir is not None:
         raise CliError("--in-memory and --data-dir exclude each other", "Leave one of them out", USAGE)
     from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
-    from nodewright.cli.logs import log_to_stderr  # noqa: PLC0415
+    from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    log_to_stderr(log_level)
+    configure(level=log_level.value)
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
     asyncio.run(_serve(Wish(folder, kubeconfig.absolute() if kubeconfig else None, port, not no_controllers)))
 
@@ -59,10 +59,11 @@ async def _serve(wish: Wish) -> None:
     from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
 
     started = time.monotonic()
-    async with session(wish) as running:
-        stop_on_signals(running.stop)
-        for line in _greeting(running, wish, time.monotonic() - started):
-            typer.echo(line)
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    async with session(wish, stop) as running:
+        if not stop.is_set():
+            typer.echo("\n".join(_greeting(running, wish, time.monotonic() - started)))
         await running.until_stopped()
         typer.echo("stopping")
     kept = f"; start it again with the same --data-dir to go on ({wish.data_dir})" if wish.data_dir else ""
@@ -70,11 +71,9 @@ async def _serve(wish: Wish) -> None:
 
 
 def _greeting(running: Session, wish: Wish, seconds: float) -> list[str]:
-    from nodewright.cli.examples import TEXT  # noqa: PLC0415
+    from nodewright.cli.examples import write_example  # noqa: PLC0415
 
-    example = running.kubeconfig.parent / "example.yaml"
-    if not example.exists():
-        example.write_text(TEXT)
+    example = write_example(wish.data_dir or running.plane.ca_path.parent)
     what = "control plane and controllers" if wish.controllers else "control plane without controllers"
     return [
         f"ready: {what} at {running.url} after {seconds:.1f} s, kubeconfig {running.kubeconfig}",

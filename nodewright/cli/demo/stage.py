@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, NODE, Key, Kind, Ref
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Kind, Ref
 from nodewright.cli.cluster.snapshot import read_cluster
 from nodewright.cli.demo.picture import Picture, take
 from nodewright.cli.exits import CliError
@@ -59,7 +59,25 @@ class Stage:
         await self._client.merge_patch(Ref(kind, Key(NAMESPACE, name)), patch)
 
     async def delete(self, kind: Kind, name: str) -> None:
-        await self._client.delete(Ref(kind, Key(NAMESPACE, name)))
+        """Of what is gone already, nothing."""
+        try:
+            await self._client.delete(Ref(kind, Key(NAMESPACE, name)))
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    async def clear(self) -> None:
+        """Remove what an earlier demo in the same folder has left."""
+        picture = await self.look()
+        for deployment in picture.deployments:
+            await self.delete(MACHINE_DEPLOYMENT, deployment.name)
+        for name in picture.sets:
+            await self.delete(MACHINE_SET, name)
+        for machine in picture.machines:
+            await self.delete(MACHINE, machine.name)
+        for name in picture.clusters:
+            await self.delete(CLUSTER, name)
+        await self.until(lambda p: p.empty, "what an earlier demo has left to go")
 
     async def nodes(self) -> int:
         return len((await self._client.list_page(NODE)).items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,13 +13,19 @@ from urllib.parse import urlsplit
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+from nodewright.runtime.manager import run_controllers
+from nodewright.runtime.options import RunOptions
+from providers.simulated import WORLDS
 
 START_SECONDS = 60.0
-STOP_SECONDS = 15.0
+GRACE_SECONDS = 5.0
 """How long the controllers get to finish what they have begun; they may be killed at any moment anyway."""
+STOP_SECONDS = 3 * GRACE_SECONDS
+"""After that they are cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +41,10 @@ class Wish:
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection) -> None:
+    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event) -> None:
         self.plane = plane
         self.connection = connection
-        self.stop = asyncio.Event()
+        self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -48,19 +55,21 @@ class Session:
     def kubeconfig(self) -> Path:
         return self.plane.kubeconfig_path
 
+    async def control(self, ready: asyncio.Event) -> None:
+        """All controllers and the simulated kubelets, until ``stop``."""
+        await run_controllers(self.connection, RunOptions(grace=GRACE_SECONDS), stop=self.stop, ready=ready)
+
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
         ready = asyncio.Event()
         task = asyncio.ensure_future(part(ready))
         self._parts[name] = asyncio.ensure_future(_named(name, task))
-        waiting = asyncio.ensure_future(ready.wait())
-        try:
-            async with asyncio.timeout(START_SECONDS):
-                await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
-        except TimeoutError as error:
-            raise CliError(f"the {name} did not become ready in {START_SECONDS:.0f} s", "See the log above") from error
-        finally:
-            waiting.cancel()
+        waiting = [asyncio.ensure_future(event.wait()) for event in (ready, self.stop)]
+        done, _ = await asyncio.wait([*waiting, task], timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        for one in waiting:
+            one.cancel()
+        if not done:
+            raise CliError(f"the {name} did not become ready in {START_SECONDS:.0f} s", "See the log above")
         if task.done():
             await self._parts[name]
 
@@ -97,20 +106,46 @@ async def _named(name: str, task: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def session(wish: Wish) -> AsyncIterator[Session]:
+async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
     """A control plane that ``kubectl`` can use, with the CRDs and (if wished) the controllers, until the block ends.
 
-    Raises CliError for a folder in use, a port in use, or state that can't be read.
+    Setting ``stop`` also cuts the start short; look at it before work is begun. Raises CliError for a folder in use, a port in use, or state that can't be read.
     """
     async with AsyncExitStack() as stack:
+        if wish.kubeconfig is not None:
+            _refuse_foreign(wish.kubeconfig)
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]))
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop)
         stack.push_async_callback(running.close)
         if wish.controllers:
-            await _control(running, stack, wish)
+            _keep_simulated_hosts(stack, wish)
+            await running.start("controllers", running.control)
         yield running
+
+
+def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
+    """The simulated cloud outlives this process as a real one would, if the state does."""
+    if wish.data_dir is not None:
+        try:
+            WORLDS.keep_in(wish.data_dir / "simulated")
+        except ValueError as error:
+            raise CliError(str(error), "Remove the damaged file, or begin anew with another --data-dir") from error
+    stack.callback(WORLDS.close)
+
+
+def _refuse_foreign(kubeconfig: Path) -> None:
+    """A kubeconfig with other clusters in it would be overwritten. Raises CliError."""
+    try:
+        known = json.loads(kubeconfig.read_text() or "{}")
+        names = {str(c.get("name")) for c in known.get("clusters") or ()}
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, AttributeError):
+        names = {"?"}
+    if names - {CONTEXT}:
+        raise CliError(f"{kubeconfig} exists and is not ours: it would be overwritten", "Choose another --kubeconfig")
 
 
 async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:

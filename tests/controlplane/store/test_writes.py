@@ -327,10 +327,12 @@ class TestPatch:
         request = PatchRequest("strategic", {"spec": {}})
         error = refusal(lambda: cluster.store.patch(cluster.res("machines"), "default", "m", request))
         assert error.code == 415
-        cluster.create("nodes", {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}})
-        taint = {"spec": {"taints": [{"key": "b", "effect": "NoExecute"}]}}
-        patched = cluster.store.patch(cluster.res("nodes"), "", "n", PatchRequest("strategic", taint)).obj
-        assert {t["key"] for t in patched["spec"]["taints"]} == {"a", "b"}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        cluster.create("nodes", {"metadata": {"name": "n"}, "status": ready})
+        pressed = {"status": {"conditions": [{"type": "MemoryPressure", "status": "True"}]}}
+        request = PatchRequest("strategic", pressed)
+        patched = cluster.store.patch(cluster.res("nodes"), "", "n", request, subresource="status").obj
+        assert {c["type"] for c in patched["status"]["conditions"]} == {"Ready", "MemoryPressure"}
 
     def test_cannot_rename(self, cluster: Cluster) -> None:
         cluster.machine("m")

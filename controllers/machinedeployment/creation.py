@@ -1,0 +1,108 @@
+"""The MachineSet for a template that has none yet: its name derives from the template, so a repeat collides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api import names
+from api.names import StrategyType
+from controllers.kernel.actions import Create
+from controllers.kernel.names import label_value, machine_set_name
+from controllers.kernel.ownership import controller_uid, reference_to
+from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, annotations_of, is_deleting, uid_of
+from controllers.kernel.template import rollout_part
+from controllers.machinedeployment.observe import Observed, hash_for_new
+from controllers.machinedeployment.proportional_scale import scale_annotations
+from controllers.machinedeployment.revisions import revision_annotations
+
+
+def is_collision(observed: Observed) -> bool:
+    """The derived name belongs to something else for good: another owner, or another template."""
+    found = observed.namesake
+    if found is None:
+        return False
+    if controller_uid(found) != uid_of(observed.body):
+        return True
+    template = (found.get("spec") or {}).get("template") or {}
+    return not is_deleting(found) and rollout_part(template) != rollout_part(observed.wish.template)
+
+
+def first_size(observed: Observed) -> int:
+    """Replicas that the strategy allows at once."""
+    wish = observed.wish
+    total = sum(state.total for state in observed.sets)
+    if wish.strategy == StrategyType.RECREATE:
+        left = total + sum(len(state.members.deleting) for state in observed.sets)
+        return 0 if left else wish.replicas
+    if wish.strategy == StrategyType.ON_DELETE:
+        return max(wish.replicas - total, 0)
+    goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in observed.sets)), 0)
+    return max(min(wish.limits.max_total - total, goal), 0)
+
+
+def new_set(observed: Observed) -> Create:
+    """The MachineSet of the deployment's template, with all that the Cluster Autoscaler looks for (facts 2.8)."""
+    wish, deployment = observed.wish, observed.body
+    hash_ = hash_for_new(deployment, wish)
+    replicas = first_size(observed)
+    name = machine_set_name(observed.ref.key.name, hash_)
+    selector = deployment["spec"]["selector"]
+    body = {
+        "apiVersion": MACHINE_SET.api_version,
+        "kind": MACHINE_SET.name,
+        "metadata": {
+            "name": name,
+            "namespace": observed.ref.key.namespace,
+            "labels": {**(_template_labels(observed, hash_)), **standing_labels(deployment)},
+            "annotations": {
+                **inherited_annotations(deployment),
+                **revision_annotations(observed, None),
+                **scale_annotations(wish.replicas, wish.limits.max_total),
+            },
+            "ownerReferences": [reference_to(MACHINE_DEPLOYMENT, deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": int(wish.min_ready.total_seconds()),
+            "deletePolicy": wish.policy,
+            "selector": {
+                **selector,
+                "matchLabels": {**(selector.get("matchLabels") or {}), names.TEMPLATE_HASH_LABEL: hash_},
+            },
+            "template": template_for(observed, hash_),
+        },
+    }
+    return Create(MACHINE_SET, body, f"MachineDeployment {observed.ref.key.name} has a template without a MachineSet")
+
+
+def template_for(observed: Observed, hash_: str) -> dict[str, Any]:
+    """The deployment's template with the hash among its labels."""
+    template = observed.wish.template
+    metadata = {**(template.get("metadata") or {}), "labels": _template_labels(observed, hash_)}
+    return {**template, "metadata": metadata}
+
+
+def standing_labels(deployment: Obj) -> dict[str, str]:
+    """By which people and the Cluster Autoscaler find the MachineSets of a deployment and a cluster."""
+    name = label_value(deployment["metadata"]["name"])
+    found = {
+        names.DEPLOYMENT_NAME_LABEL: name,
+        names.CAPI_DEPLOYMENT_NAME_LABEL: name,
+        names.CLUSTER_NAME_LABEL: cluster_name_of(deployment),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def inherited_annotations(deployment: Obj) -> dict[str, str]:
+    """Annotations that a MachineSet takes over; neither bookkeeping nor the wish to be left alone, nor size bounds.
+
+    A MachineSet of a deployment is no node group of its own, so the autoscaler's bounds stay behind.
+    """
+    left_out = names.NOT_COPIED_ANNOTATIONS.union(names.PAUSED_ANNOTATIONS, *names.AUTOSCALER_BOUNDS)
+    return {key: value for key, value in annotations_of(deployment).items() if key not in left_out}
+
+
+def _template_labels(observed: Observed, hash_: str) -> dict[str, str]:
+    labels = (observed.wish.template.get("metadata") or {}).get("labels") or {}
+    return {**labels, names.TEMPLATE_HASH_LABEL: hash_}

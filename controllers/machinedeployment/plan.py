@@ -1,0 +1,191 @@
+"""Observed → Plan for one MachineDeployment.
+
+    guarded status patch (counts, journal of sizes) → MachineSets: create, adopt, scale and propagate, forget → one event
+
+The guard makes sure that everything was decided on the newest deployment. Where the derived MachineSet is not visible
+yet, creating it is all that is done: nothing is ever decided without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api import names
+from api.conditions import Reason
+from api.names import OnFailure, StrategyType
+from controllers.kernel.actions import Action, Event, Patch
+from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.pausing import SPEC_PAUSED_STAMP
+from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.refs import annotations_of, is_deleting, resource_version_of
+from controllers.machinedeployment import creation, intents, progress, proportional_scale, revisions
+from controllers.machinedeployment.observe import Observed, SetState
+from controllers.machinedeployment.on_delete import follow
+from controllers.machinedeployment.propagation import adoptions, set_patches
+from controllers.machinedeployment.recreate import recreate
+from controllers.machinedeployment.rolling_update import roll
+from controllers.machinedeployment.status import alive, invalid_patch, paused_patch, status_patch
+from controllers.machinedeployment.targets import Targets
+
+UNREAD = 5.0
+"""Seconds to wait for a complete view."""
+GIVE_WAY = 5.0
+"""Seconds to wait for a deleting MachineSet that holds the name."""
+CREATED, SCALED = "SuccessfulCreate", "ScalingMachineSet"
+
+
+def plan(observed: Observed) -> Plan:
+    if not observed.complete:
+        return Plan(outcome=Wait(UNREAD, "Machines, sets or Clusters are not completely read yet"))
+    if observed.paused:
+        return Plan(_status_step(observed, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",))
+    if observed.wish.problem:
+        return _invalid(observed)
+    if is_deleting(observed.body):
+        return _finish(observed, Targets(), [], [])
+    unclear = intents.outstanding(observed)
+    if unclear:
+        return _find_out(observed, unclear)
+    if observed.orphans:
+        return _finish(observed, Targets(), list(adoptions(observed)), [])
+    now = revisions.current(observed)
+    if now is None and not observed.wish.paused:
+        return _make_current(observed)
+    targets = _targets(observed, now)
+    changes: list[Action] = [*set_patches(observed, now, targets), *_forget(observed, now)]
+    return _finish(observed, targets, changes, _own_annotations(observed, now))
+
+
+def _targets(observed: Observed, now: SetState | None) -> Targets:
+    old = revisions.old(observed)
+    if observed.wish.paused or now is None:
+        return proportional_scale.scale(observed, now, old)
+    if observed.cluster_deleting:
+        return Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",))
+    if observed.wish.on_failure != OnFailure.CONTINUE and progress.is_overdue(observed):
+        return Targets(notes=("the rollout stood still for too long and is stopped (onFailure)",))
+    if observed.wish.strategy == StrategyType.ON_DELETE:
+        return follow(observed, now, old)
+    if observed.wish.strategy == StrategyType.RECREATE:
+        return recreate(observed, now, old)
+    return roll(observed, now, old)
+
+
+def _make_current(observed: Observed) -> Plan:
+    """Create the MachineSet of the template, or step aside if its name is taken."""
+    if observed.cluster_deleting:
+        return _finish(observed, Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",)), [], [])
+    if creation.is_collision(observed):
+        before = observed.status.get("collisionCount") or 0
+        why = "another MachineSet has the name that derives from the template"
+        status = {**status_patch(observed, {}), "collisionCount": before + 1}
+        return Plan(steps([_guard(observed, status, why)]), Wait(GIVE_WAY, why), (why,))
+    if observed.namesake is not None:
+        why = f"MachineSet {observed.namesake['metadata']['name']} of this template is still being deleted"
+        return _finish(observed, Targets(notes=(why,)), [], [], Wait(GIVE_WAY, why))
+    create = creation.new_set(observed)
+    name, size = create.body["metadata"]["name"], create.body["spec"]["replicas"]
+    event = Event(observed.ref, "Normal", CREATED, f"Created MachineSet {name} with {size} Machines")
+    first = _guard(observed, status_patch(observed, {}), create.why)
+    return Plan(steps([first], [create], [event]), Wait(GIVE_WAY, "the new MachineSet is on its way"))
+
+
+def _find_out(observed: Observed, unclear: list[SetState]) -> Plan:
+    shown = ", ".join(state.name for state in unclear)
+    if intents.is_fresh(observed):
+        why = f"sizes decided for {shown} are not visible yet"
+        return _finish(observed, Targets(notes=(why,)), [], [], Wait(intents.PATIENCE, why))
+    return _finish(observed, Targets(), list(intents.touches(observed, unclear)), [])
+
+
+def _forget(observed: Observed, now: SetState | None) -> list[Action]:
+    """Old MachineSets are forgotten only when the rollout is done: until then one may be gone back to."""
+    done = now is not None and progress.is_complete(observed) and not observed.wish.paused
+    return list(revisions.to_forget(observed)) if done else []
+
+
+def _finish(
+    observed: Observed,
+    targets: Targets,
+    changes: list[Action],
+    own: list[Action],
+    outcome: Outcome | None = None,
+) -> Plan:
+    status = status_patch(observed, intents.to_status(observed, targets))
+    change = StatusChange(observed.status, status, observed.wish.replicas, progress.is_complete(observed))
+    delay = 0.0 if changes or own else hold_back(change, _machines(observed), observed.now)
+    first: list[Action] = []
+    if changes or own or (status and not delay):
+        first.append(_guard(observed, status, "status is out of date"))
+    return Plan(
+        steps(first, [*changes, *own], _events(observed, targets)),
+        outcome or _outcome(observed, delay),
+        targets.notes,
+    )
+
+
+def _machines(observed: Observed) -> tuple[Any, ...]:
+    return (*alive(observed), *(machine for state in observed.sets for machine in state.members.deleting))
+
+
+def _own_annotations(observed: Observed, now: SetState | None) -> list[Action]:
+    """The revision, and ``spec.paused`` in the form in which the Cluster Autoscaler looks for it (facts 2.8)."""
+    have = annotations_of(observed.body)
+    want: dict[str, Any] = dict(revisions.deployment_annotations(observed)) if now is not None else {}
+    stamp = have.get(names.CAPI_PAUSED_ANNOTATION)
+    if observed.wish.paused and stamp is None:
+        want[names.CAPI_PAUSED_ANNOTATION] = SPEC_PAUSED_STAMP
+    elif not observed.wish.paused and stamp == SPEC_PAUSED_STAMP:
+        want[names.CAPI_PAUSED_ANNOTATION] = None
+    patch = {key: value for key, value in want.items() if have.get(key) != value}
+    if not patch:
+        return []
+    why = "the revision or the pause is shown in annotations"
+    return [Patch(observed.ref, {"metadata": {"annotations": patch}}, why)]
+
+
+def _guard(observed: Observed, status: dict[str, Any], why: str) -> Patch:
+    """Refused when the deployment changed since it was observed, even if there is nothing to write."""
+    patch = {"status": status} if status else {}
+    return Patch(observed.ref, patch, why, "status", resource_version_of(observed.body))
+
+
+def _status_step(observed: Observed, status: dict[str, Any]) -> tuple[tuple[Action, ...], ...]:
+    return steps([_guard(observed, status, "status is out of date")]) if status else ()
+
+
+def _invalid(observed: Observed) -> Plan:
+    problem = observed.wish.problem
+    status = invalid_patch(observed)
+    events: list[Action] = []
+    if "errorMessage" in status:
+        events.append(Event(observed.ref, "Warning", Reason.INVALID_CONFIGURATION, problem))
+    return Plan((*_status_step(observed, status), *steps(events)), Failed(Reason.INVALID_CONFIGURATION, problem))
+
+
+def _events(observed: Observed, targets: Targets) -> list[Action]:
+    """One for all sizes that change together."""
+    scaled = [s for s in observed.sets if targets.of(s) != s.replicas and not is_deleting(s.body)]
+    if not scaled:
+        return []
+    parts = ", ".join(f"MachineSet {s.name} from {s.replicas} to {targets.of(s)}" for s in scaled)
+    return [Event(observed.ref, "Normal", SCALED, f"Scaled {parts}")]
+
+
+def _outcome(observed: Observed, delay: float) -> Outcome:
+    waits: list[Wait] = []
+    if delay:
+        waits.append(Wait(delay, "counts are still moving"))
+    min_ready = observed.wish.min_ready
+    moments = (machine.available_at(min_ready) for machine in alive(observed))
+    coming = [moment for moment in moments if moment is not None and moment > observed.now]
+    if coming:
+        waits.append(Wait((min(coming) - observed.now).total_seconds(), "the next Machine becomes available"))
+    overdue = progress.overdue_in(observed)
+    if overdue is not None and overdue > 0:
+        waits.append(Wait(overdue, "the rollout has a deadline"))
+    if waits:
+        return min(waits, key=lambda wait: wait.after)
+    if overdue is not None:
+        return Blocked("the rollout stood still for too long", after=60.0)
+    return Settled()

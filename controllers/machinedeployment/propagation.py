@@ -1,0 +1,130 @@
+"""One patch for each MachineSet: its size, and what of the deployment reaches it without a rollout.
+
+The current MachineSet gets everything of the template that flows in place, and passes it on to its Machines. Old ones
+only get what concerns how they go: ``minReadySeconds``, ``deletePolicy`` and timeouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import names
+from api.names import StrategyType
+from controllers.kernel.actions import Patch
+from controllers.kernel.conditions import merge_patch
+from controllers.kernel.ownership import reference_to, references_with
+from controllers.kernel.refs import (
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Obj,
+    annotations_of,
+    is_deleting,
+    labels_of,
+    ref_of,
+    resource_version_of,
+)
+from controllers.kernel.template import IN_PLACE_SCALARS, difference
+from controllers.machinedeployment.creation import inherited_annotations, standing_labels, template_for
+from controllers.machinedeployment.observe import Observed, SetState
+from controllers.machinedeployment.proportional_scale import scale_annotations
+from controllers.machinedeployment.revisions import revision_annotations
+from controllers.machinedeployment.targets import Targets
+
+_TIMEOUTS = tuple(name for name in IN_PLACE_SCALARS if name.endswith("Timeout"))
+
+
+def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> list[Patch]:
+    """Guarded by the version on which each was decided."""
+    patches = []
+    for state in observed.sets:
+        if is_deleting(state.body):
+            continue
+        is_current = now is not None and state.uid == now.uid
+        patch = _patch(observed, state, targets.of(state), is_current)
+        if patch:
+            why = _why(observed, state, targets.of(state))
+            patches.append(Patch(state.ref, patch, why, resource_version=resource_version_of(state.body)))
+    return patches
+
+
+def adoptions(observed: Observed) -> list[Patch]:
+    """Take over MachineSets that match the selector and that nobody controls (left by an orphaning delete)."""
+    reference = reference_to(MACHINE_DEPLOYMENT, observed.body)
+    return [
+        Patch(
+            ref_of(MACHINE_SET, body),
+            {"metadata": {"ownerReferences": references_with(body, reference)}},
+            why=f"MachineSet {body['metadata']['name']} matches the selector and has no controller",
+            resource_version=resource_version_of(body),
+        )
+        for body in observed.orphans
+    ]
+
+
+def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool) -> dict[str, Any]:
+    wish, spec = observed.wish, state.body.get("spec") or {}
+    want: dict[str, Any] = {"minReadySeconds": int(wish.min_ready.total_seconds()), "deletePolicy": wish.policy}
+    have = {"minReadySeconds": spec.get("minReadySeconds") or 0, "deletePolicy": spec.get("deletePolicy") or "Random"}
+    spec_patch = merge_patch(have, want)
+    if replicas != state.replicas:
+        spec_patch["replicas"] = replicas
+    template = spec.get("template") or {}
+    template_patch = _current_template(observed, state, template) if is_current else _timeouts(wish.template, template)
+    if template_patch:
+        spec_patch["template"] = template_patch
+    annotations = _annotations(observed, state, is_current, scaled=replicas != state.replicas)
+    metadata = {
+        "labels": merge_patch(labels_of(state.body), standing_labels(observed.body)),
+        "annotations": merge_patch(annotations_of(state.body), annotations),
+    }
+    metadata = {part: values for part, values in metadata.items() if values}
+    return {part: values for part, values in (("metadata", metadata), ("spec", spec_patch)) if values}
+
+
+def _annotations(observed: Observed, state: SetState, is_current: bool, *, scaled: bool) -> dict[str, Any]:
+    wish = observed.wish
+    want: dict[str, Any] = {}
+    if is_current:
+        want.update(inherited_annotations(observed.body))
+        want.update(revision_annotations(observed, state))
+    if scaled or (state.replicas > 0 and not wish.paused):
+        want.update(scale_annotations(wish.replicas, wish.limits.max_total))
+    on_delete = wish.strategy == StrategyType.ON_DELETE
+    want[names.DISABLE_CREATE_ANNOTATION] = "true" if on_delete and not is_current and not wish.paused else None
+    return want
+
+
+def _current_template(observed: Observed, state: SetState, template: Obj) -> dict[str, Any]:
+    """What flows in place, made equal to the deployment's template; the rest is equal already."""
+    hash_ = labels_of({"metadata": template.get("metadata") or {}}).get(names.TEMPLATE_HASH_LABEL)
+    want = template_for(observed, hash_ or labels_of(state.body).get(names.TEMPLATE_HASH_LABEL, ""))
+    patch = {}
+    metadata = difference(template.get("metadata") or {}, want["metadata"])
+    if metadata:
+        patch["metadata"] = metadata
+    have, wanted = template.get("spec") or {}, want.get("spec") or {}
+    in_place = ("metadata", "taints", *IN_PLACE_SCALARS)
+    spec = difference(
+        {key: have[key] for key in in_place if have.get(key) not in (None, [], {})},
+        {key: wanted[key] for key in in_place if wanted.get(key) not in (None, [], {})},
+    )
+    if spec:
+        patch["spec"] = spec
+    return patch
+
+
+def _timeouts(wanted: Mapping[str, Any], template: Obj) -> dict[str, Any]:
+    have, want = template.get("spec") or {}, wanted.get("spec") or {}
+    spec = difference(
+        {key: have[key] for key in _TIMEOUTS if have.get(key) is not None},
+        {key: want[key] for key in _TIMEOUTS if want.get(key) is not None},
+    )
+    return {"spec": spec} if spec else {}
+
+
+def _why(observed: Observed, state: SetState, replicas: int) -> str:
+    if replicas == state.replicas:
+        return f"MachineSet {state.name} follows MachineDeployment {observed.ref.key.name} without a rollout"
+    direction = "up" if replicas > state.replicas else "down"
+    return f"scale MachineSet {state.name} {direction} from {state.replicas} to {replicas}"
