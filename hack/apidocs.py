@@ -125,12 +125,9 @@ def conditions_table(source: Path) -> str:
     for node in ast.parse(source.read_text()).body:
         if not isinstance(node, ast.ClassDef):
             continue
-        lines += ["", f"## {ast.get_docstring(node)}".rstrip("."), ""]
+        lines += ["", f"## {str(ast.get_docstring(node)).splitlines()[0]}".rstrip("."), ""]
         members = [(a, b) for a, b in zip(node.body, [*node.body[1:], None], strict=True) if isinstance(a, ast.Assign)]
-        if node.name == "Reason":
-            lines += [", ".join(f"`{ast.literal_eval(member.value)}`" for member, _ in members) + "."]
-            continue
-        lines += ["| Type | Meaning |", "|---|---|"]
+        lines += [f"| {'Reason' if node.name == 'Reason' else 'Type'} | Meaning |", "|---|---|"]
         for member, after in members:
             meaning = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
             lines.append(f"| `{ast.literal_eval(member.value)}` | {_cell(str(meaning))} |")

@@ -27,8 +27,8 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def errors_page() -> str:
     head = (
         f"{GENERATED}# Provider errors and what follows\n\n"
-        "Every provider call that fails has one of these classes. The class is the reason of the Machine's condition, it\n"
-        "is counted on the MachineSet and the MachineDeployment, and it decides what follows. Waiting times double from\n"
+        "A provider call that fails has one of these classes. The class is the reason of the Machine's condition, it\n"
+        "is counted on the MachineSet and MachineDeployment, and it decides what follows. Waiting times double from\n"
         "the first to the longest, with jitter; a Retry-After is kept.\n\n"
     )
     columns = ("class", "meaning", "reaction", "wait", "`errorReason`")

@@ -61,9 +61,9 @@ def merge(
         unchanged = old is not None and old.get("status") == condition.status and old.get("lastTransitionTime")
         merged.append(
             {
-                "type": condition.type,
+                "type": str(condition.type),
                 "status": condition.status,
-                "reason": condition.reason,
+                "reason": str(condition.reason),
                 "message": condition.message,
                 "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else format_time(now),
                 "observedGeneration": generation,

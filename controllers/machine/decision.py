@@ -53,8 +53,8 @@ def condition(type_: str, status: bool | None, reason: str, message: str = "") -
     return Condition(str(type_), _text(status), str(reason), message)
 
 
-IS_UP_TO_DATE = up_to_date(True, Reason.UP_TO_DATE)
-
-
 def _text(status: bool | None) -> Any:
     return {True: "True", False: "False", None: "Unknown"}[status]
+
+
+IS_UP_TO_DATE = up_to_date(True, Reason.UP_TO_DATE)

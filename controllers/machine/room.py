@@ -39,6 +39,10 @@ from controllers.machine.observe import Observed, status_of
 from controllers.machine.plan import plan
 
 
+def itself(machine: Obj, _view: View) -> Iterable[Key]:
+    return (key_of(machine),)
+
+
 def of_node(node: Obj, view: View) -> Iterable[Key]:
     """Machines that the Node may matter to, whichever side names the other."""
     provider_id = (node.get("spec") or {}).get("providerID")
@@ -72,7 +76,7 @@ def of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
 
 
 def is_heartbeat(old: Obj, new: Obj) -> bool:
-    """Whether a Node's change can't matter: metadata, spec, addresses, version and conditions' statuses are the same."""
+    """Whether a Node's change can't matter: metadata, spec, addresses, version, conditions but for their times."""
     return _what_matters(old) == _what_matters(new)
 
 
@@ -94,6 +98,7 @@ class MachineRoom:
     reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, POD, POD_DISRUPTION_BUDGET)
     wakes: tuple[Wake, ...] = field(
         default=(
+            Wake(MACHINE, itself),
             Wake(NODE, of_node, is_heartbeat),
             Wake(MACHINE_CLASS, of_class),
             Wake(CLUSTER, of_cluster, pause_is_unchanged),

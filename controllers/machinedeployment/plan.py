@@ -1,6 +1,6 @@
 """Observed → Plan for one MachineDeployment.
 
-    guarded status patch (counts, journal of sizes) → MachineSets: create, adopt, scale and propagate, forget → one event
+    guarded status patch (counts, journal of sizes) → MachineSets: create, adopt, scale, propagate, forget → one event
 
 The guard makes sure that everything was decided on the newest deployment. Where the derived MachineSet is not visible
 yet, creating it is all that is done: nothing is ever decided without it.
@@ -63,7 +63,10 @@ def _targets(observed: Observed, now: SetState | None) -> Targets:
     if observed.cluster_deleting:
         return Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",))
     if observed.wish.on_failure != OnFailure.CONTINUE and progress.is_overdue(observed):
-        return Targets(notes=("the rollout stood still for too long and is stopped (onFailure)",))
+        sizes = proportional_scale.scale(observed, now, old)
+        return Targets(
+            sizes.replicas, (*sizes.notes, "the rollout stood still for too long and is stopped (onFailure)")
+        )
     if observed.wish.strategy == StrategyType.ON_DELETE:
         return follow(observed, now, old)
     if observed.wish.strategy == StrategyType.RECREATE:

@@ -31,6 +31,8 @@ from controllers.machinedeployment.proportional_scale import scale_annotations
 from controllers.machinedeployment.revisions import revision_annotations
 from controllers.machinedeployment.targets import Targets
 
+BY_ON_DELETE = "OnDelete"
+"""Value that tells our own mark on old MachineSets from one that a person set: only ours is taken back."""
 _TIMEOUTS = tuple(name for name in IN_PLACE_SCALARS if name.endswith("Timeout"))
 
 
@@ -88,10 +90,12 @@ def _annotations(observed: Observed, state: SetState, is_current: bool, *, scale
     if is_current:
         want.update(inherited_annotations(observed.body))
         want.update(revision_annotations(observed, state))
-    if scaled or (state.replicas > 0 and not wish.paused):
+    if scaled or state.replicas > 0:
         want.update(scale_annotations(wish.replicas, wish.limits.max_total))
-    on_delete = wish.strategy == StrategyType.ON_DELETE
-    want[names.DISABLE_CREATE_ANNOTATION] = "true" if on_delete and not is_current and not wish.paused else None
+    if wish.strategy == StrategyType.ON_DELETE and not is_current and not wish.paused:
+        want[names.DISABLE_CREATE_ANNOTATION] = BY_ON_DELETE
+    elif annotations_of(state.body).get(names.DISABLE_CREATE_ANNOTATION) == BY_ON_DELETE:
+        want[names.DISABLE_CREATE_ANNOTATION] = None
     return want
 
 

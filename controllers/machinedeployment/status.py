@@ -42,7 +42,7 @@ def count(observed: Observed) -> Counts:
 
 
 def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
-    """The smallest patch of ``status`` to what is seen now, and the journal of what is decided; empty if none is needed."""
+    """The smallest patch of ``status`` to what is seen now, with the journal of what is decided; may be empty."""
     counts, wish = count(observed), observed.wish
     desired: dict[str, Any] = {
         "observedGeneration": generation_of(observed.body),

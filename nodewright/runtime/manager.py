@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from controllers.kernel.actions import Event
+from nodewright.runtime import wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
@@ -20,7 +21,6 @@ from nodewright.runtime.leadership import AlwaysLeader, Leadership
 from nodewright.runtime.options import RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
-from nodewright.runtime.wiring import all_rooms, kinds_of
 from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.manager")
@@ -37,8 +37,8 @@ class Manager:
 
     def __init__(self, client: KubeClient, options: RunOptions, leadership: Leadership | None = None) -> None:
         self.options = options
-        self.rooms = all_rooms() if options.rooms is None else options.rooms
-        self.cache = Cache(kinds_of(self.rooms))
+        self.rooms = wiring.rooms() if options.rooms is None else options.rooms
+        self.cache = Cache(wiring.kinds_of(self.rooms))
         self.hosts = HostDirectory(options.registry or Registry.installed(), options.hosts, options.now)
         self.reflectors = tuple(
             Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores

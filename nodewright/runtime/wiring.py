@@ -8,7 +8,7 @@ from controllers.kernel.refs import Kind
 from nodewright.runtime.options import Rooms
 
 
-def all_rooms() -> Rooms:
+def rooms() -> Rooms:
     """Every controller of the program."""
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
     from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
@@ -19,9 +19,9 @@ def all_rooms() -> Rooms:
     return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 
 
-def kinds_of(rooms: Rooms) -> tuple[Kind, ...]:
-    """What has to be watched for ``rooms``, each kind once."""
-    wanted: Iterable[Kind] = (
-        kind for room in rooms for kind in (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
+def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:
+    """What has to be watched for ``wanted`` rooms, each kind once."""
+    kinds: Iterable[Kind] = (
+        kind for room in wanted for kind in (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
     )
-    return tuple(dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(kinds))

@@ -1,8 +1,8 @@
 """Sets of field paths, in the very form in which they stand on the wire (`fieldsV1`).
 
 A set is a dict from path elements (`f:spec`, `k:{"type":"Ready"}`, `v:"a"`) to what lies below. Below, `{}` is a member
-without children, and `"."` marks a member with children; a node without `"."` only leads to its children. Sets are never
-changed in place; operations share what they can.
+without children, and `"."` marks a member with children; a node without `"."` only leads to its children. Sets are
+never changed in place; operations share what they can.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nodewright.controlplane.openapi import builtins
 from nodewright.controlplane.patch.merge import json_kind
 from nodewright.controlplane.patch.operations import same_json
+from nodewright.controlplane.validation.gotext import go_value
 from nodewright.controlplane.values import ApiError, Obj, Resource
 
 _PATCH: Final = "$patch"
@@ -62,7 +63,7 @@ def _whole_map(patch: Obj, directive: Any) -> Obj:
         return {k: v for k, v in patch.items() if k != _PATCH}
     if directive == "delete":
         return {}
-    raise ApiError.bad_request(f"unknown patch type: {directive} in map: {_go_map(patch)}")
+    raise ApiError.bad_request(f"unknown patch type: {directive} in map: {go_value(patch)}")
 
 
 def _retain(current: Obj, patch: Obj) -> Obj:
@@ -107,7 +108,7 @@ def _merge_list(before: list[Any], patch: list[Any], schema: Obj) -> list[Any]:
     items = [*before, *patch]
     maps = [isinstance(item, dict) for item in items]
     if any(maps) and not all(maps):
-        raise ApiError.bad_request(f"list element types are not identical: {_go_value(items)}")
+        raise ApiError.bad_request(f"list element types are not identical: {go_value(items)}")
     if not any(maps):
         merged = _unique(items)
         return _order(merged, patch, before, _identity)
@@ -128,7 +129,7 @@ def _merge_elements(before: list[Any], patch: list[Any], key: str, schema: Obj) 
                 value = _required_key(item, key)
                 merged = [m for m in merged if not same_json(m.get(key), value)]
             case other:
-                raise ApiError.bad_request(f"unknown patch type: {other} in map: {_go_map(item)}")
+                raise ApiError.bad_request(f"unknown patch type: {other} in map: {go_value(item)}")
     if any(item.get(_PATCH) == "replace" for item in patch):
         return plain, plain
     for item in plain:
@@ -143,7 +144,7 @@ def _merge_elements(before: list[Any], patch: list[Any], key: str, schema: Obj) 
 
 def _required_key(item: Obj, key: str) -> Any:
     if key not in item:
-        raise ApiError.bad_request(f"map: {_go_map(item)} does not contain declared merge key: {key}")
+        raise ApiError.bad_request(f"map: {go_value(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -174,8 +175,8 @@ def _check_order(mentioned: list[Any], wanted: list[Any], identify: Callable[[An
         if isinstance(item, dict) and _PATCH in item:
             continue
         if wanted and not any(same_json(identify(item), identify(w)) for w in order):
-            text = f"The order in patch list:\n{_go_value(mentioned)}\n doesn't match $setElementOrder list:\n"
-            raise ApiError.bad_request(text + f"{_go_value(wanted)}\n")
+            text = f"The order in patch list:\n{go_value(mentioned)}\n doesn't match $setElementOrder list:\n"
+            raise ApiError.bad_request(text + f"{go_value(wanted)}\n")
 
 
 def _order(merged: list[Any], wanted: list[Any], before: list[Any], identify: Callable[[Any], Any]) -> list[Any]:
@@ -244,17 +245,3 @@ def _without_markers(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _without_markers(v) for k, v in value.items() if not k.startswith("$") and v is not None}
     return [_without_markers(v) for v in value] if isinstance(value, list) else value
-
-
-def _go_map(value: Obj) -> str:
-    return "map[" + " ".join(f"{k}:{_go_value(v)}" for k, v in sorted(value.items())) + "]"
-
-
-def _go_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return _go_map(value)
-    if isinstance(value, list):
-        return "[" + " ".join(_go_value(v) for v in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)

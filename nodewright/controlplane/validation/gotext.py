@@ -45,3 +45,20 @@ def compact_json(value: Any) -> str:
     """Write JSON as Go's encoder does: sorted keys, no spaces, HTML characters escaped."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def go_value(value: Any) -> str:
+    """Write a value as Go's %v does for nested data: map[a:1 b:[x y]]."""
+    match value:
+        case dict():
+            return "map[" + " ".join(f"{key}:{go_value(child)}" for key, child in sorted(value.items())) + "]"
+        case list():
+            return "[" + " ".join(map(go_value, value)) + "]"
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "<nil>"
+        case int() | float():
+            return number(value)
+        case _:
+            return str(value)

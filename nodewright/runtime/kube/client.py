@@ -29,6 +29,8 @@ from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
 
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
+_APPLY_PATCH = "application/apply-patch+yaml"
+FIELD_MANAGER = "nodewright"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,19 @@ class KubeClient:
         """Set the replicas of the scale subresource; answers an ``autoscaling/v1 Scale``."""
         patch = {"spec": {"replicas": replicas}}
         return await self.merge_patch(target, patch, subresource="scale", resource_version=resource_version)
+
+    async def apply(
+        self, kind: Kind, key: Key, body: Mapping[str, Any], *, force: bool = False, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Server-side apply as ``FIELD_MANAGER`` with strict field validation; creates what is not there.
+
+        A 409 with FieldManagerConflict causes names fields that another manager owns; ``force`` takes them over.
+        """
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
+        if dry_run:
+            query["dryRun"] = "All"
+        path = f"{_object_path(kind, key)}?{urlencode(query)}"
+        return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
     async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
         """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""

@@ -1,0 +1,51 @@
+"""A Cluster and its Machines, read from the View."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controllers.kernel.machine_facts import MachineFacts, read
+from controllers.kernel.pausing import paused_by
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Obj, Ref, is_deleting, ref_of
+from controllers.kernel.view import CLUSTER_NAME, View
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``sets`` counts the MachineSets that are still there; a deployment always has one."""
+
+    now: datetime
+    cluster: Obj
+    paused: str
+    machines: tuple[MachineFacts, ...]
+    sets: int
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(CLUSTER, self.cluster)
+
+    @property
+    def deleting(self) -> bool:
+        return is_deleting(self.cluster)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        status = self.cluster.get("status")
+        return status if isinstance(status, Mapping) else {}
+
+
+def observe(key: Key, view: View) -> Observed | None:
+    cluster = view.get(CLUSTER, key)
+    if cluster is None:
+        return None
+    name = str(key)
+    return Observed(
+        now=view.now,
+        cluster=cluster,
+        paused=paused_by((cluster,)),
+        machines=tuple(read(machine) for machine in view.indexed(MACHINE, CLUSTER_NAME, name)),
+        sets=len(view.indexed(MACHINE_SET, CLUSTER_NAME, name)),
+    )

@@ -1,0 +1,109 @@
+"""Say what is to be said of a Cluster. Nothing of what a person or a provider wrote (apiEndpoints) is touched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from api import names
+from api.conditions import ClusterCondition, Reason
+from api.names import ClusterPhase
+from controllers.cluster.observe import Observed
+from controllers.kernel.actions import Patch
+from controllers.kernel.conditions import Condition, merge, merge_patch
+from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
+from controllers.kernel.refs import generation_of, key_of, resource_version_of
+
+_OWNED = frozenset(str(type_) for type_ in ClusterCondition if type_ is not ClusterCondition.REACHABLE)
+_MOST_REASONS = 3
+
+
+def plan(observed: Observed) -> Plan:
+    """NOTHING if the status says it all."""
+    if observed.deleting and not observed.machines and not observed.sets:
+        return _release(observed)
+    patch = merge_patch(observed.status, _desired(observed))
+    if not patch:
+        return _waiting(observed)
+    ready = sum(machine.ready for machine in observed.machines)
+    change = StatusChange(observed.status, _as_progress(patch), len(observed.machines), ready == len(observed.machines))
+    pause = 0.0 if observed.deleting or observed.paused else hold_back(change, observed.machines, observed.now)
+    if pause > 0:
+        return Plan(outcome=Wait(pause, "its Machines are moving"))
+    why = f"Cluster {key_of(observed.cluster)}: {ready} of {len(observed.machines)} Machines are ready"
+    guard = resource_version_of(observed.cluster)
+    write = Patch(observed.ref, {"status": patch}, why, "status", guard)
+    return Plan(steps([write]), _waiting(observed).outcome)
+
+
+def _release(observed: Observed) -> Plan:
+    """Its last Machine is gone, so nothing holds the Cluster any more."""
+    have = list(observed.cluster["metadata"].get("finalizers") or ())
+    if names.CLUSTER_FINALIZER not in have:
+        return NOTHING
+    kept = [name for name in have if name != names.CLUSTER_FINALIZER]
+    why = f"Cluster {key_of(observed.cluster)} has no Machine left"
+    patch = {"metadata": {"finalizers": kept or None}}
+    return Plan(steps([Patch(observed.ref, patch, why, resource_version=resource_version_of(observed.cluster))]))
+
+
+def _waiting(observed: Observed) -> Plan:
+    if observed.deleting:
+        return Plan(outcome=Blocked(_left(observed)))
+    return NOTHING
+
+
+def _desired(observed: Observed) -> dict[str, Any]:
+    decided = _decided(observed)
+    types = {condition.type for condition in decided}
+    before = [c for c in observed.status.get("conditions") or () if c.get("type") in types or c["type"] not in _OWNED]
+    return {
+        "observedGeneration": generation_of(observed.cluster),
+        "phase": str(_phase(observed)),
+        "machines": len(observed.machines),
+        "readyMachines": sum(machine.ready for machine in observed.machines),
+        "conditions": merge(before, decided, generation_of(observed.cluster), observed.now),
+    }
+
+
+def _decided(observed: Observed) -> list[Condition]:
+    decided = [_ready(observed)]
+    if observed.deleting:
+        decided.append(Condition(str(ClusterCondition.DELETING), "True", str(Reason.DELETING), _left(observed)))
+    if observed.paused:
+        decided.append(Condition(str(ClusterCondition.PAUSED), "True", str(Reason.PAUSED), observed.paused))
+    return decided
+
+
+def _ready(observed: Observed) -> Condition:
+    """All its Machines are ready; a Cluster without any has nothing that is not."""
+    type_ = str(ClusterCondition.READY)
+    if observed.deleting:
+        return Condition(type_, "False", str(Reason.DELETING), "the Cluster is being deleted")
+    reasons = Counter(machine.reason for machine in observed.machines if not machine.ready)
+    if not reasons:
+        return Condition(type_, "True", str(Reason.READY))
+    said = ", ".join(f"{count}× {reason}" for reason, count in reasons.most_common(_MOST_REASONS))
+    more = "" if len(reasons) <= _MOST_REASONS else ", …"
+    return Condition(type_, "False", str(Reason.NOT_READY), f"Machines that are not ready: {said}{more}")
+
+
+def _phase(observed: Observed) -> ClusterPhase:
+    if observed.deleting:
+        return ClusterPhase.DELETING
+    if not observed.machines:
+        return ClusterPhase.PENDING
+    if any(machine.ready for machine in observed.machines):
+        return ClusterPhase.PROVISIONED
+    return ClusterPhase.FAILED if all(machine.failed for machine in observed.machines) else ClusterPhase.PROVISIONING
+
+
+def _left(observed: Observed) -> str:
+    return f"{len(observed.machines)} Machines and {observed.sets} MachineSets of it are left"
+
+
+def _as_progress(patch: dict[str, Any]) -> dict[str, Any]:
+    """In the words of the pace that it shares with the sets: counts of Machines are replicas to it."""
+    words = {"machines": "replicas", "readyMachines": "readyReplicas", "phase": "conditions"}
+    return {words.get(name, name): patch.get("conditions", []) if name == "phase" else patch[name] for name in patch}

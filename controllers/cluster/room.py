@@ -1,0 +1,63 @@
+"""The Cluster room's furniture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from api import names
+from controllers.cluster.observe import Observed, observe
+from controllers.cluster.plan import plan
+from controllers.kernel.machine_facts import read
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of, labels_of
+from controllers.kernel.room import Wake
+from controllers.kernel.view import HostNeed, HostReads, View
+
+
+def itself(cluster: Obj, _view: View) -> Iterable[Key]:
+    return (key_of(cluster),)
+
+
+def of_member(obj: Obj, _view: View) -> Iterable[Key]:
+    """The Cluster that a Machine or MachineSet names by its label."""
+    name = labels_of(obj).get(names.CLUSTER_NAME_LABEL)
+    return (Key(key_of(obj).namespace, name),) if name else ()
+
+
+def counts_the_same(old: Obj, new: Obj) -> bool:
+    """A change of a Machine that no count and no reason of its Cluster shows."""
+    return read(old) == read(new)
+
+
+def always(_old: Obj, _new: Obj) -> bool:
+    """A Cluster cares for a MachineSet's coming and going only."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRoom:
+    """See ``controllers.kernel.room.Room``."""
+
+    name: str = "cluster"
+    kind: Kind = CLUSTER
+    reads: tuple[Kind, ...] = (CLUSTER, MACHINE, MACHINE_SET)
+    wakes: tuple[Wake, ...] = field(
+        default=(
+            Wake(CLUSTER, itself),
+            Wake(MACHINE, of_member, counts_the_same),
+            Wake(MACHINE_SET, of_member, always),
+        )
+    )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+        return observe(key, view)
+
+    def plan(self, observed: Observed) -> Plan:
+        return plan(observed)
+
+
+ROOM = ClusterRoom()

@@ -1,0 +1,152 @@
+"""Ask every room again and again, on paper, until nobody would do anything more before something outside happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateHost,
+    Delete,
+    DeleteHost,
+    Event,
+    Evict,
+    Patch,
+    Scale,
+    UpdateHost,
+)
+from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait
+from controllers.kernel.refs import MACHINE, Key, Kind
+from controllers.kernel.room import Room
+from nodewright.cli.cluster.snapshot import objects_of
+from nodewright.cli.foresight.assumed_hosts import AssumedHosts
+from nodewright.cli.foresight.paper import Paper
+from providers.base.registry import Registry
+
+MOST_ROUNDS = 50
+"""Rooms settle within a few; more means that two of them undo each other's work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One thing that would be done. ``quiet``: status writes and events, which nobody asks for."""
+
+    what: str
+    why: str
+    quiet: bool = False
+
+
+@dataclass(slots=True)
+class Prospect:
+    """All that would happen to one object now, and what it would wait for then."""
+
+    kind: Kind
+    key: Key
+    deeds: list[Deed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    outcome: Outcome = Settled()
+
+    @property
+    def failed(self) -> bool:
+        return isinstance(self.outcome, Failed)
+
+    @property
+    def waits_for(self) -> str:
+        match self.outcome:
+            case Wait(why=why) | Blocked(why=why) | Failed(why=why):
+                return why
+            case _:
+                return ""
+
+
+class Foresight:
+    """The future of one cluster on paper."""
+
+    def __init__(self, paper: Paper, rooms: Iterable[Room[Any]], registry: Registry | None = None) -> None:
+        self.paper = paper
+        self._rooms = tuple(rooms)
+        self._hosts = AssumedHosts(registry or Registry.installed())
+        self._prospects: dict[tuple[str, Key], Prospect] = {}
+        for room in self._rooms:
+            if room.kind == MACHINE:
+                self._hosts.assume(room, objects_of(paper.cache, MACHINE), paper.view())
+
+    def foresee(self) -> list[Prospect]:
+        """What each object comes to, those first that decide for others. Raises RuntimeError if rooms never settle."""
+        for _ in range(MOST_ROUNDS):
+            if not any([self._round(room, key) for room in self._rooms for key in self.paper.keys(room.kind)]):
+                return list(self._prospects.values())
+        raise RuntimeError(f"the controllers would still be busy after {MOST_ROUNDS} rounds: two of them disagree")
+
+    def _round(self, room: Room[Any], key: Key) -> bool:
+        """One plan, carried out on paper; whether it changed anything."""
+        view = self.paper.view()
+        need = room.needs(key, view)
+        observed = room.observe(key, view, self._hosts.read(need) if need is not None else None)
+        if observed is None:
+            return False
+        plan = room.plan(observed)
+        prospect = self._prospects.setdefault((room.name, key), Prospect(room.kind, key))
+        prospect.outcome = plan.outcome
+        prospect.notes.extend(note for note in plan.notes if note not in prospect.notes)
+        did = False
+        for action in plan.actions():
+            did = self._perform(action) or did
+            deed = Deed(describe(action), action.why, _is_quiet(action))
+            if deed not in prospect.deeds:
+                prospect.deeds.append(deed)
+        return did
+
+    def _perform(self, action: Action) -> bool:
+        match action:
+            case CreateHost() | UpdateHost() | DeleteHost():
+                self._hosts.perform(action)
+                return True
+            case Event() | Evict():
+                return False
+            case _:
+                self.paper.perform(action)
+                return True
+
+
+def describe(action: Action) -> str:
+    """What a person would call it."""
+    match action:
+        case Create():
+            return f"create {action.kind} {action.body['metadata']['name']}"
+        case Patch(subresource="status"):
+            return f"write status of {action.target.kind} {action.target.key.name}"
+        case Patch():
+            fields = ", ".join(sorted(leaves(action.patch))) or "nothing"
+            return f"patch {action.target.kind} {action.target.key.name}: {fields}"
+        case Scale():
+            return f"scale {action.target.kind} {action.target.key.name} to {action.replicas}"
+        case Delete():
+            return f"delete {action.target.kind} {action.target.key.name}"
+        case Evict():
+            return f"evict Pod {action.target.key}"
+        case Event():
+            return f"event {action.reason} ({action.type})"
+        case CreateHost():
+            return f"create host for {action.machine.key.name}"
+        case UpdateHost():
+            return f"update host {action.host.name}"
+        case DeleteHost():
+            return f"delete host {action.host.name}"
+
+
+def leaves(patch: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The fields that a merge patch sets, ``(removed)`` where it removes."""
+    for name, value in patch.items():
+        path = f"{prefix}.{name}" if prefix else name
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, path)
+        else:
+            yield f"{path} (removed)" if value is None else path
+
+
+def _is_quiet(action: Action) -> bool:
+    return isinstance(action, Event) or (isinstance(action, Patch) and action.subresource == "status")
