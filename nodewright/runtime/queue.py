@@ -49,7 +49,8 @@ class WorkQueue(Generic[K]):
         self._waiting: dict[K, tuple[Lane, float]] = {}
         self._busy: dict[K, Lane | None] = {}
         self._failures: dict[K, int] = {}
-        self._due: dict[K, tuple[float, Lane]] = {}
+        self._due: dict[K, tuple[float, Lane, int]] = {}
+        """The timer of each key, with the number of its entry in the heap; other entries of the key are void."""
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -69,7 +70,7 @@ class WorkQueue(Generic[K]):
     @property
     def next_due(self) -> float | None:
         """Loop time of the earliest timer."""
-        return min((due for due, _ in self._due.values()), default=None)
+        return min((due for due, _, _ in self._due.values()), default=None)
 
     def add(self, key: K, lane: Lane = Lane.NORMAL) -> None:
         """Hand out ``key`` as soon as possible; of several adds the most urgent lane counts."""
@@ -98,8 +99,8 @@ class WorkQueue(Generic[K]):
         before = self._due.get(key)
         if before is not None and before[0] <= due:
             return
-        self._due[key] = (due, lane)
         self._sequence += 1
+        self._due[key] = (due, lane, self._sequence)
         heapq.heappush(self._heap, (due, self._sequence, key))
         if len(self._heap) > 2 * len(self._due) + 64:
             self._forget_dropped_timers()
@@ -189,17 +190,20 @@ class WorkQueue(Generic[K]):
             self._timer = asyncio.get_running_loop().call_at(self._heap[0][0], self._ring)
 
     def _forget_dropped_timers(self) -> None:
-        self._heap = [entry for entry in self._heap if self._due.get(entry[2], (None,))[0] == entry[0]]
+        self._heap = [entry for entry in self._heap if self._is_live(entry)]
         heapq.heapify(self._heap)
+
+    def _is_live(self, entry: tuple[float, int, K]) -> bool:
+        timer = self._due.get(entry[2])
+        return timer is not None and timer[2] == entry[1]
 
     def _ring(self) -> None:
         now = asyncio.get_running_loop().time()
         while self._heap and self._heap[0][0] <= now:
-            due, _, key = heapq.heappop(self._heap)
-            timer = self._due.get(key)
-            if timer is not None and timer[0] == due:  # else it was dropped or replaced
-                del self._due[key]
-                self.add(key, timer[1])
+            entry = heapq.heappop(self._heap)
+            if self._is_live(entry):
+                key = entry[2]
+                self.add(key, self._due.pop(key)[1])
         self._arm()
 
 

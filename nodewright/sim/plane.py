@@ -73,7 +73,7 @@ class Plane:
 
     def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any], subresource: str = "") -> Obj:
         request = PatchRequest("merge", dict(patch), WriteOptions())
-        return self.store.patch(self.resource(kind), key.namespace, key.name, request, subresource).obj
+        return self.store.patch(self.resource(kind), key.namespace, key.name, request, subresource=subresource).obj
 
     def delete(self, kind: Kind, key: Key, propagation: str = "Background", uid: str = "") -> None:
         options = DeleteOptions(propagation=propagation, uid=uid)  # type: ignore[arg-type]  # one of the three

@@ -84,8 +84,8 @@ def changes(before: Picture, after: Picture) -> Iterator[str]:
     for machine in after.machines:
         old = known.pop(machine.name, None)
         if old is None:
-            yield f"Machine {machine.name} is there"
-        if old is None or old.state != machine.state:
+            yield f"Machine {machine.name} is there: {_in_words(machine)}"
+        elif old.state != machine.state:
             yield f"Machine {machine.name}: {_in_words(machine)}"
         elif old.host and machine.host and old.host != machine.host:
             yield f"Machine {machine.name}: new host {machine.host}"

@@ -81,5 +81,3 @@ def _host(machine: Obj, provider_id: str, wanted: str) -> Host:
 def _addresses(status: Mapping[str, Any]) -> Iterable[Address]:
     for address in status.get("addresses") or ():
         yield Address(str(address.get("type", "")), str(address.get("address", "")))
-
-

@@ -24,6 +24,7 @@ from controllers.kernel.room import Room
 from nodewright.cli.cluster.snapshot import objects_of
 from nodewright.cli.foresight.assumed_hosts import AssumedHosts
 from nodewright.cli.foresight.paper import Paper
+from nodewright.cli.manifests.positions import write_path
 from providers.base.registry import Registry
 
 MOST_ROUNDS = 50
@@ -138,14 +139,14 @@ def describe(action: Action) -> str:
             return f"delete host {action.host.name}"
 
 
-def leaves(patch: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:
     """The fields that a merge patch sets, ``(removed)`` where it removes."""
     for name, value in patch.items():
-        path = f"{prefix}.{name}" if prefix else name
+        path = (*prefix, name)
         if isinstance(value, Mapping) and value:
             yield from leaves(value, path)
         else:
-            yield f"{path} (removed)" if value is None else path
+            yield f"{write_path(path)} (removed)" if value is None else write_path(path)
 
 
 def _is_quiet(action: Action) -> bool:

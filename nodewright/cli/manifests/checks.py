@@ -240,3 +240,11 @@ def _as_fault(field: str, message: str) -> Fault:
     if not path and (found := _NAMES_ITS_FIELD.match(message)):
         path = found[1]
     return Fault(path, message.replace(f"{path} in body ", "") if path else message)
+
+
+def with_defaults(data: Any) -> Iterator[dict[str, Any]]:
+    """The objects of our group in a document that has no fault, as the API server would store them."""
+    for subject in subjects(data):
+        group, _, version = str(subject.data.get("apiVersion", "")).rpartition("/")
+        if group == names.GROUP:
+            yield _shape(group, version, subject.kind).default(dict(subject.data))

@@ -52,6 +52,7 @@ class ControlPlane:
         self.config = config
         self._exit = AsyncExitStack()
         self._ready = False
+        self._live = LiveWatches()
 
     async def __aenter__(self) -> Self:
         async with self._exit as stack:
@@ -65,6 +66,11 @@ class ControlPlane:
         self._ready = False
         await self._exit.aclose()
 
+    @property
+    def watches(self) -> int:
+        """The number of watch streams that are running."""
+        return len(self._live)
+
     async def _start(self, stack: AsyncExitStack) -> None:
         config = self.config
         folder = self._folder(stack)
@@ -73,14 +79,13 @@ class ControlPlane:
         self.ca_path, self.token = credentials.ca, tokens.admin
         self.store = self._open_store(stack, folder)
         self.stats = Stats()
-        live = LiveWatches()
-        self.faults = Faults(live)
+        self.faults = Faults(self._live)
         commits = Commits(self.store)
         self._install()
         commits.start()
-        port = await self._listen(stack, self._front(commits, tokens, live), credentials)
+        port = await self._listen(stack, self._front(commits, tokens), credentials)
         stack.callback(commits.stop)
-        stack.callback(live.close)
+        stack.callback(self._live.close)
         self.url = _url(config.host, port)
         self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"
         write_kubeconfig(self.kubeconfig_path, self.url, credentials)
@@ -101,11 +106,11 @@ class ControlPlane:
         stack.callback(store.close)
         return store
 
-    def _front(self, commits: Commits, tokens: Tokens, live: LiveWatches) -> Front:
+    def _front(self, commits: Commits, tokens: Tokens) -> Front:
         store, limits = self.store, self.config.limits
         authenticator = Authenticator(tokens, _now, self._account_exists)
         reviewer = Reviewer(authenticator, tokens, _now)
-        rooms = Rooms(store, Streamer(store, commits, live), live, reviewer, _now, limits)
+        rooms = Rooms(store, Streamer(store, commits, self._live), self._live, reviewer, _now, limits)
         return Front(
             Parts(
                 store=store,

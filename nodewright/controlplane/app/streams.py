@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,7 @@ from nodewright.controlplane.store import Store
 from nodewright.controlplane.store.watching import Watch
 from nodewright.controlplane.values import ApiError, Obj, WatchEvent
 
+_LOG = logging.getLogger("nodewright.controlplane")
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
 _GRACE_SECONDS = 5.0
 """How long past its end a stream may take to hand its last bytes to a client that reads slowly."""
@@ -114,7 +116,7 @@ class Streamer:
         """Answer with the stream until its time is up, the client goes, the kind vanishes or the plane stops."""
         response = web.StreamResponse(headers=_HEADERS)
         self._live.add(stream)
-        forget = self._commits.listen(stream.watch.collection, stream.wake.set)
+        forget = self._commits.listen(stream.watch.group_resource, stream.wake.set)
         timer = asyncio.get_running_loop().call_later(stream.pace.ends_after, stream.end)
         try:
             async with asyncio.timeout(stream.pace.ends_after + _GRACE_SECONDS):
@@ -161,8 +163,12 @@ class Streamer:
                 bookmarks.restart()
             return stream.render(events, self._lines)
         except ApiError as error:
-            stream.end(error)
-            return line("ERROR", error.status())
+            refused = error
+        except Exception:
+            _LOG.exception("a watch of %s failed", stream.watch.group_resource)
+            refused = ApiError.internal("the server failed on this watch; its log says why")
+        stream.end(refused)
+        return line("ERROR", refused.status())
 
 
 class _Bookmarks:

@@ -19,7 +19,7 @@ from nodewright.controlplane.app.requests import Target, dry_run, flag, number, 
 from nodewright.controlplane.app.reviews import Reviewer
 from nodewright.controlplane.app.streams import LiveWatches, Pace, Stream, Streamer
 from nodewright.controlplane.store import Store
-from nodewright.controlplane.values import ApiError, ListResult, Obj, PatchRequest, Resource, WatchOptions, Written
+from nodewright.controlplane.values import ApiError, Obj, PatchRequest, Resource, WatchOptions, Written
 
 _GATEWAY_TIMEOUT = 504
 
@@ -77,7 +77,7 @@ class Verbs:
         _check_scope(target, resource)
         _check_subresource(target, resource)
         serve = self._serve.get(target.verb)
-        if serve is None or (target.verb == "create" and target.name and not target.subresource):
+        if serve is None or not _fits(target):
             raise ApiError.method_not_allowed(resource, target.verb or request.method)
         wanted = wanted_object(request.headers.get("Accept", ""))
         include = request.query.get("includeObject", "Metadata")
@@ -175,10 +175,9 @@ class Verbs:
         """DELETE all selected objects of a collection."""
         body = await self._optional_body(ask)
         query = ask.request.query
-        gone = self._store.delete_collection(
+        result = self._store.delete_collection(
             ask.resource, ask.target.namespace, options.list_options(query), options.delete_options(query, body)
         )
-        result = ListResult(list(gone), self._store.resource_version)
         return answer(ask.view.many(result), ask.view.wanted, warnings=ask.warnings)
 
     async def _body(self, ask: Ask) -> Body:
@@ -203,6 +202,13 @@ class Verbs:
     def _written(self, ask: Ask, written: Written, doubled: Sequence[str], status: int) -> web.Response:
         warnings = (*ask.warnings, *doubled, *written.warnings)
         return answer(ask.view.one(written.obj), ask.view.wanted, status, warnings)
+
+
+def _fits(target: Target) -> bool:
+    """Say whether the verb goes with what the path names: a collection, an object or a part of one."""
+    if target.verb == "create":
+        return not target.name or bool(target.subresource)
+    return bool(target.name) or target.verb not in ("update", "patch")
 
 
 def _check_scope(target: Target, resource: Resource) -> None:

@@ -7,12 +7,14 @@ scheduler or a network.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from typing import Any
 
 from nodewright.controlplane.store.metadata import invalid
 from nodewright.controlplane.values import Cause, Obj, Resource
 
+_PERCENT = re.compile(r"(100|[0-9]{1,2})%").fullmatch
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 MAX_DATA = 1024 * 1024
 """Bytes that the values of a Secret or ConfigMap may have together."""
@@ -184,7 +186,7 @@ def _budget_faults(obj: Obj, old: Obj | None) -> list[Cause]:
         value = spec.get(field)
         if value is None:
             continue
-        if isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit() and int(value[:-1]) <= 100):
+        if isinstance(value, str) and not _PERCENT(value):
             message = "a valid percent string must be a numeric string followed by an ending '%'"
             found.append(invalid(f"spec.{field}", f'"{value}"', message))
         elif isinstance(value, int) and value < 0:

@@ -55,6 +55,8 @@ class CustomResources:
         if _definitions(resources) == _definitions(registry.custom(name)):
             return
         registry.serve_custom(name, resources)
+        # The collection's history begins now, so that a client can watch from any resourceVersion since.
+        self._kernel.state.collection(name)
         self._kernel.shapes.retain(registry.all())
 
     def _schema(self, crd: Obj, index: int) -> list[Cause]:

@@ -44,6 +44,8 @@ class Scaler:
 
     def patch(self, target: Target, request: PatchRequest) -> Written:
         """Patch the Scale of an object. Raises ApiError as `update`."""
+        if request.type == "apply":
+            raise ApiError.unsupported_media_type("server-side apply is not supported on the scale subresource")
         paths = _paths(target.resource)
         obj = as_served(target.resource, self._kernel.require(target.resource, target.namespace, target.name))
         current = _scale_of(target.resource, paths, obj, missing_is_zero=True)

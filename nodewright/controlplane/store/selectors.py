@@ -21,6 +21,7 @@ MAX_SELECTOR_LENGTH = 64 * 1024
 
 _KEY = re.compile(r"^([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 _VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,19}").fullmatch
 _SET = re.compile(r"^\s*(\S+?)\s+(in|notin)\s*\(([^()]*)\)\s*$")
 _COMPARE = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
 _EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
@@ -49,7 +50,7 @@ class Requirement(NamedTuple):
 
     def _compares(self, value: str) -> bool:
         (bound,) = self.values
-        if not value.lstrip("-").isdigit():
+        if not _INTEGER(value):
             return False
         return int(value) > int(bound) if self.operator == "gt" else int(value) < int(bound)
 
@@ -96,7 +97,7 @@ def _checked(requirement: Requirement) -> Requirement:
             f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": not a valid label key'
         )
     for value in requirement.values:
-        if requirement.operator in ("gt", "lt") and not value.lstrip("-").isdigit():
+        if requirement.operator in ("gt", "lt") and not _INTEGER(value):
             raise ApiError.bad_request(
                 f"unable to parse requirement: values[0][{requirement.key}]: Invalid value: "
                 f"\"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"

@@ -20,8 +20,7 @@ class Shapes:
         try:
             return self._shapes[resource]
         except KeyError:
-            schema = self._seams.schema_of(resource)
-            shape = self._shapes[resource] = self._seams.compile_shape(schema) if schema else None
+            shape = self._shapes[resource] = self._seams.shape_of(resource)
             return shape
 
     def retain(self, resources: Iterable[Resource]) -> None:

@@ -15,7 +15,7 @@ from nodewright.controlplane.store.housekeeping import Housekeeper
 from nodewright.controlplane.store.journal import Journal
 from nodewright.controlplane.store.kernel import Kernel, StoreOptions
 from nodewright.controlplane.store.reading import Reader
-from nodewright.controlplane.store.registry import ResourceRegistry
+from nodewright.controlplane.store.registry import ResourceRegistry, collection_name
 from nodewright.controlplane.store.scaling import Scaler
 from nodewright.controlplane.store.shaping import Shapes
 from nodewright.controlplane.store.standard_seams import standard_seams
@@ -195,6 +195,8 @@ class Store:
     def _restore(self) -> None:
         """Read the journal, serve the custom kinds in it, and queue what was left undone."""
         restored = list(self._state.restore())
+        for resource in self.resources.all():
+            self._state.collection(collection_name(resource))
         for key, obj in restored:
             if key.collection == CRD_COLLECTION:
                 self._customs.serve(obj)

@@ -33,11 +33,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """How a write is meant: `operation` is "Update" or "Apply" ("Apply" has its field ownership done already)."""
+    """How a write is meant: `operation` is "Update" or "Apply" ("Apply" has its field ownership done already).
+
+    `door` is the subresource that managedFields name; it is the target's, but for scale, which writes the object.
+    """
 
     options: WriteOptions
     operation: str = "Update"
     warnings: tuple[str, ...] = ()
+    door: str = ""
 
 
 class Writer:
@@ -78,9 +82,8 @@ class Writer:
         """Store a state that was made here from the old one, which is there. Raises ApiError 409, 422."""
         check_options(options)
         old = self._kernel.require(target.resource, target.namespace, target.name)
-        part = "" if target.subresource == "scale" else target.subresource
-        author = Intent(options, "Update")
-        return self._replace(Target(target.resource, target.namespace, target.name, part), old, new, author)
+        whole = Target(target.resource, target.namespace, target.name)
+        return self._replace(whole, old, new, Intent(options, door=target.subresource))
 
     def patch(self, target: Target, request: PatchRequest) -> Written:
         """Patch an object, or its status; "apply" creates what is not there.
@@ -219,7 +222,7 @@ class Writer:
         if _unchanged(new, old, intent.operation):
             return Written(old, intent.warnings)
         if intent.operation != "Apply":
-            author = kernel.author(intent.options, intent.operation, target.subresource)
+            author = kernel.author(intent.options, intent.operation, intent.door or target.subresource)
             new = kernel.seams.ownership.track(resource, old, new, author)
             new["metadata"] = dict(new["metadata"])
         if traits.counts_generation and not same_content(new, old, ("metadata", "status")):

@@ -85,15 +85,19 @@ class Expression:
     escapes: bool
     uses_old: bool
 
-    def run(self, variables: Mapping[str, Any]) -> Any:
-        """Evaluate. Raises as the interpreter does: KeyError, TypeError, ValueError, ArithmeticError, RuntimeError."""
+    def run(self, value: Any, old: Any, optional_old: bool) -> Any:
+        """Evaluate for a value and its old one (None: there is none).
+
+        Raises as the interpreter does: KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError.
+        """
         given: dict[str, Any] = dict(self.functions)
-        for name, paths in self.reads.items():
-            value = variables.get(name)
-            if isinstance(value, cel.OptionalValue):
-                given[name] = cel.OptionalValue.of(self._prepare(value.value(), None)) if value.has_value() else value
-            else:
-                given[name] = self._prepare(value, paths)
+        if "self" in self.reads:
+            given["self"] = self._prepare(value, self.reads["self"])
+        if "oldSelf" in self.reads:
+            before = self._prepare(old, self.reads["oldSelf"])
+            if optional_old:
+                before = cel.OptionalValue.none() if old is None else cel.OptionalValue.of(before)
+            given["oldSelf"] = before
         return self.program.execute(given)
 
     def _prepare(self, value: Any, paths: Paths | None) -> Any:
@@ -148,7 +152,10 @@ def _reads(text: str) -> dict[str, Paths | None]:
     for match in _READ.finditer(text):
         name, dotted, call = match.groups()
         steps = [step.strip() for step in dotted.split(".")[1:]]
-        _add(reads, [name, *(steps[:-1] if call and steps else steps)])
+        if call and steps == ["hasValue"]:
+            reads.setdefault(name, {})
+        else:
+            _add(reads, [name, *(steps[:-1] if call and steps else steps)])
     return reads
 
 

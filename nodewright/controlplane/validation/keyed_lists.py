@@ -12,17 +12,16 @@ from nodewright.controlplane.values import Cause, Obj
 
 def duplicates(node: Node, value: Any, path: str = "") -> Iterator[Cause]:
     """Give a cause for every item whose key stands earlier in its list."""
-    if not node.has_keyed_lists:
-        return
     if isinstance(value, list):
         yield from _list_duplicates(node, value, path)
     elif isinstance(value, dict):
-        for key, child in value.items():
-            below = node.properties.get(key)
-            if below is not None:
-                yield from duplicates(below, child, f"{path}.{key}" if path else key)
-            elif node.additional is not None:
-                yield from duplicates(node.additional, child, f"{path}[{key}]")
+        for key, below in node.properties.items():
+            if below.has_keyed_lists and key in value:
+                yield from duplicates(below, value[key], f"{path}.{key}" if path else key)
+        if node.additional is not None and node.additional.has_keyed_lists:
+            for key, child in value.items():
+                if key not in node.properties:
+                    yield from duplicates(node.additional, child, f"{path}[{key}]")
 
 
 def _list_duplicates(node: Node, items: list[Any], path: str) -> Iterator[Cause]:

@@ -52,7 +52,8 @@ def read(schema: Obj) -> Node:
     root = _read(schema, "", 0)
     known: Obj = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     properties = {k: _read(v, f".{k}", 1) for k, v in known.items()} | dict(root.properties)
-    properties["metadata"] = _read(builtins.type_schema("meta.v1.ObjectMeta"), ".metadata", 1)
+    metadata = _read(builtins.type_schema("meta.v1.ObjectMeta"), ".metadata", 1)
+    properties["metadata"] = replace(metadata, has_keyed_lists=False)
     return replace(root, properties=properties)
 
 

@@ -7,11 +7,9 @@ There is no cost estimate: rules come with CustomResourceDefinitions, from whoev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-
-import cel
 
 from nodewright.controlplane.validation.expressions import Expression, compile_expression
 from nodewright.controlplane.validation.gotext import value_text
@@ -20,6 +18,7 @@ from nodewright.controlplane.validation.nodes import Node
 from nodewright.controlplane.values import Cause, Obj
 
 _TRIVIAL: Final = "self == oldSelf"
+_EVALUATION_ERRORS: Final = (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError)
 MAX_MESSAGE: Final = 5120
 """Characters of a message that a messageExpression may give."""
 
@@ -166,27 +165,16 @@ def _evaluate(rule: Rule, node: Node, spot: _Spot) -> Iterator[Cause]:
         return
     if rule.expression is None:
         holds = spot.value is spot.old or bool(spot.value == spot.old)
-        variables: Mapping[str, Any] = {"self": spot.value, "oldSelf": spot.old}
     else:
-        variables = _variables(rule, spot)
         try:
-            holds = rule.expression.run(variables) is True
-        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+            holds = rule.expression.run(spot.value, spot.old, rule.optional_old) is True
+        except _EVALUATION_ERRORS as error:
             kind = "object" if isinstance(spot.value, dict) else node.raw.get("type", "")
             message = f'Invalid value: "{kind}": {_reason_of(error)} evaluating rule: {rule.name}'
             yield Cause(spot.path or "<nil>", "FieldValueInvalid", message)
             return
     if not holds:
-        yield _failure(rule, spot, _wording(rule, variables))
-
-
-def _variables(rule: Rule, spot: _Spot) -> Mapping[str, Any]:
-    if not rule.transition:
-        return {"self": spot.value}
-    if rule.optional_old:
-        old = cel.OptionalValue.none() if spot.old is None else cel.OptionalValue.of(spot.old)
-        return {"self": spot.value, "oldSelf": old}
-    return {"self": spot.value, "oldSelf": spot.old}
+        yield _failure(rule, spot, _wording(rule, spot))
 
 
 def _reason_of(error: Exception) -> str:
@@ -197,11 +185,11 @@ def _reason_of(error: Exception) -> str:
     return str(error)
 
 
-def _wording(rule: Rule, variables: Mapping[str, Any]) -> str:
+def _wording(rule: Rule, spot: _Spot) -> str:
     if rule.message_expression is not None:
         try:
-            said = rule.message_expression.run(variables)
-        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError):
+            said = rule.message_expression.run(spot.value, spot.old, rule.optional_old)
+        except _EVALUATION_ERRORS:
             said = None
         if isinstance(said, str) and 0 < len(said.strip()) <= MAX_MESSAGE and "\n" not in said.strip():
             return said.strip()

@@ -46,6 +46,7 @@ class Store:
         self._own_writes: dict[Key, int] = {}
         self._gone: dict[str, None] = {}
         self._seen = 0
+        """The newest version that a list or the watch has shown."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -113,8 +114,8 @@ class Store:
     def wrote(self, obj: dict[str, Any]) -> list[Change]:
         """Take in the answer to an own write, if it is newer than what is known."""
         key, version = key_of(obj), _version_of(obj)
-        if version is None or _uid(obj) in self._gone:
-            return []
+        if version is None or version <= self._seen or _uid(obj) in self._gone:
+            return []  # the watch is past it: what it says is known, or deleted since
         known = self._objects.get(key)
         if known is not None and version <= (_version_of(known) or 0):
             return []

@@ -23,13 +23,16 @@ from controllers.kernel.actions import (
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
-from controllers.kernel.view import Attempt, HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
+from controllers.kernel.view import Attempt, ConfigProblem, HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
 from controllers.machine.room import ROOM
 from providers.base.contract import HostRequest, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
+from providers.base.registry import Registry
 from providers.simulated.config import Cloud
 from providers.simulated.kubelet import node_for
+from providers.simulated.provider import registration_for
 from providers.simulated.world import World
+from providers.simulated.worlds import Worlds
 from tests.builders import NOW, Builder, FakeView
 
 
@@ -46,6 +49,7 @@ class Arena:
     writes: Counter[str] = field(default_factory=Counter)
     done: list[Action] = field(default_factory=list)
     cloud_answers: bool = True
+    registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
     def __post_init__(self) -> None:
         self.view = FakeView()
@@ -108,9 +112,10 @@ class Arena:
         uid = need.machine_uid
         made_for, answer, at = self.answers.get(uid, ("", None, self.now))
         told = answer if made_for == need.spec_hash else None
-        return HostReads(
-            self._host(uid), need.problems, told, self.attempts.get(uid), answered_at=at if told is not None else None
-        )
+        found = self.registry.problems(need.config) if need.config is not None else ()
+        problems = (*need.problems, *(ConfigProblem(f"{need.config_path}.{p.path}", p.message) for p in found))
+        answered_at = at if told is not None else None
+        return HostReads(self._host(uid), problems, told, self.attempts.get(uid), answered_at=answered_at)
 
     def plan(self, key: Key) -> Plan:
         observed = ROOM.observe(key, self.view, self.reads(key))

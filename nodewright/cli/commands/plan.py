@@ -1,0 +1,150 @@
+"""``nodewright plan``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli.cluster.access import Target, client_of, connect
+from nodewright.cli.exits import FAILED, USAGE, CliError
+from nodewright.cli.options import Context, Kubeconfig
+
+if TYPE_CHECKING:
+    from nodewright.cli.foresight.foresee import Prospect
+    from nodewright.runtime.cache.cache import Cache
+
+HELP = """Dry run: what the controllers would do now, and why. Nothing is written and no provider is asked.
+
+Without FILE: for the objects of the cluster as they are. With FILE: as if those manifests were applied, onto an empty
+cluster or (with --kubeconfig, --context or --live) onto that one. Exit code 0: worked out; 1: a manifest is wrong or
+an object can't go on; 2: wrong usage.
+"""
+
+
+class Output(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    objects: tuple[Mapping[str, Any], ...]
+    target: Target | None
+    namespace: str
+
+
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE…]", help="Manifests to apply on paper; - is standard input.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="With FILE: onto the current cluster instead of an empty one.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also status writes, events and notes; no grouping.")
+    ] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    objects = _checked(files or [])
+    on_live = not files or live or kubeconfig is not None or context is not None
+    target = Target(kubeconfig, context) if on_live else None
+    prospects = asyncio.run(_foresee(_Ask(objects, target, "default")))
+    title = _title(objects, on_live)
+    if output is Output.JSON:
+        from nodewright.cli.foresight.showing import as_data  # noqa: PLC0415
+
+        typer.echo(json.dumps({"title": title, "objects": as_data(prospects)}, indent=2))
+    else:
+        _print(prospects, title, everything)
+    if any(prospect.failed for prospect in prospects):
+        raise typer.Exit(FAILED)
+
+
+def _title(objects: tuple[Mapping[str, Any], ...], on_live: bool) -> str:
+    if not objects:
+        return "If nothing is changed"
+    return f"If these {len(objects)} objects were applied {'to this cluster' if on_live else 'to an empty cluster'}"
+
+
+def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
+    """The objects of the files, defaults filled in. Raises CliError if one of them is wrong."""
+    from nodewright.cli.commands.validate import check_text, texts  # noqa: PLC0415
+    from nodewright.cli.manifests.checks import Checker, with_defaults  # noqa: PLC0415
+    from nodewright.cli.manifests.documents import Document, read  # noqa: PLC0415
+    from nodewright.cli.manifests.findings import in_order  # noqa: PLC0415
+
+    if not files:
+        return ()
+    checker = Checker()
+    read_texts = texts(files)
+    findings = in_order(f for name, text in read_texts for f in check_text(checker, name, text))
+    if findings:
+        for finding in findings:
+            typer.echo(finding.line())
+        raise CliError(f"{len(findings)} errors in the manifests", "Correct them first; nothing was worked out")
+    documents = [part for _, text in read_texts for part in read(text) if isinstance(part, Document)]
+    objects = tuple(obj for document in documents for obj in with_defaults(document.data))
+    if not objects:
+        raise CliError("no Nodewright object in these files", "Name a file with a Cluster, Machine or the like", USAGE)
+    return objects
+
+
+async def _foresee(ask: _Ask) -> list[Prospect]:
+    from nodewright.cli.foresight.foresee import Foresight  # noqa: PLC0415
+    from nodewright.cli.foresight.paper import Paper  # noqa: PLC0415
+    from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
+    from nodewright.runtime.wiring import rooms as every_room, kinds_of  # noqa: PLC0415
+
+    rooms = every_room()
+    kinds = kinds_of(rooms)
+    namespace = ask.namespace
+    if ask.target is None:
+        cache = _empty(Cache(kinds))
+    else:
+        from nodewright.cli.cluster.snapshot import read_cluster  # noqa: PLC0415
+
+        connection = await connect(ask.target)
+        namespace = connection.namespace
+        async with client_of(connection) as client:
+            cache = await read_cluster(client, kinds)
+    paper = Paper(cache)
+    foresight = Foresight(paper, rooms)
+    by_name = {kind.name: kind for kind in kinds}
+    for obj in ask.objects:
+        kind = by_name.get(obj["kind"])
+        if kind is not None:
+            paper.apply(kind, {**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})
+    return foresight.foresee()
+
+
+def _empty(cache: Cache) -> Cache:
+    from nodewright.cli.cluster.snapshot import fill  # noqa: PLC0415
+
+    for kind in cache.stores:
+        fill(cache, kind, [])
+    return cache
+
+
+def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from nodewright.cli.foresight.assumed_hosts import ASSUMPTION  # noqa: PLC0415
+    from nodewright.cli.foresight.showing import Taste, as_tree  # noqa: PLC0415
+    from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.cli.tree.drawing import MARKS, STYLES, rows  # noqa: PLC0415
+
+    out = console()
+    for prefix, branch in rows(as_tree(prospects, title, Taste(everything))):
+        line = Text(prefix, "dim").append(f"{MARKS[branch.mood]} " if branch.mood else "", STYLES[branch.mood])
+        line.append(branch.name, "bold" if "/" in branch.name else "")
+        said = ": ".join(part for part in (branch.reason, branch.message) if part)
+        out.print(line.append(f" — {said}" if said else "", "dim"), soft_wrap=True)
+    out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)

@@ -1,0 +1,94 @@
+"""``nodewright run``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.cluster.access import Target, connect, plain_errors
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import Context, Kubeconfig, LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.runtime.options import Rooms
+
+HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
+
+The CRDs must be there (`nodewright install`). Inside a pod the service account is used. Exit code 0: stopped as asked;
+1: failed; 2: wrong usage.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    host: str
+    health: int | None
+    metrics: int | None
+
+
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    controllers: Annotated[
+        str,
+        typer.Option("--controllers", metavar="NAMES", help="Which controllers, comma separated; * is all of them."),
+    ] = "*",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    simulated_kubelets: Annotated[
+        bool,
+        typer.Option("--simulated-kubelets/--no-simulated-kubelets", help="Register the Nodes of simulated hosts."),
+    ] = True,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
+    ] = "127.0.0.1",
+    health_port: Annotated[
+        int | None, typer.Option("--health-port", min=0, max=65535, help="Serve /healthz there. [default: not served]")
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
+    ] = None,
+    log_level: LogLevel = Verbosity.INFO,
+) -> None:
+    from nodewright.runtime.logs import configure  # noqa: PLC0415
+
+    rooms = rooms_named(controllers)
+    configure(level=log_level.value)
+    ports = _Ports(listen, health_port, metrics_port)
+    asyncio.run(_run(Target(kubeconfig, context), rooms, simulated_kubelets, ports))
+
+
+def rooms_named(names: str) -> Rooms:
+    """The controllers that ``names`` lists. Raises CliError (usage) for one that does not exist."""
+    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
+
+    known = {room.name: room for room in every_room()}
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if wanted == ["*"]:
+        return tuple(known.values())
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        what = f"no controller named {', '.join(unknown)}" if unknown else "--controllers names none"
+        raise CliError(what, f"There are: {', '.join(known)}", USAGE)
+    return tuple(room for name, room in known.items() if name in wanted)
+
+
+async def _run(target: Target, rooms: Rooms, simulated_kubelets: bool, ports: _Ports) -> None:
+    from nodewright.runtime.operator import operate  # noqa: PLC0415
+    from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+
+    connection = await connect(target)
+    options = RunOptions(
+        rooms=rooms,
+        simulated_kubelets=simulated_kubelets,
+        listen_host=ports.host,
+        health_port=ports.health,
+        metrics_port=ports.metrics,
+    )
+    names = ", ".join(room.name for room in rooms)
+    typer.echo(f"starting {names} against {connection.server}")
+    with plain_errors():
+        await operate(connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work"))
+    typer.echo("stopped")

@@ -1,0 +1,35 @@
+"""Fixtures of the runtime tests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import structlog
+
+from nodewright.runtime.kube.client import ClientLimits, KubeClient
+from nodewright.runtime.kube.connection import Connection
+from tests.runtime.stub_server import StubServer, serve
+
+QUICK = ClientLimits(backoff=0.001, watch_silence=5, request_timeout=5)
+
+
+@pytest.fixture(autouse=True)
+def quiet_logs() -> Iterator[None]:
+    """Nothing below critical is printed; what a test wants to see of logs it captures itself."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[StubServer]:
+    async with serve(StubServer()) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(stub: StubServer) -> AsyncIterator[KubeClient]:
+    async with KubeClient(Connection(stub.url), "tests", QUICK) as kube:
+        yield kube
