@@ -1,7 +1,7 @@
 """Find the stock kubectl, or build it as a pinned Go module: ``python -m hack.kubectl`` prints its path.
 
-Order: ``$KUBECTL``, then PATH, then the cache of ``hack.binaries``, then a build of ``hack/tools`` with Go. Where none of
-that is possible it says how to get one.
+Order: ``$KUBECTL``, then PATH, then the cache of ``hack.binaries``, then a build of ``hack/tools`` with Go. Where none
+of that is possible it says how to get one.
 """
 
 from __future__ import annotations

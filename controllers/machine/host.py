@@ -170,7 +170,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         _stage(observed, host),
         steps(tidy),
         _outcome(observed, host),
-        infrastructure=_infrastructure(host),
+        infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
         record={"replacement": None},
     )
@@ -182,8 +182,9 @@ def _stage(observed: Observed, host: Host) -> Stage:
     return Stage.CREATING if host.state is HostState.PENDING else Stage.BOOTED
 
 
-def _infrastructure(host: Host) -> Condition:
-    if host.state is HostState.PENDING:
+def _infrastructure(observed: Observed, host: Host) -> Condition:
+    # A Node that is Ready is newer news than a list in which its host still boots.
+    if host.state is HostState.PENDING and not node_is_ready(observed.node):
         return infrastructure(False, Reason.PROVISIONING, f"host {host.name} is booting")
     if host.state is HostState.STOPPED:
         return infrastructure(False, HOST_STOPPED, f"host {host.name} is switched off; start it, or delete the Machine")
@@ -193,6 +194,6 @@ def _infrastructure(host: Host) -> Condition:
 def _outcome(observed: Observed, host: Host) -> Outcome:
     if host.state is HostState.STOPPED:
         return Blocked(f"host {host.name} is switched off")
-    if node_is_ready(observed.node):
+    if node_is_ready(observed.node) and host.state is not HostState.UPDATING:
         return Settled()
     return Wait(next_look(observed), f"waiting for the Node of host {host.name}")

@@ -1,323 +1,249 @@
-"""JSONPath as Kubernetes speaks it: printer columns, scale paths, selectable fields.
+"""JSONPath as kubectl and CustomResourceDefinitions write it: `.status.conditions[?(@.type=="Ready")].status`.
 
-Follows k8s.io/client-go/util/jsonpath, its oddities included: a dot within `['a.b']` parts two fields unless it is
-escaped (`['a\\.b']`), `[*]` is for lists and `.*` for lists and maps, and an index out of bounds is an error where a
-missing field isn't. Paths are compiled once and kept.
+Fields, quoted fields (`['a.b']`), escaped dots (`a\\.b`), indices and slices (also negative), `[*]`, `..name`, unions
+(`['a','b']`, `[0,2]`) and filters (comparisons and existence). Braces around the whole path are accepted. A path into
+what is not there finds nothing.
 """
 
 from __future__ import annotations
 
-import operator
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-Finder = Callable[[Any], list[Any]]
-_Step = Callable[[list[Any]], list[Any]]
+MAX_LENGTH: Final = 4096
+"""Characters of a path; longer ones are refused."""
 
-_MAX_LENGTH = 4096
-_MAX_DEPTH = 32
-_FIELD = re.compile(r"(?:\\.|[^\\\s.\[\]|,()@'\"$}{])+", re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_KEY = re.compile(r"'([^']*)'")
-_SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
-_COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_FIELD: Final = re.compile(r"(?:\\.|[^\\.\[\]\s])+")
+_QUOTED: Final = re.compile(r"'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\"")
+_FILTER: Final = re.compile(r"\s*(.+?)\s*(==|!=|<=|>=|<|>)\s*(.+?)\s*$|\s*(.+?)\s*$", re.DOTALL)
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?$")
+
+Step = Callable[[Any], Iterator[Any]]
 
 
-class JsonPathError(ValueError):
-    """A path that is not a JSONPath. The text names the path."""
+class JSONPathError(ValueError):
+    """The path cannot be read; the message says where."""
 
 
-class _NoAnswer(Exception):
-    """The path can't be followed in this object: an index out of bounds, a filter on what is no list."""
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A compiled path."""
+
+    text: str
+    steps: tuple[Step, ...]
+
+    def find(self, obj: Any) -> list[Any]:
+        """Give all values that the path leads to, in order."""
+        found = [obj]
+        for step in self.steps:
+            found = [value for item in found for value in step(item)]
+            if not found:
+                break
+        return found
 
 
 def find(path: str, obj: Any) -> list[Any]:
-    """Give all that `path` (as in `.status.conditions[?(@.type=="Ready")].status`) leads to in `obj`, in order.
-
-    A missing field, an index out of bounds or a type that doesn't fit gives an empty list.
-    Raises JsonPathError for a path that can't be read.
-    """
-    return compiled(path)(obj)
+    """Give all values that a path leads to. Raises JSONPathError for a path that cannot be read."""
+    return compile_path(path).find(obj)
 
 
-@lru_cache(maxsize=4096)
-def compiled(path: str) -> Finder:
-    """Give the function that follows `path`. Raises JsonPathError."""
-    if len(path) > _MAX_LENGTH:
-        raise JsonPathError(f"JSONPath of {len(path)} characters is too long; at most {_MAX_LENGTH} are allowed")
-    reader = _Reader(path, path if path[:1] in (".", "[", "$", "@") else f".{path}")
-    steps = reader.steps()
-    names = [step.name for step in steps if isinstance(step, _Member)]
-    return _fields(names) if len(names) == len(steps) else _walk(steps)
+@lru_cache(maxsize=2048)
+def compile_path(text: str) -> Path:
+    """Compile a path. Raises JSONPathError."""
+    if len(text) > MAX_LENGTH:
+        raise JSONPathError(f"path of {len(text)} characters is longer than {MAX_LENGTH}")
+    body = text.strip()
+    if body.startswith("{") and body.endswith("}"):
+        body = body[1:-1].strip()
+    return Path(text, tuple(_parse(body.removeprefix("$").removeprefix("@"))))
 
 
-def _fields(names: list[str]) -> Finder:
-    def follow(obj: Any) -> list[Any]:
-        value = obj
-        for name in names:
-            if not isinstance(value, dict) or name not in value:
-                return []
-            value = value[name]
-        return [value]
-
-    return follow
-
-
-def _walk(steps: list[_Step]) -> Finder:
-    def follow(obj: Any) -> list[Any]:
-        try:
-            return _take(steps, [obj])
-        except _NoAnswer:
-            return []
-
-    return follow
-
-
-def _take(steps: list[_Step], values: list[Any]) -> list[Any]:
-    for step in steps:
-        values = step(values)
-    return values
-
-
-class _Member:
-    """`.name`."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, values: list[Any]) -> list[Any]:
-        name = self.name
-        return [value[name] for value in values if isinstance(value, dict) and name in value]
-
-
-def _every(values: list[Any]) -> list[Any]:
-    """`.*`."""
-    found: list[Any] = []
-    for value in values:
-        if isinstance(value, dict):
-            found.extend(value.values())
-        elif isinstance(value, list):
-            found.extend(value)
-    return found
-
-
-def _below(values: list[Any]) -> list[Any]:
-    """`..`: the values themselves and all that is in them."""
-    found: list[Any] = []
-    for value in values:
-        found.append(value)
-        if isinstance(value, dict):
-            found.extend(_below(list(value.values())))
-        elif isinstance(value, list):
-            found.extend(_below(value))
-    return found
-
-
-def _index(at: int) -> _Step:
-    def take(values: list[Any]) -> list[Any]:
-        found = []
-        for value in _lists(values):
-            place = at + len(value) if at < 0 else at
-            if not 0 <= place < len(value):
-                raise _NoAnswer
-            found.append(value[place])
-        return found
-
-    return take
-
-
-def _slice(start: int, end: int | None, step: int) -> _Step:
-    def take(values: list[Any]) -> list[Any]:
-        found: list[Any] = []
-        if step <= 0:
-            raise _NoAnswer
-        for value in _lists(values):
-            length = len(value)
-            first = start + length if start < 0 else start
-            last = length if end is None else end + length if end < 0 else end
-            if first == last:
-                continue
-            if not (0 <= first < length and first < last <= length):
-                raise _NoAnswer
-            found.extend(value[first:last:step])
-        return found
-
-    return take
-
-
-def _lists(values: list[Any]) -> list[list[Any]]:
-    lists = [value for value in values if value is not None]
-    if not all(isinstance(value, list) for value in lists):
-        raise _NoAnswer
-    return lists
-
-
-def _union(branches: list[list[_Step]]) -> _Step:
-    return lambda values: [found for steps in branches for found in _take(steps, values)]
-
-
-def _filter(left: list[_Step], compare: str, right: list[_Step]) -> _Step:
-    """`[?(left compare right)]`; without a comparison, whether there is a left."""
-
-    def passes(item: Any) -> bool:
-        lefts = _take(left, [item])
-        if not compare:
-            return bool(lefts)
-        rights = _take(right, [item])
-        if not lefts or not rights:
-            return False
-        if len(lefts) > 1 or len(rights) > 1:
-            raise _NoAnswer
-        return _compare(compare, lefts[0], rights[0])
-
-    return lambda values: [item for value in _lists(values) for item in value if passes(item)]
-
-
-def _compare(name: str, left: Any, right: Any) -> bool:
-    # Go compares values of one basic kind only: a number is never equal to its text, nor 1 to 1.0.
-    if type(left) is not type(right) or not isinstance(left, bool | int | float | str):
-        raise _NoAnswer
-    if isinstance(left, bool) and name not in ("==", "!="):
-        raise _NoAnswer
-    return _COMPARE[name](left, right)
-
-
-class _Reader:
-    """Reads a path into steps."""
-
-    def __init__(self, path: str, text: str, depth: int = 0) -> None:
-        self._path = path
-        self._text = text
-        self._at = 0
-        self._depth = depth
-
-    def steps(self) -> list[_Step]:
-        """Give the steps of the whole path."""
-        found: list[_Step] = []
-        while self._at < len(self._text):
-            found.extend(self._next())
-        return found
-
-    def _next(self) -> list[_Step]:
-        text, at = self._text, self._at
-        if text.startswith("..", at):
-            self._at += 1
-            if text[at + 2 : at + 3] in ("[", ""):
-                raise self._fault("recursion needs a field")
-            return [_below]
-        if text.startswith("[?(", at):
-            return [self._read_filter()]
-        char = text[at]
-        self._at += 1
-        if char in "$@":
-            if at > 0:
-                raise self._fault(f"unexpected {char}")
-            return []
-        if char.isspace():
-            return []
-        if char == ".":
-            return self._read_field()
-        if char == "[":
-            return self._read_brackets()
-        raise self._fault(f"unexpected {char!r}")
-
-    def _read_field(self) -> list[_Step]:
-        match = _FIELD.match(self._text, self._at)
-        if match is None:
-            # A lone dot is the object itself, and `.['key']` is as good as `['key']`.
-            rest = self._text[self._at : self._at + 1]
-            if rest not in ("", "["):
-                raise self._fault("a field name must follow the dot")
-            return []
-        self._at = match.end()
-        name = match.group()
-        return [_every] if name == "*" else [_Member(_ESCAPED.sub(r"\1", name))]
-
-    def _read_brackets(self) -> list[_Step]:
-        end = self._text.find("]", self._at)
-        if end < 0:
-            raise self._fault("a bracket is not closed")
-        content = self._text[self._at : end]
-        self._at = end + 1
-        parts = content.split(",")
-        if len(parts) > 1:
-            return [_union([self._inner(f"[{part.strip()}]") for part in parts])]
-        if (key := _KEY.fullmatch(content)) is not None:
-            return self._inner(f".{key.group(1)}")
-        return [self._read_slice(content)]
-
-    def _read_slice(self, content: str) -> _Step:
-        match = _SLICE.fullmatch(":" if content == "*" else content)
-        if match is None or content in ("", "-"):
-            raise self._fault(f"invalid array index {content}")
-        first, last, step = ((group or "").lstrip(":") for group in match.groups())
-        try:
-            if match.group(2) is None:
-                return _index(int(first))
-            return _slice(int(first or 0), int(last) if last else None, int(step) if step else 1)
-        except ValueError:
-            raise self._fault(f"invalid array index {content}") from None
-
-    def _read_filter(self) -> _Step:
-        start = self._at + len("[?(")
-        end = self._filter_end(start)
-        self._at = end + len(")]")
-        content = self._text[start:end]
-        match = _COMPARISON.fullmatch(content)
-        if match is None:
-            return _filter(self._inner(content.strip()), "", [])
-        left, compare, right = (group.strip() for group in match.groups())
-        if compare not in _COMPARE:
-            raise self._fault(f"unrecognized filter operator {compare}")
-        return _filter(self._operand(left), compare, self._operand(right))
-
-    def _filter_end(self, start: int) -> int:
-        quote, open_ = "", 1
-        for place in range(start, len(self._text)):
-            char = self._text[place]
-            if quote:
-                quote = "" if char == quote and self._text[place - 1] != "\\" else quote
-            elif char in "'\"":
-                quote = char
-            elif char == "(":
-                open_ += 1
-            elif char == ")":
-                open_ -= 1
-                if not open_:
-                    if not self._text.startswith(")]", place):
-                        raise self._fault("unclosed array, expect ]")
-                    return place
-        raise self._fault("unterminated filter")
-
-    def _operand(self, text: str) -> list[_Step]:
-        constant: Any
-        if len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
-            constant = _ESCAPED.sub(r"\1", text[1:-1])
-        elif (number := _NUMBER.fullmatch(text)) is not None:
-            constant = float(text) if number.group(1) else int(text)
-        elif text in ("true", "false"):
-            constant = text == "true"
+def _parse(body: str) -> Iterator[Step]:
+    at = 0
+    while at < len(body):
+        if body.startswith("..", at):
+            at += 2
+            yield _everything_below
+            if at < len(body) and body[at] != "[":
+                at, name = _read_field(body, at)
+                yield _field(name)
+        elif body[at] == "[":
+            end = _closing(body, at)
+            yield _bracket(body[at + 1 : end].strip())
+            at = end + 1
         else:
-            return self._inner(text)
-        return [lambda values: [constant]]
+            at += body[at] == "."
+            if at >= len(body):
+                return
+            if body[at] != "[":
+                at, name = _read_field(body, at)
+                yield _wildcard if name == "*" else _field(name)
 
-    def _inner(self, text: str) -> list[_Step]:
-        if self._depth >= _MAX_DEPTH:
-            raise self._fault("nested too deeply")
-        return _Reader(self._path, text, self._depth + 1).steps()
 
-    def _fault(self, why: str) -> JsonPathError:
-        return JsonPathError(f'JSONPath "{self._path}": {why}')
+def _read_field(body: str, at: int) -> tuple[int, str]:
+    match = _FIELD.match(body, at)
+    if match is None:
+        raise JSONPathError(f"{body!r}: no field name at character {at}")
+    return match.end(), re.sub(r"\\(.)", r"\1", match.group())
+
+
+def _closing(body: str, at: int) -> int:
+    depth, place = 0, at
+    while place < len(body):
+        quoted = _QUOTED.match(body, place)
+        if quoted:
+            place = quoted.end()
+            continue
+        depth += (body[place] == "[") - (body[place] == "]")
+        if depth == 0:
+            return place
+        place += 1
+    raise JSONPathError(f"{body!r}: unterminated array")
+
+
+def _bracket(inside: str) -> Step:
+    if inside == "*":
+        return _wildcard
+    if inside.startswith("?"):
+        condition = inside[1:].strip()
+        if not (condition.startswith("(") and condition.endswith(")")):
+            raise JSONPathError(f"[{inside}]: a filter is written [?(…)]")
+        return _filter(condition[1:-1])
+    parts = _split(inside)
+    steps = [_selector(part.strip()) for part in parts]
+    return steps[0] if len(steps) == 1 else _union(steps)
+
+
+def _split(inside: str) -> list[str]:
+    parts, start, place = [], 0, 0
+    while place < len(inside):
+        quoted = _QUOTED.match(inside, place)
+        if quoted:
+            place = quoted.end()
+            continue
+        if inside[place] == ",":
+            parts.append(inside[start:place])
+            start = place + 1
+        place += 1
+    return [*parts, inside[start:]]
+
+
+def _selector(part: str) -> Step:
+    quoted = _QUOTED.fullmatch(part)
+    if quoted:
+        return _field(_unquote(quoted))
+    if re.fullmatch(r"-?\d+", part):
+        return _index(int(part))
+    if re.fullmatch(r"(-?\d+)?:(-?\d+)?(:(-?\d+)?)?", part):
+        return _slice(slice(*(int(bound) if bound else None for bound in part.split(":"))))
+    raise JSONPathError(f"[{part}]: neither an index, a slice nor a quoted name")
+
+
+def _unquote(match: re.Match[str]) -> str:
+    text = match.group(1) if match.group(1) is not None else match.group(2)
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _field(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _index(place: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= place < len(value):
+            yield value[place]
+
+    return step
+
+
+def _slice(bounds: slice) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and bounds.step != 0:
+            yield from value[bounds]
+
+    return step
+
+
+def _union(steps: list[Step]) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        for each in steps:
+            yield from each(value)
+
+    return step
+
+
+def _wildcard(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _everything_below(value: Any) -> Iterator[Any]:
+    yield value
+    for child in _wildcard(value):
+        if isinstance(child, (dict, list)):
+            yield from _everything_below(child)
+
+
+def _filter(condition: str) -> Step:
+    match = _FILTER.fullmatch(condition)
+    if match is None:
+        raise JSONPathError(f"?({condition}): cannot be read")
+    if match.group(2) is None:
+        operand = _operand(match.group(4))
+        return _where(lambda item: bool(operand(item)))
+    left, operator, right = _operand(match.group(1)), match.group(2), _operand(match.group(3))
+    return _where(lambda item: any(_holds(a, operator, b) for a in left(item) for b in right(item)))
+
+
+def _where(holds: Callable[[Any], bool]) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            yield from (item for item in value if holds(item))
+
+    return step
+
+
+def _operand(text: str) -> Callable[[Any], list[Any]]:
+    if text.startswith(("@", "$", ".")):
+        return compile_path(text).find
+    quoted = _QUOTED.fullmatch(text)
+    constant: Any
+    if quoted:
+        constant = _unquote(quoted)
+    elif text in ("true", "false", "null") or _NUMBER.match(text):
+        constant = json.loads(text)
+    else:
+        raise JSONPathError(f"?({text}): neither a path nor a constant")
+    return lambda _: [constant]
+
+
+def _holds(left: Any, operator: str, right: Any) -> bool:
+    if isinstance(left, bool) != isinstance(right, bool):
+        return operator == "!="
+    match operator:
+        case "==":
+            return bool(left == right)
+        case "!=":
+            return bool(left != right)
+    numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    if not numbers and not (isinstance(left, str) and isinstance(right, str)):
+        return False
+    match operator:
+        case "<":
+            return bool(left < right)
+        case "<=":
+            return bool(left <= right)
+        case ">":
+            return bool(left > right)
+        case _:
+            return bool(left >= right)

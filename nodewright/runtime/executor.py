@@ -142,7 +142,7 @@ class Executor:
             result = await self._carry_out(action, execution)
         except KubeError as error:
             result = self._failed(action, error, execution)
-        metrics.ACTIONS.labels(self._room, type(action).__name__, result).inc()
+        metrics.of(metrics.ACTIONS, self._room, type(action).__name__, result).inc()
 
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> str:
         if isinstance(action, Create) and error.ambiguous:

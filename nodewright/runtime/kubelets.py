@@ -87,24 +87,30 @@ class Kubelets:
     async def _run(self) -> None:
         known = False
         while True:
-            started = self._time()
+            scan = 0.0
             try:
                 if not known and self._worlds():
                     await self._remember_nodes()
                     known = True
                 if known:
-                    await self.tick()
+                    started = self._time()
+                    due = self._due(self._now())
+                    scan = self._time() - started
+                    await self._write_all(due)
             except KubeError as error:
                 _log.debug("kubelets can't reach the API server", error=str(error))
                 await asyncio.sleep(_RETRY)
             except Exception:
                 _log.exception("kubelets failed")
                 await asyncio.sleep(_RETRY)
-            await asyncio.sleep(max(_TICK, _SHARE * (self._time() - started) if known else 0.0))
+            await asyncio.sleep(max(_TICK, _SHARE * scan))
 
     async def tick(self) -> None:
         """Bring every Node up to date with its host once."""
-        now = self._now()
+        await self._write_all(self._due(self._now()))
+
+    def _due(self, now: datetime) -> list[tuple[str, SimulatedHost | None]]:
+        """The Nodes to write now, with their hosts (None: gone)."""
         hosts = {host.name: host for world in self._worlds().values() for host in world.booted()}
         due: list[tuple[str, SimulatedHost | None]] = []
         for name, host in hosts.items():
@@ -113,7 +119,7 @@ class Kubelets:
         for name, node in self._nodes.items():
             if name not in hosts and (node.written is None or node.written.kubelet_runs) and self._fell_silent(node):
                 due.append((name, None))
-        await self._write_all(due, now)
+        return due
 
     def _is_due(self, name: str, host: SimulatedHost, now: datetime) -> bool:
         node = self._nodes.get(name)
@@ -135,14 +141,14 @@ class Kubelets:
             node.silent_since = now
         return now - node.silent_since >= _SILENCE and now >= node.not_before
 
-    async def _write_all(self, due: Iterable[tuple[str, SimulatedHost | None]], now: datetime) -> None:
+    async def _write_all(self, due: Iterable[tuple[str, SimulatedHost | None]]) -> None:
         waiting = iter(list(due))
 
         async def work() -> None:
             for name, host in waiting:
                 node = self._nodes[name]
                 try:
-                    await (self._vanished(name, node) if host is None else self._report(node, host, now))
+                    await (self._vanished(name, node) if host is None else self._report(node, host, self._now()))
                 except KubeError as error:
                     node.not_before = self._time() + _RETRY
                     _log.debug("node could not be written", node=name, error=str(error))

@@ -74,14 +74,14 @@ class EventRecorder:
         sentence.count += 1
         sentence.last = self._now()
         if loop_now < sentence.next_write:
-            metrics.EVENTS.labels("counted").inc()
+            metrics.of(metrics.EVENTS, "counted").inc()
             return
         sentence.next_write = loop_now + sentence.interval
         sentence.interval = min(sentence.interval * 2, LONGEST_INTERVAL)
         try:
             self._queue.put_nowait((event, sentence))
         except asyncio.QueueFull:
-            metrics.EVENTS.labels("dropped").inc()
+            metrics.of(metrics.EVENTS, "dropped").inc()
 
     async def run(self) -> None:
         while True:
@@ -89,9 +89,9 @@ class EventRecorder:
             try:
                 await asyncio.sleep(self._bucket.take(asyncio.get_running_loop().time()))
                 await self._write(event, sentence)
-                metrics.EVENTS.labels("written").inc()
+                metrics.of(metrics.EVENTS, "written").inc()
             except KubeError as error:
-                metrics.EVENTS.labels("failed").inc()
+                metrics.of(metrics.EVENTS, "failed").inc()
                 _log.debug("event could not be written", target=str(event.target), error=str(error))
             finally:
                 self._queue.task_done()

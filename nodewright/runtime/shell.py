@@ -93,12 +93,12 @@ class Controller:
         try:
             result = await self._round(key)
         except Exception:
-            metrics.ROOM_ERRORS.labels(self.room.name).inc()
+            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
             pause = self.queue.retry(key)
             _log.exception("room failed", room=self.room.name, key=str(key), retry_in=round(pause, 2))
             result = "error"
-        metrics.ROUNDS.labels(self.room.name, result).inc()
-        metrics.ROUND_SECONDS.labels(self.room.name).observe(loop.time() - started)
+        metrics.of(metrics.ROUNDS, self.room.name, result).inc()
+        metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(loop.time() - started)
 
     async def _work(self) -> None:
         while True:
@@ -106,8 +106,8 @@ class Controller:
                 key, waited = await self.queue.get()
             except QueueClosedError:
                 return
-            metrics.QUEUE_SECONDS.labels(self.room.name).observe(waited)
-            metrics.QUEUE_DEPTH.labels(self.room.name).set(len(self.queue))
+            metrics.of(metrics.QUEUE_SECONDS, self.room.name).observe(waited)
+            metrics.of(metrics.QUEUE_DEPTH, self.room.name).set(len(self.queue))
             try:
                 await self.step(key)
             finally:
@@ -217,7 +217,7 @@ class Controller:
                     return
                 self._wake(wake, change, lane)
             except Exception:
-                metrics.ROOM_ERRORS.labels(self.room.name).inc()
+                metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
                 _log.exception("wake failed", room=self.room.name, kind=wake.kind.name, key=str(change.key))
 
         return changed

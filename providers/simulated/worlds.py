@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from providers.simulated.config import Cloud
 from providers.simulated.journal import FileJournal
@@ -54,6 +55,12 @@ class Worlds:
     def all(self) -> Mapping[str, World]:
         """The open clouds by name."""
         return dict(self._worlds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Forget every cloud; those with a journal can be opened again."""

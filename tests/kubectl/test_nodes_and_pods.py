@@ -44,7 +44,7 @@ def test_drain_evicts_the_pods_of_one_node(kubectl: Terminal, host: str) -> None
     assert kubectl.read("node", host)["spec"]["unschedulable"] is True
 
 
-def test_drain_waits_for_a_budget_that_forbids_and_goes_on_when_it_allows(kubectl: Terminal, host: str) -> None:
+def test_drain_waits_for_a_budget_that_forbids_and_goes_on_when_it_allows(kubectl: Terminal, host: str, controllers: None) -> None:
     kubectl.create(pod("guarded", host, app="x"))
     running = '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}'
     kubectl("patch", "pod", "guarded", "--subresource=status", "-p", running)
@@ -58,7 +58,7 @@ def test_drain_waits_for_a_budget_that_forbids_and_goes_on_when_it_allows(kubect
     assert kubectl("get", "pods", "-o", "name").out == ""
 
 
-def test_a_budget_shows_what_it_allows(kubectl: Terminal, host: str) -> None:
+def test_a_budget_shows_what_it_allows(kubectl: Terminal, host: str, controllers: None) -> None:
     kubectl.create(pod("one", host, app="x"), pod("two", host, app="x"))
     for name in ("one", "two"):
         ready = '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}'

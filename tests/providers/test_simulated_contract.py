@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,12 +13,16 @@ from providers.simulated.provider import registration_for
 from providers.simulated.worlds import Worlds
 from tests.providers.clocks import Clock
 
-CONFIG = {"apiVersion": API_VERSION, "kind": KIND, "cloud": {"name": "contract", "zones": {"a": 50, "b": 50}}}
+CONFIG: dict[str, Any] = {
+    "apiVersion": API_VERSION,
+    "kind": KIND,
+    "cloud": {"name": "contract", "zones": {"a": 50, "b": 50}},
+}
 
 
 class _Simulated(ProviderContract):
-    valid_config = CONFIG
-    impossible_config = {**CONFIG, "zone": "nowhere"}
+    valid_config: ClassVar = CONFIG
+    impossible_config: ClassVar = {**CONFIG, "zone": "nowhere"}
     patience = 60
 
     @pytest.fixture(autouse=True)
@@ -32,23 +36,23 @@ class _Simulated(ProviderContract):
 
 
 class TestInPlace(_Simulated):
-    changed_config = {**CONFIG, "cpus": 4}
+    changed_config: ClassVar = {**CONFIG, "cpus": 4}
 
 
 class TestReplace(_Simulated):
-    valid_config = {**CONFIG, "updates": "Replace"}
-    changed_config = {**CONFIG, "updates": "Replace", "cpus": 4}
+    valid_config: ClassVar = {**CONFIG, "updates": "Replace"}
+    changed_config: ClassVar = {**CONFIG, "updates": "Replace", "cpus": 4}
 
 
 class TestDrainThenInPlace(_Simulated):
-    valid_config = {**CONFIG, "updates": "DrainThenInPlace"}
-    changed_config = {**CONFIG, "updates": "DrainThenInPlace", "cpus": 4}
+    valid_config: ClassVar = {**CONFIG, "updates": "DrainThenInPlace"}
+    changed_config: ClassVar = {**CONFIG, "updates": "DrainThenInPlace", "cpus": 4}
 
 
 class TestWithALaggingList(_Simulated):
     """The cloud shows new hosts late; the provider makes up for it."""
 
-    valid_config: ClassVar = {**CONFIG, "cloud": {**CONFIG["cloud"], "listDelaySeconds": 30}}  # type: ignore[dict-item]
+    valid_config: ClassVar = {**CONFIG, "cloud": {**CONFIG["cloud"], "listDelaySeconds": 30}}
 
     async def open(self) -> Provider:
         """One object: what it remembers of its own creations is what makes up for the lag."""

@@ -46,8 +46,7 @@ def now_view(cache: Cache) -> CacheView:
 
 
 def objects_of(cache: Cache, kind: Kind) -> list[Obj]:
-    store = cache.stores[kind]
-    return [obj for key in store.keys() if (obj := store.get(key)) is not None]
+    return list(cache.stores[kind])
 
 
 async def _read_all(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]], str]:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from nodewright.cli.demo.narrator import Narrator
     from nodewright.cli.embedded.session import Session
 
-HELP = """Show the main job live on an embedded control plane: declare, scale, upgrade in place and by replacement, roll, delete.
+HELP = """Show the main job live: declare, scale, upgrade in place and by replacement, roll, delete.
 
-On a terminal it ends with a fresh cluster to play with, until Ctrl-C; otherwise it prints plain lines and ends by itself.
-Exit code 0: everything went as it should; 1: something did not; 2: wrong usage.
+It brings its own control plane. On a terminal it ends with a fresh cluster to play with, until Ctrl-C; otherwise it
+prints plain lines and ends by itself. Exit code 0: everything went as it should; 1: something did not; 2: wrong usage.
 """
 
 DEFAULT_FOLDER = Path(".nodewright/demo")

@@ -38,7 +38,7 @@ class Wanted:
     every_machine: bool
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kind: Annotated[str, typer.Argument(help="cluster (cl), machinedeployment (md), machineset (ms) or machine (ma).")],
     name: Annotated[str, typer.Argument(help="Name of the object.")],
     namespace: Namespace = None,

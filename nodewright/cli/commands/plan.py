@@ -39,7 +39,7 @@ class _Ask:
     namespace: str
 
 
-def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+def command(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE…]", help="Manifests to apply on paper; - is standard input.")
     ] = None,
@@ -101,7 +101,8 @@ async def _foresee(ask: _Ask) -> list[Prospect]:
     from nodewright.cli.foresight.foresee import Foresight  # noqa: PLC0415
     from nodewright.cli.foresight.paper import Paper  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
-    from nodewright.runtime.wiring import rooms as every_room, kinds_of  # noqa: PLC0415
+    from nodewright.runtime.wiring import kinds_of  # noqa: PLC0415
+    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
 
     rooms = every_room()
     kinds = kinds_of(rooms)

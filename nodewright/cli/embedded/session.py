@@ -109,7 +109,8 @@ async def _named(name: str, task: asyncio.Future[None]) -> None:
 async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
     """A control plane that ``kubectl`` can use, with the CRDs and (if wished) the controllers, until the block ends.
 
-    Setting ``stop`` also cuts the start short; look at it before work is begun. Raises CliError for a folder in use, a port in use, or state that can't be read.
+    Setting ``stop`` also cuts the start short; look at it before work is begun. Raises CliError for a folder in use, a
+    port in use, or state that can't be read.
     """
     async with AsyncExitStack() as stack:
         if wish.kubeconfig is not None:

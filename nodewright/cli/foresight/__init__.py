@@ -1,1 +1,1 @@
-"""What the controllers would do, worked out on a copy of the cluster by the controllers' own decisions. Nothing is written."""
+"""What the controllers would do, worked out by their own decisions on a copy of the cluster. Nothing is written."""

@@ -48,7 +48,7 @@ class Prospect:
     key: Key
     deeds: list[Deed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    outcome: Outcome = Settled()
+    outcome: Outcome = field(default_factory=Settled)
 
     @property
     def failed(self) -> bool:
@@ -78,7 +78,11 @@ class Foresight:
     def foresee(self) -> list[Prospect]:
         """What each object comes to, those first that decide for others. Raises RuntimeError if rooms never settle."""
         for _ in range(MOST_ROUNDS):
-            if not any([self._round(room, key) for room in self._rooms for key in self.paper.keys(room.kind)]):
+            changed = False
+            for room in self._rooms:
+                for key in self.paper.keys(room.kind):
+                    changed = self._round(room, key) or changed
+            if not changed:
                 return list(self._prospects.values())
         raise RuntimeError(f"the controllers would still be busy after {MOST_ROUNDS} rounds: two of them disagree")
 

@@ -234,7 +234,7 @@ def _did_you_mean(group: str, version: str, kind: str, path: str) -> str:
 def _as_fault(field: str, message: str) -> Fault:
     """The API server repeats the path inside its messages; here it stands before them already.
 
-    A rule that had to be put on the whole object (CEL sees ``metadata.name`` only there) names its field in the message.
+    A rule on the whole object (CEL sees ``metadata.name`` only there) names its field in the message.
     """
     path = "" if field == "<nil>" else field
     if not path and (found := _NAMES_ITS_FIELD.match(message)):

@@ -37,7 +37,8 @@ _MANAGER = "nodewright-controlplane"
 class ControlPlane:
     """A Kubernetes API server in this process, for the time of an `async with`.
 
-    Entering raises OSError if the address or the data folder can't be used, ValueError for a bad configuration.
+    Entering raises OSError if the address or the data folder can't be used, JournalError if another process has the
+    folder or its state is of a later format, ValueError for a CustomResourceDefinition that is none.
     """
 
     url: str

@@ -11,10 +11,11 @@ from nodewright.controlplane.store.metadata import FOREGROUND, ORPHAN, timestamp
 from nodewright.controlplane.store.selection import key_of, select
 from nodewright.controlplane.store.state import ObjectKey
 from nodewright.controlplane.store.versions import as_served
-from nodewright.controlplane.values import ApiError, DeleteOptions, ListOptions, Obj, Resource
+from nodewright.controlplane.values import ApiError, Cause, DeleteOptions, ListOptions, Obj, Resource
 
 IMMORTAL_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 START_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
 _ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -31,6 +32,7 @@ class Deleter:
         Raises ApiError 403 (immortal namespace), 404, 409 (precondition).
         """
         kernel = self._kernel
+        _check_options(options)
         old = as_served(resource, kernel.require(resource, namespace, name))
         metadata.check_preconditions(resource, name, options.uid, options.resource_version, old["metadata"])
         if resource.group_kind == "Namespace" and name in IMMORTAL_NAMESPACES:
@@ -118,6 +120,16 @@ class Deleter:
         elif resource.group_kind.startswith("CustomResourceDefinition.") and not before.get("deletionTimestamp"):
             marked["status"] = custom_kinds.terminating(old, timestamp(now))
         return old if marked == old else marked
+
+
+def _check_options(options: DeleteOptions) -> None:
+    found = []
+    if options.propagation not in _PROPAGATIONS:
+        message = f'Unsupported value: "{options.propagation}": supported values: '
+        message += '"Foreground", "Background", "Orphan", "nil"'
+        found.append(Cause("propagationPolicy", "FieldValueNotSupported", message))
+    if found:
+        raise ApiError.invalid("DeleteOptions.meta.k8s.io", "", found)
 
 
 def _holds_itself(resource: Resource, obj: Obj) -> bool:

@@ -6,9 +6,15 @@ BeforeCreate and BeforeUpdate.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
-from nodewright.controlplane.store.names import label_value_faults, name_faults, qualified_name_faults
+from nodewright.controlplane.store.names import (
+    label_value_faults,
+    name_faults,
+    prefix_faults,
+    qualified_name_faults,
+)
 from nodewright.controlplane.values import ApiError, Cause, Obj, Resource
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -22,7 +28,7 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 def timestamp(moment: datetime) -> str:
     """Write a moment as metav1.Time: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def fill_new(metadata: Obj, uid: str, now: str) -> None:
@@ -37,14 +43,19 @@ def fill_new(metadata: Obj, uid: str, now: str) -> None:
 def carry_over(metadata: Obj, old: Obj) -> None:
     """Fill what an update may leave out, and keep what it can't take away. Changes `metadata` in place."""
     metadata.pop("selfLink", None)
-    for field in ("name", "namespace", "uid", "creationTimestamp"):
+    for field in ("name", "namespace", "uid"):
         if not metadata.get(field) and field in old:
             metadata[field] = old[field]
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"):
+    for field in ("creationTimestamp", "deletionTimestamp", "generation", "generateName"):
         if field in old:
             metadata[field] = old[field]
-        elif field != "generateName":
-            metadata.pop(field, None)
+    if "generation" not in old:
+        metadata.pop("generation", None)
+    if metadata.get("deletionGracePeriodSeconds") is None and "deletionGracePeriodSeconds" in old:
+        metadata["deletionGracePeriodSeconds"] = old["deletionGracePeriodSeconds"]
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if field in metadata and metadata[field] is None:
+            del metadata[field]
     metadata["resourceVersion"] = old["resourceVersion"]
     # managedFields left out are kept; an empty list, or one empty entry, resets them (server-side apply docs).
     if "managedFields" not in metadata and "managedFields" in old:
@@ -62,8 +73,11 @@ def _drop_empty(metadata: Obj) -> None:
 
 def faults(resource: Resource, metadata: Obj) -> list[Cause]:
     """Say what is wrong with the metadata of an object that is about to be stored."""
-    name = metadata.get("name", "")
-    found = []
+    name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+    found = [
+        invalid("metadata.generateName", f'"{prefix}"', fault)
+        for fault in (prefix_faults(resource.plural, prefix) if prefix else ())
+    ]
     if not name:
         found.append(Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required"))
     for fault in name_faults(resource.plural, name) if name else ():
@@ -111,21 +125,24 @@ def check_revision(resource: Resource, name: str, sent: str, old: Obj) -> None:
         )
 
 
-def check_preconditions(resource: Resource, name: str, uid: str, revision: str, old: Obj) -> None:
-    """Refuse a write that was meant for another object or another state of it: ApiError 409."""
+def check_uid(resource: Resource, name: str, uid: str, old: Obj) -> None:
+    """Refuse an update that was meant for another object of that name: ApiError 409."""
     if uid and uid != old["uid"]:
-        raise ApiError.conflict(
-            resource,
-            name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}",
-        )
-    if revision and revision != old["resourceVersion"]:
-        raise ApiError.conflict(
-            resource,
-            name,
-            f"Precondition failed: ResourceVersion in precondition: {revision}, ResourceVersion in object meta: "
-            f"{old['resourceVersion']}",
-        )
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+        raise ApiError.conflict(resource, name, text)
+
+
+def check_preconditions(resource: Resource, name: str, uid: str, revision: str, old: Obj) -> None:
+    """Refuse a delete that was meant for another object or another state of it: ApiError 409."""
+    text = ""
+    if uid and uid != old["uid"]:
+        text = f"the UID in the precondition ({uid}) does not match the UID in record ({old['uid']}). "
+        text += "The object might have been deleted and then recreated"
+    elif revision and revision != old["resourceVersion"]:
+        text = f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
+        text += f"({old['resourceVersion']}). The object might have been modified"
+    if text:
+        raise ApiError.conflict(resource, name, text)
 
 
 def invalid(field: str, value: str, message: str) -> Cause:
@@ -155,11 +172,14 @@ def _annotation_faults(annotations: dict[str, str]) -> list[Cause]:
 
 def _owner_faults(references: list[Obj]) -> list[Cause]:
     found, controllers = [], []
-    for index, reference in enumerate(references):
-        for field in ("apiVersion", "kind", "name", "uid"):
+    for reference in references:
+        group, _, version = str(reference.get("apiVersion") or "").rpartition("/")
+        if not version or "/" in group:
+            value = f'"{reference.get("apiVersion") or ""}"'
+            found.append(invalid("metadata.ownerReferences.apiVersion", value, "version must not be empty"))
+        for field in ("kind", "name", "uid"):
             if not reference.get(field) or not isinstance(reference[field], str):
-                path = f"metadata.ownerReferences[{index}].{field}"
-                found.append(Cause(path, "FieldValueRequired", "Required value: must not be empty"))
+                found.append(invalid(f"metadata.ownerReferences.{field}", '""', "must not be empty"))
         if reference.get("controller"):
             controllers.append(f"{reference.get('kind')}/{reference.get('name')}")
     if len(controllers) > 1:
@@ -167,5 +187,6 @@ def _owner_faults(references: list[Obj]) -> list[Cause]:
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{controllers[0]} and {controllers[1]}"
         )
-        found.append(invalid("metadata.ownerReferences", "[]", message))
+        shown = json.dumps(references, separators=(",", ":"))
+        found.append(invalid("metadata.ownerReferences", shown, message))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 MAX_NAME = 253
 MAX_GENERATED_BASE = 58
@@ -22,6 +23,7 @@ _MATCH_SERVICE_LABEL = re.compile(_SERVICE_LABEL).fullmatch
 _MATCH_QUALIFIED = re.compile(_QUALIFIED).fullmatch
 _MATCH_LABEL_VALUE = re.compile(_LABEL_VALUE).fullmatch
 
+_CHARACTERS = "characters"
 _PATH_SEGMENT_KINDS = frozenset(
     ("roles", "rolebindings", "clusterroles", "clusterrolebindings", "certificatesigningrequests")
 )
@@ -34,44 +36,51 @@ def name_faults(plural: str, name: str) -> list[str]:
     if plural in _PATH_SEGMENT_KINDS:
         return _path_segment_faults(name)
     if plural in _LABEL_NAMED:
-        return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE)
+        return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE, _CHARACTERS)
     if plural in _SERVICE_NAMED:
-        return _faults(name, 63, _MATCH_SERVICE_LABEL(name) is not None, _SERVICE_LABEL_MESSAGE)
+        return _faults(name, 63, _MATCH_SERVICE_LABEL(name) is not None, _SERVICE_LABEL_MESSAGE, _CHARACTERS)
     return subdomain_faults(name)
+
+
+def prefix_faults(plural: str, prefix: str) -> list[str]:
+    """Say what is wrong with a generateName: as a name, but it may end in a dash."""
+    return name_faults(plural, re.sub(r"-+$", "a", prefix))
 
 
 def subdomain_faults(name: str) -> list[str]:
     """Say why a text is no DNS-1123 subdomain."""
-    return _faults(name, MAX_NAME, _MATCH_SUBDOMAIN(name) is not None, _SUBDOMAIN_MESSAGE)
+    return _faults(name, MAX_NAME, _MATCH_SUBDOMAIN(name) is not None, _SUBDOMAIN_MESSAGE, _CHARACTERS)
 
 
 def label_faults(name: str) -> list[str]:
     """Say why a text is no DNS-1123 label."""
-    return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE)
+    return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE, _CHARACTERS)
 
 
-def qualified_name_faults(key: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def qualified_name_faults(key: str) -> tuple[str, ...]:
     """Say why a text is no key of a label or annotation: an optional DNS prefix and a name of at most 63."""
     prefix, slash, name = key.rpartition("/")
     faults = []
     if slash and "/" in prefix:
-        return [_QUALIFIED_MESSAGE]
+        return (_QUALIFIED_MESSAGE,)
     if slash and not prefix:
         faults.append("prefix part must be non-empty")
     elif slash:
         faults += [f"prefix part {fault}" for fault in subdomain_faults(prefix)]
     if not name:
-        return [*faults, "name part must be non-empty"]
+        faults.append("name part must be non-empty")
     if len(name) > 63:
         faults.append("name part must be no more than 63 bytes")
     if not _MATCH_QUALIFIED(name):
         faults.append(f"name part {_NAME_PART_MESSAGE}")
-    return faults
+    return tuple(faults)
 
 
-def label_value_faults(value: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def label_value_faults(value: str) -> tuple[str, ...]:
     """Say why a text can't be the value of a label."""
-    return _faults(value, 63, _MATCH_LABEL_VALUE(value) is not None, _LABEL_VALUE_MESSAGE)
+    return tuple(_faults(value, 63, _MATCH_LABEL_VALUE(value) is not None, _LABEL_VALUE_MESSAGE))
 
 
 def generated_name(prefix: str, seed: str) -> str:
@@ -84,10 +93,10 @@ def generated_name(prefix: str, seed: str) -> str:
     return prefix[:MAX_GENERATED_BASE] + "".join(letters)
 
 
-def _faults(text: str, longest: int, matches: bool, message: str) -> list[str]:
+def _faults(text: str, longest: int, matches: bool, message: str, unit: str = "bytes") -> list[str]:
     faults = []
     if len(text) > longest:
-        faults.append(f"must be no more than {longest} bytes")
+        faults.append(f"must be no more than {longest} {unit}")
     if not matches:
         faults.append(message)
     return faults
@@ -119,7 +128,7 @@ _NAME_PART_MESSAGE = (
     f"'{_QUALIFIED}')"
 )
 _QUALIFIED_MESSAGE = (
-    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )

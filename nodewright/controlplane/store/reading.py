@@ -26,7 +26,6 @@ from nodewright.controlplane.values import (
 )
 
 _CONTINUE_VERSION = "meta.k8s.io/v1"
-_MATCH_FORBIDDEN = "resourceVersionMatch: Forbidden: resourceVersionMatch"
 
 
 class Reader:
@@ -52,7 +51,7 @@ class Reader:
         collection = self._collection(resource)
         revision, start = self._list_from(collection, options)
         candidates = _candidates(collection, selection, start, None if revision == self._state.revision else revision)
-        if not options.limit:
+        if options.limit <= 0:
             items = [as_served(resource, obj) for obj in candidates if selection.accepts(obj)]
             return ListResult(items, str(revision))
         chosen = (obj for obj in candidates if selection.accepts(obj))
@@ -95,18 +94,11 @@ class Reader:
 
     def _list_from(self, collection: Collection, options: ListOptions) -> tuple[int, Key | None]:
         match, asked = options.resource_version_match, options.resource_version
+        _check_match(match, asked, bool(options.continue_))
         if options.continue_:
-            if asked not in ("", "0") or match:
-                raise ApiError.bad_request("specifying resource version is not allowed when using continue")
             revision, start = _parse_continue(options.continue_)
         else:
-            if match not in ("", "Exact", "NotOlderThan"):
-                raise ApiError.bad_request(f'resourceVersionMatch: Unsupported value: "{match}"')
-            if match and not asked:
-                raise ApiError.bad_request(f"{_MATCH_FORBIDDEN} is forbidden unless resourceVersion is provided")
             revision, start = _parse_revision(asked), None
-            if match == "Exact" and not revision:
-                raise ApiError.bad_request(f'{_MATCH_FORBIDDEN} "exact" is forbidden for resourceVersion "0"')
         self._refuse_future(revision)
         # Without "Exact" a resourceVersion is a lower bound, and what is there now satisfies any.
         if not options.continue_ and match != "Exact":
@@ -160,11 +152,31 @@ def _page_too_old() -> ApiError:
     )
 
 
+def _check_match(match: str, revision: str, continues: bool) -> None:
+    """Refuse what ValidateListOptions refuses: ApiError 422 for ListOptions, naming the option."""
+    cause = None
+    if match and continues:
+        cause = ("FieldValueForbidden", "Forbidden: resourceVersionMatch is forbidden for continue")
+    elif match and not revision:
+        text = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+        cause = ("FieldValueForbidden", text)
+    elif match not in ("", "Exact", "NotOlderThan"):
+        text = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+        cause = ("FieldValueNotSupported", text)
+    elif match == "Exact" and revision == "0":
+        text = 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        cause = ("FieldValueForbidden", text)
+    if cause is not None:
+        raise ApiError.invalid("ListOptions.meta.k8s.io", "", [Cause("resourceVersionMatch", *cause)])
+
+
 def _parse_revision(text: str) -> int:
     if text in ("", "0"):
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise ApiError.bad_request(f'resourceVersion: Invalid value: "{text}": must be a non-negative integer')
+        raise ApiError.bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": invalid syntax'
+        )
     return int(text)
 
 
@@ -181,5 +193,5 @@ def _parse_continue(text: str) -> tuple[int, Key]:
         if token["v"] != _CONTINUE_VERSION or type(revision) is not int or revision <= 0 or not slash:
             raise ValueError(text)
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ApiError.bad_request(f"continue key is not valid: {error}") from error
+        raise ApiError.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     return revision, (namespace, name)

@@ -7,7 +7,7 @@ from typing import Any
 from nodewright.controlplane.store.copying import deep_copy
 from nodewright.controlplane.store.envelope import check_envelope
 from nodewright.controlplane.store.kernel import Kernel
-from nodewright.controlplane.store.metadata import invalid
+from nodewright.controlplane.store.scale_paths import read_path, write_path
 from nodewright.controlplane.store.versions import as_served
 from nodewright.controlplane.store.writing import Target, Writer
 from nodewright.controlplane.values import (
@@ -66,12 +66,9 @@ class Scaler:
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if type(replicas) is not int:
             raise ApiError.bad_request("Scale.spec.replicas must be an integer")
-        if replicas < 0:
-            message = "must be greater than or equal to 0"
-            raise ApiError.invalid("Scale.autoscaling", target.name, [invalid("spec.replicas", str(replicas), message)])
         stated = scale.get("metadata") or {}
         new = deep_copy(old)
-        _put(new, paths.spec_replicas, replicas)
+        write_path(new, paths.spec_replicas, replicas)
         new["metadata"]["resourceVersion"] = stated.get("resourceVersion") or old["metadata"]["resourceVersion"]
         if stated.get("uid"):
             new["metadata"]["uid"] = stated["uid"]
@@ -80,10 +77,10 @@ class Scaler:
 
 
 def _scale_of(resource: Resource, paths: ScalePaths, obj: Obj, missing_is_zero: bool = False) -> Obj:
-    wanted = _read(obj, paths.spec_replicas)
+    wanted = read_path(obj, paths.spec_replicas)
     if wanted is None and not missing_is_zero:
         raise ApiError.internal(f'the spec replicas field "{paths.spec_replicas}" does not exist')
-    status: Obj = {"replicas": _read(obj, paths.status_replicas) or 0}
+    status: Obj = {"replicas": read_path(obj, paths.status_replicas) or 0}
     selector = _selector(resource, paths, obj)
     if selector:
         status["selector"] = selector
@@ -98,7 +95,7 @@ def _scale_of(resource: Resource, paths: ScalePaths, obj: Obj, missing_is_zero: 
 
 def _selector(resource: Resource, paths: ScalePaths, obj: Obj) -> str:
     if not resource.builtin:
-        found = _read(obj, paths.label_selector) if paths.label_selector else ""
+        found = read_path(obj, paths.label_selector) if paths.label_selector else ""
         return found if isinstance(found, str) else ""
     selector = (obj.get("spec") or {}).get("selector") or {}
     if resource.kind == "ReplicationController":
@@ -125,23 +122,3 @@ def _paths(resource: Resource) -> ScalePaths:
     if resource.scale is None:
         raise ApiError.page_not_found()
     return resource.scale
-
-
-def _steps(path: str) -> list[str]:
-    return [step for step in path.split(".") if step]
-
-
-def _read(obj: Obj, path: str) -> Any:
-    value: Any = obj
-    for step in _steps(path):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value
-
-
-def _put(obj: Obj, path: str, value: Any) -> None:
-    *parents, last = _steps(path)
-    for step in parents:
-        obj = obj.setdefault(step, {})
-    obj[last] = value

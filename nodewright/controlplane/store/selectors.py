@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from nodewright.controlplane.store.names import label_value_faults, qualified_name_faults
 from nodewright.controlplane.values import ApiError, Obj
 
 Labels = Mapping[str, str]
@@ -19,13 +20,9 @@ LabelMatch = Callable[[Labels], bool]
 
 MAX_SELECTOR_LENGTH = 64 * 1024
 
-_KEY = re.compile(r"^([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
-_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}").fullmatch
-_SET = re.compile(r"^\s*(\S+?)\s+(in|notin)\s*\(([^()]*)\)\s*$")
-_COMPARE = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
-_EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
-_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
+_TOKEN = re.compile(r"==|!=|[=!<>(),]|[^\s=!<>(),]+")
+_OPERATORS = {"in": "in", "=": "in", "==": "in", "notin": "notin", "!=": "notin", ">": "gt", "<": "lt"}
 
 
 class Requirement(NamedTuple):
@@ -67,47 +64,100 @@ class FieldRequirement(NamedTuple):
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Parse `a=b,c!=d,e in (x,y),!f,g>3`.
 
-    Raises ApiError 400 for a text that is no selector.
+    Raises ApiError 400, in the words of the real server, for a text that is no selector.
     """
     if len(text) > MAX_SELECTOR_LENGTH:
         raise ApiError.bad_request("unable to parse requirement: selector is too long")
-    if not text.strip():
-        return ()
-    return tuple(_requirement(part) for part in _OUTSIDE_PARENTHESES.split(text))
+    return tuple(_LabelParser(text).parse())
 
 
-def _requirement(part: str) -> Requirement:
-    if found := _SET.match(part):
-        key, operator, inner = found.groups()
-        values = frozenset(value.strip() for value in inner.split(","))
-        return _checked(Requirement(key, operator, values))
-    if found := _COMPARE.match(part):
-        key, sign, value = found.groups()
-        operator = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt"}[sign]
-        return _checked(Requirement(key, operator, frozenset((value,))))
-    if found := _EXISTS.match(part):
-        negation, key = found.groups()
-        return _checked(Requirement(key, f"{negation}exists", frozenset()))
-    raise ApiError.bad_request(f"unable to parse requirement: {part.strip()!r} is not a label requirement")
+class _LabelParser:
+    """A recursive-descent parser over the tokens of a label selector; "" is the end of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = [*_TOKEN.findall(text), ""]
+        self._next = 0
+
+    def parse(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        if self._peek() == "":
+            return found
+        if self._peek() != "!" and not _is_word(self._peek()):
+            raise ApiError.bad_request(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+        while True:
+            try:
+                found.append(self._requirement())
+            except ValueError as error:
+                raise ApiError.bad_request(f"unable to parse requirement: {error}") from error
+            sign = self._take()
+            if sign == "":
+                return found
+            if sign != ",":
+                raise ApiError.bad_request(f"found '{sign}', expected: ',' or 'end of string'")
+            if self._peek() != "!" and not _is_word(self._peek()):
+                raise ApiError.bad_request(f"found '{self._peek()}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        negated = self._peek() == "!"
+        if negated:
+            self._take()
+        key = self._take()
+        if not _is_word(key):
+            raise ValueError(f"found '{key}', expected: identifier")
+        if faults := qualified_name_faults(key):
+            raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(faults)}')
+        if negated:
+            return Requirement(key, "!exists", frozenset())
+        if self._peek() in ("", ","):
+            return Requirement(key, "exists", frozenset())
+        sign = self._take()
+        operator = _OPERATORS.get(sign)
+        if operator is None:
+            raise ValueError(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
+        values = self._set() if sign in ("in", "notin") else [self._exact()]
+        return Requirement(key, operator, frozenset(_checked_value(key, operator, value) for value in values))
+
+    def _exact(self) -> str:
+        if self._peek() in ("", ","):
+            return ""
+        value = self._take()
+        if not _is_word(value):
+            raise ValueError(f"found '{value}', expected: identifier")
+        return value
+
+    def _set(self) -> list[str]:
+        opening = self._take()
+        if opening != "(":
+            raise ValueError(f"found '{opening}' expected: '('")
+        values = []
+        while True:
+            values.append(self._take() if _is_word(self._peek()) else "")
+            sign = self._take()
+            if sign == ")":
+                return values
+            if sign != ",":
+                raise ValueError(f"found '{sign}', expected: ',' or ')'")
+
+    def _peek(self) -> str:
+        return self._tokens[self._next]
+
+    def _take(self) -> str:
+        token = self._tokens[self._next]
+        self._next = min(self._next + 1, len(self._tokens) - 1)
+        return token
 
 
-def _checked(requirement: Requirement) -> Requirement:
-    if not _KEY.match(requirement.key):
-        raise ApiError.bad_request(
-            f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": not a valid label key'
-        )
-    for value in requirement.values:
-        if requirement.operator in ("gt", "lt") and not _INTEGER(value):
-            raise ApiError.bad_request(
-                f"unable to parse requirement: values[0][{requirement.key}]: Invalid value: "
-                f"\"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
-            )
-        if not _VALUE.match(value):
-            raise ApiError.bad_request(
-                f"unable to parse requirement: values[0][{requirement.key}]: Invalid value: "
-                f'"{value}": not a valid label value'
-            )
-    return requirement
+def _is_word(token: str) -> bool:
+    return bool(token) and token[0] not in "=!<>(),"
+
+
+def _checked_value(key: str, operator: str, value: str) -> str:
+    if operator in ("gt", "lt") and not _INTEGER(value):
+        message = "for 'Gt', 'Lt' operators, the value must be an integer"
+        raise ValueError(f'values[0]: Invalid value: "{value}": {message}')
+    if faults := label_value_faults(value):
+        raise ValueError(f'values[0][{key}]: Invalid value: "{value}": {"; ".join(faults)}')
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -155,6 +205,8 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
         if match is None:
             raise ApiError.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         field, sign, value = match.groups()
+        if stray := re.search(r"(?<!\\)[=]", value):
+            raise ApiError.bad_request(f"invalid field selector: unescaped character in value: {ord(stray.group())}")
         found.append(FieldRequirement(field.strip(), sign != "!=", re.sub(r"\\(.)", r"\1", value)))
     return tuple(found)
 

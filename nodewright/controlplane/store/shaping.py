@@ -76,14 +76,12 @@ def _refuse_wrong_types(resource: Resource, causes: list[Cause]) -> None:
 
 
 def _strict(resource: Resource, texts: list[str]) -> ApiError:
-    message = f"strict decoding error: {', '.join(texts)}"
-    if resource.builtin:
-        kind = resource.kind
-        message = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {message}'
-    return ApiError.bad_request(message)
+    kind, version = resource.kind, resource.version
+    text = f"strict decoding error: {', '.join(texts)}"
+    return ApiError.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
 
 
 def _unknown_validation(value: str) -> ApiError:
-    message = f'Unsupported value: "{value}": supported values: "Ignore", "Strict", "Warn"'
+    message = f'Unsupported value: "{value}": supported values: "", "Ignore", "Strict", "Warn"'
     cause = Cause("fieldValidation", "FieldValueNotSupported", message)
     return ApiError.invalid("CreateOptions.meta.k8s.io", "", [cause])

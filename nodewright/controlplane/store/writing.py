@@ -9,10 +9,11 @@ from nodewright.controlplane.store import builtin_rules, metadata
 from nodewright.controlplane.store.admission import admit_create, check_options
 from nodewright.controlplane.store.copying import deep_copy
 from nodewright.controlplane.store.custom_resources import CustomResources
-from nodewright.controlplane.store.envelope import check_envelope
+from nodewright.controlplane.store.envelope import check_envelope, check_patched
 from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.names import generated_name
 from nodewright.controlplane.store.replacing import merge_old, only_times_differ, same_content
+from nodewright.controlplane.store.scale_paths import scale_faults
 from nodewright.controlplane.store.state import ObjectKey
 from nodewright.controlplane.store.versions import as_served
 from nodewright.controlplane.values import ApiError, Obj, PatchRequest, Resource, WriteOptions, Written
@@ -71,10 +72,8 @@ class Writer:
         if old is None:
             if target.subresource or not self._kernel.registry.traits(resource).creates_on_update:
                 raise ApiError.not_found(resource, target.name)
-            stated = body.get("metadata") or {}
-            return self.create(
-                resource, target.namespace, {**body, "metadata": {**stated, "name": target.name}}, options
-            )
+            return self.create(resource, target.namespace, body, options)
+        metadata.check_uid(resource, target.name, body["metadata"].get("uid", ""), old["metadata"])
         new, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
         return self._replace(target, old, new, Intent(options, "Update", warnings))
 
@@ -95,7 +94,7 @@ class Writer:
             return self._apply(target, request)
         old = self._kernel.require(target.resource, target.namespace, target.name)
         patched = self._patched(target.resource, as_served(target.resource, old), request)
-        check_envelope(target.resource, target.namespace, target.name, patched)
+        check_patched(target.resource, target.namespace, target.name, patched)
         new, warnings = self._kernel.shapes.fit(target.resource, patched, request.options.field_validation)
         return self._replace(target, old, new, Intent(request.options, "Update", warnings))
 
@@ -140,8 +139,11 @@ class Writer:
         if stated.get("managedFields"):
             raise ApiError.bad_request("metadata.managedFields must be nil")
         old = self._kernel.find(resource, target.namespace, target.name)
-        if old is None and (target.subresource or stated.get("uid")):
+        if old is None and target.subresource:
             raise ApiError.not_found(resource, target.name)
+        if old is None and stated.get("uid"):
+            text = f"uid mismatch: the provided object specified uid {stated['uid']}, and no existing object was found"
+            raise ApiError.conflict(resource, target.name, text)
         live = None if old is None else as_served(resource, old)
         applied = {**deep_copy(request.body), "metadata": {**deep_copy(stated), "name": target.name}}
         if resource.namespaced:
@@ -208,7 +210,6 @@ class Writer:
         meta = dict(new.get("metadata") or {})
         new = {**new, "metadata": meta}
         revision = meta.get("resourceVersion", "")
-        metadata.check_preconditions(resource, target.name, meta.get("uid", ""), "", old["metadata"])
         if not revision and not traits.unconditional_update:
             cause = metadata.invalid("metadata.resourceVersion", "0", "must be specified for an update")
             raise ApiError.invalid(resource.group_resource, target.name, [cause])
@@ -247,6 +248,7 @@ class Writer:
     def _check(self, resource: Resource, name: str, obj: Obj, old: Obj | None) -> None:
         causes = metadata.faults(resource, obj["metadata"])
         causes += self._kernel.shapes.faults(resource, obj, old)
+        causes += scale_faults(resource, obj)
         causes += builtin_rules.faults(resource, obj, old)
         causes += self._customs.faults(resource, obj, old)
         if causes:

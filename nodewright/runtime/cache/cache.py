@@ -64,7 +64,7 @@ class Cache:
     def _tell(self, kind: Kind, changes: list[Change], from_list: bool = False) -> None:
         if not changes:
             return
-        metrics.CACHE_OBJECTS.labels(kind.name).set(len(self.stores[kind]))
+        metrics.of(metrics.CACHE_OBJECTS, kind.name).set(len(self.stores[kind]))
         for change in changes:
             for listener in self._listeners[kind]:
                 listener(change, from_list)

@@ -109,7 +109,7 @@ class Reflector:
         self._heard()
         self._cache.listed(self.kind, objects, page.resource_version)
         self._version = page.resource_version
-        metrics.LISTS.labels(self.kind.name, why).inc()
+        metrics.of(metrics.LISTS, self.kind.name, why).inc()
         self.synced.set()
 
     async def _watch(self) -> str:
@@ -121,7 +121,7 @@ class Reflector:
             async for batch in batches:
                 self._heard()
                 await self._take(batch)
-        metrics.WATCH_ENDS.labels(self.kind.name, "clean").inc()
+        metrics.of(metrics.WATCH_ENDS, self.kind.name, "clean").inc()
         self._heard()
         if self._version == before and loop.time() - started < 1.0:
             self._failures += 1  # an end at once, again and again, must not become a busy loop
@@ -131,7 +131,7 @@ class Reflector:
     async def _take(self, batch: list[dict[str, Any]]) -> None:
         for number, event in enumerate(batch, 1):
             type_, obj = event.get("type"), event.get("object") or {}
-            metrics.WATCH_EVENTS.labels(self.kind.name, str(type_)).inc()
+            metrics.of(metrics.WATCH_EVENTS, self.kind.name, str(type_)).inc()
             if type_ == "ERROR":
                 raise error_from_status(int(obj.get("code") or 500), obj)
             version = (obj.get("metadata") or {}).get("resourceVersion")
@@ -154,7 +154,7 @@ class Reflector:
         self._failures += 1
         code = error.code if isinstance(error, ApiError) else 0
         why = "expired" if isinstance(error, ApiError) and error.expired else str(code or "connection")
-        metrics.WATCH_ENDS.labels(self.kind.name, why).inc()
+        metrics.of(metrics.WATCH_ENDS, self.kind.name, why).inc()
         too_often = self._failures >= self._options.failures_before_list
         if why == "expired" or code in {400, 401, 403, 404} or too_often:
             self._version = ""

@@ -91,8 +91,8 @@ class Poller:
             self._running_since = None
             self._ended_at = self._time()
             self._took = self._ended_at - started
-        metrics.HOST_SECONDS.labels("list").observe(self._took)
-        metrics.HOST_CALLS.labels(self._scope.name, "list", error.error_class.value if error else "ok").inc()
+        metrics.of(metrics.HOST_SECONDS, "list").observe(self._took)
+        metrics.of(metrics.HOST_CALLS, self._scope.name, "list", error.error_class.value if error else "ok").inc()
         if error is not None:
             self._failed(error)
             return
@@ -126,7 +126,7 @@ class Poller:
     def _report(self) -> None:
         states = self._scope.listing.states()
         for state in HostState:
-            metrics.HOSTS.labels(self._scope.name, state.value).set(states[state])
+            metrics.of(metrics.HOSTS, self._scope.name, state.value).set(states[state])
         for host in self._scope.listing.duplicates:
             _log.error(
                 "two hosts carry the same Machine UID", scope=self._scope.name, host=host.id, uid=host.machine_uid

@@ -173,7 +173,7 @@ class Scope:
                 self._pump_later(pause)
                 break
             self._start(calls.popleft())
-        metrics.HOST_QUEUE.labels(self.name).set(sum(map(len, self._queued)))
+        metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
     def _next_queue(self) -> deque[_Call] | None:
         for name, index in _ORDER.items():
@@ -216,8 +216,8 @@ class Scope:
             self._creating -= call.name == "create"
             self.listing.called(call.uid, now)
             asyncio.get_running_loop().call_soon(self._pump)
-        metrics.HOST_SECONDS.labels(call.name).observe(now - started)
-        metrics.HOST_CALLS.labels(self.name, call.name, error.error_class.value if error else "ok").inc()
+        metrics.of(metrics.HOST_SECONDS, call.name).observe(now - started)
+        metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
         self._around.changed(call.uid)
 
@@ -262,7 +262,7 @@ class Scope:
                 error=str(error), failures=attempt.failures)  # fmt: skip
         if self._breaker.is_open(now) and not was_open:
             _log.warning("calls to the provider pause", scope=self.name, why=str(error))
-        metrics.HOST_BREAKER.labels(self.name).set(self._breaker.is_open(now))
+        metrics.of(metrics.HOST_BREAKER, self.name).set(self._breaker.is_open(now))
 
     def _drain(self, now: float) -> None:
         """The scope pauses: tell every waiting Machine why, instead of letting it wait without a word."""

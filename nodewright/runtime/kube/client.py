@@ -41,7 +41,7 @@ class ClientLimits:
     nothing at all (API servers send a bookmark about once a minute).
     """
 
-    in_flight: int = 64
+    in_flight: int = 32
     connect_timeout: float = 5.0
     request_timeout: float = 30.0
     attempts: int = 4
@@ -259,7 +259,7 @@ class KubeClient:
                 if wait is None:
                     raise
                 why = error.reason if isinstance(error, ApiError) else "NoAnswer"
-                metrics.KUBE_RETRIES.labels(call.verb, why).inc()
+                metrics.of(metrics.KUBE_RETRIES, call.verb, why).inc()
                 await asyncio.sleep(wait)
 
     def _wait_before_retry(self, call: _Call, error: ApiError | NoAnswer, attempt: int) -> float | None:
@@ -299,7 +299,7 @@ class KubeClient:
                 self._count(call, 0)
                 sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
                 raise NoAnswer(f"{call.verb} {call.resource}: {_describe(error)}", sent=sent) from error
-            metrics.KUBE_SECONDS.labels(call.verb).observe(asyncio.get_running_loop().time() - started)
+            metrics.of(metrics.KUBE_SECONDS, call.verb).observe(asyncio.get_running_loop().time() - started)
         self._count(call, response.status)
         if response.status >= 400:
             raise self._error(response, body)
@@ -321,7 +321,7 @@ class KubeClient:
         return error_from_answer(response.status, body, response.headers.get("Retry-After"))
 
     def _count(self, call: _Call, code: int) -> None:
-        metrics.KUBE_REQUESTS.labels(self.controller, call.verb, call.resource, str(code)).inc()
+        metrics.of(metrics.KUBE_REQUESTS, self.controller, call.verb, call.resource, str(code)).inc()
 
 
 def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:

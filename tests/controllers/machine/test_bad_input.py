@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import yaml
 
 from controllers.kernel.actions import CreateHost
 from controllers.kernel.refs import Key
@@ -112,7 +114,7 @@ def test_mended_input_heals_the_machine(case: str) -> None:
     arena, key = with_spec(BAD[case][0])
     arena.run(key, 120)
     fixed = machine("m-1").build()["spec"]
-    cleared = {name: None for name in BAD[case][0]}
+    cleared = dict.fromkeys(BAD[case][0])
     if isinstance(BAD[case][0].get("providerConfig"), dict):
         cleared["providerConfig"] = {"value": None, "valueFrom": None}
     arena.edit(key, {"spec": cleared})
@@ -140,8 +142,8 @@ def test_a_missing_class_is_waited_for_and_is_no_failure() -> None:
 @pytest.mark.parametrize("field", ["providerConfig", "providerSpec"])
 @pytest.mark.parametrize(
     "form",
-    [{"value": SIMULATED}, '{"apiVersion": "%(apiVersion)s", "kind": "%(kind)s"}' % SIMULATED, {"value": SIMULATED}],
-    ids=["object", "text", "object again"],
+    [{"value": SIMULATED}, json.dumps(SIMULATED), yaml.safe_dump(SIMULATED), {"value": json.dumps(SIMULATED)}],
+    ids=["object", "JSON", "YAML", "text in value"],
 )
 def test_all_generations_of_the_config_make_the_same_host(field: str, form: Any) -> None:
     arena, key = with_spec({field: form, "versions": {"kubelet": "1.34.0"}})

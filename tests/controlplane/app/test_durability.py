@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.controlplane.store import JournalError
 from nodewright.controlplane.values import ApiError
 from tests.controlplane.app.client import WIDGETS, Client, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
@@ -61,7 +62,7 @@ async def test_a_restart_does_not_touch_the_kinds_that_are_as_they_should_be(tmp
 
 async def test_two_planes_do_not_share_a_folder(tmp_path: Path) -> None:
     async with ControlPlane(config(tmp_path)):
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(JournalError, match="in use"):
             async with ControlPlane(config(tmp_path)):
                 pass
 

@@ -69,8 +69,17 @@ class TestDelete:
         with pytest.raises(ApiError) as caught:
             cluster.delete("machines", "m", **{option: "1"})
         assert (caught.value.code, caught.value.reason) == (409, "Conflict")
-        assert "Precondition failed" in caught.value.message
+        assert "in the precondition (1) does not match the" in caught.value.message
         assert cluster.has("machines", "m")
+
+    def test_knows_three_ways_to_treat_dependents(self, cluster: Cluster) -> None:
+        cluster.machine("m")
+        with pytest.raises(ApiError) as caught:
+            cluster.delete("machines", "m", propagation="Sideways")
+        assert caught.value.message == (
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": '
+            'supported values: "Foreground", "Background", "Orphan", "nil"'
+        )
 
     def test_on_a_dry_run_deletes_nothing(self, cluster: Cluster) -> None:
         cluster.machine("m", meta={"finalizers": [FINALIZER]})

@@ -1,0 +1,46 @@
+"""``python -m hack.bench [CASE…]``: run the cases, print their tables, write ``build/bench.json``.
+
+Each case runs in a process of its own, so that one's memory is not another's.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from hack.bench import live
+from hack.bench.figures import Figure, keep, show
+
+CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
+    "plane": ("The embedded control plane", live.plane_ready),
+    "demo": ("From apply to three Ready Machines", live.demo),
+    "machineset": ("A MachineSet from 0 to 1000 on the embedded plane", live.thousand),
+    "simulation": ("10 000 Machines on the virtual clock", live.simulation),
+}
+OUTPUT = Path("build/bench.json")
+
+
+def main() -> int:
+    names = sys.argv[1:] or list(CASES)
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        print(f"no such case: {', '.join(unknown)}; known: {', '.join(CASES)}", file=sys.stderr)
+        return 2
+    console = Console()
+    context = multiprocessing.get_context("spawn")
+    for name in names:
+        title, case = CASES[name]
+        with console.status(f"{title} …"), context.Pool(1) as pool:
+            figures = pool.apply(case)
+        show(title, figures, console)
+        keep(figures, OUTPUT)
+    console.print(f"written to {OUTPUT}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""``describe``: the tree shows what belongs together, what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from api.conditions import Reason
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind
+from nodewright.cli.cluster.snapshot import KINDS, fill
+from nodewright.cli.exits import CliError
+from nodewright.cli.tree.advice import advice_for
+from nodewright.cli.tree.branch import Branch, Mood, wrong
+from nodewright.cli.tree.drawing import age, rows, table
+from nodewright.cli.tree.growing import Taste, grow
+from nodewright.runtime.cache.cache import Cache
+from providers.base.errors import ErrorClass
+from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
+from tests.builders.clock import ago
+
+ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, NODE)
+
+
+def tree_of(kind: Kind, top: Builder, *others: Builder, taste: Taste | None = None) -> Branch:
+    cache = Cache(KINDS)
+    objects = [b.build() for b in (top, *others)]
+    for known in ALL:
+        fill(cache, known, [o for o in objects if o["kind"] == known.name])
+    return grow(kind, top.build(), cache.view(NOW), taste or Taste())
+
+
+def names_in(tree: Branch) -> list[str]:
+    return [prefix + branch.name for prefix, branch in rows(tree)]
+
+
+def line(tree: Branch, name: str) -> Branch:
+    return next(branch for _, branch in rows(tree) if branch.name == name)
+
+
+def of_three() -> tuple[Builder, list[Builder]]:
+    deployment = machine_deployment("web").in_cluster("dev")
+    web = machine_set("web-abc").owned_by(deployment).in_cluster("dev")
+    machines = [machine(f"web-abc-{i}").of(web).ready() for i in range(3)]
+    nodes = [node(f"node-web-abc-{i}").ready().kubelet("v1.34.0") for i in range(3)]
+    return deployment, [web, *machines, *nodes]
+
+
+def test_a_cluster_shows_its_deployments_sets_machines_hosts_and_nodes() -> None:
+    deployment, rest = of_three()
+    tree = tree_of(CLUSTER, cluster("dev"), deployment, *rest)
+    assert names_in(tree)[:6] == [
+        "Cluster/dev",
+        "└─MachineDeployment/web",
+        "  └─MachineSet/web-abc",
+        "    ├─Machine/web-abc-0",
+        "    │ ├─Host/simulated:///uid-web-abc-0",
+        "    │ └─Node/node-web-abc-0",
+    ]
+
+
+def test_machines_in_the_same_state_are_one_line_unless_all_are_wanted() -> None:
+    web = machine_set("web")
+    machines = [machine(f"web-{i}").of(web).ready() for i in range(6)]
+    assert "└─6 Machines" in names_in(tree_of(MACHINE_SET, web, *machines))
+    every = names_in(tree_of(MACHINE_SET, web, *machines, taste=Taste(every_machine=True)))
+    assert sum("Machine/" in name for name in every) == 6
+
+
+def test_a_machine_that_stands_out_is_never_hidden_in_a_group() -> None:
+    web = machine_set("web")
+    machines = [machine(f"web-{i}").of(web).ready() for i in range(6)]
+    tree = tree_of(MACHINE_SET, web, *machines, machine("web-6").of(web).failed("InvalidConfiguration", "no such flavor"))
+    failed = line(tree, "Machine/web-6")
+    assert failed.mood is Mood.BAD
+    assert failed.message == "no such flavor"
+    assert "validate" in failed.advice
+
+
+def test_what_is_wrong_is_found_wherever_it_is() -> None:
+    deployment, rest = of_three()
+    rest.append(machine("web-abc-9").of(rest[0]).pending("QuotaExceeded", "cores: 20 of 20 used"))
+    assert [b.name for b in wrong(tree_of(CLUSTER, cluster("dev"), deployment, *rest))] == ["Machine/web-abc-9"]
+
+
+def test_all_well_means_nothing_wrong_and_no_condition_lines() -> None:
+    deployment, rest = of_three()
+    deployment.condition("Available", "True").condition("RollingOut", "False")
+    tree = tree_of(MACHINE_DEPLOYMENT, deployment, *rest)
+    assert wrong(tree) == []
+    assert "├─RollingOut" not in names_in(tree)
+    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, taste=Taste(every_condition=True))
+    assert "├─RollingOut" in names_in(every)
+
+
+def test_progress_is_busy_and_not_wrong() -> None:
+    deployment = machine_deployment("web").condition("RollingOut", "True", "RollingOut", "2 of 3 updated")
+    tree = tree_of(MACHINE_DEPLOYMENT, deployment)
+    assert line(tree, "RollingOut").mood is Mood.BUSY
+    assert wrong(tree) == []
+
+
+def test_a_paused_object_says_so() -> None:
+    tree = tree_of(MACHINE_DEPLOYMENT, machine_deployment("web").condition("Paused", "True", "Paused", "spec.paused"))
+    assert tree.mood is Mood.PAUSED
+
+
+def test_a_node_that_lags_behind_says_what_it_runs_and_what_is_asked_for() -> None:
+    one = machine("m").ready()
+    tree = tree_of(MACHINE, one, node("node-m").ready().kubelet("v1.33.0"))
+    assert line(tree, "Node/node-m").message == "kubelet v1.33.0, asked for 1.34.0"
+
+
+def test_a_missing_node_is_wrong() -> None:
+    assert line(tree_of(MACHINE, machine("m").ready()), "Node/node-m").mood is Mood.BAD
+
+
+def test_old_empty_sets_are_left_out_unless_everything_is_wanted() -> None:
+    deployment, rest = of_three()
+    old = machine_set("web-old").owned_by(deployment)
+    old.spec["replicas"] = 0
+    old.status["replicas"] = 0
+    rest[0].status["replicas"] = 3
+    assert not any("web-old" in n for n in names_in(tree_of(MACHINE_DEPLOYMENT, deployment, *rest, old)))
+    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, old, taste=Taste(every_machine=True))
+    assert any("web-old" in n for n in names_in(every))
+
+
+@pytest.mark.parametrize(
+    "status", [{"conditions": "none"}, {"conditions": [None, 3]}, {"phase": 7}, {"addresses": None}]
+)
+def test_a_status_of_any_shape_is_shown(status: dict[str, Any]) -> None:
+    one = machine("m")
+    one.body["status"] = status
+    assert tree_of(MACHINE, one).name == "Machine/m"
+
+
+def test_every_class_of_provider_error_has_advice() -> None:
+    assert [c for c in ErrorClass if not advice_for(c)] == []
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [Reason.HOST_MISSING, Reason.NODE_CONFLICT, Reason.PROVIDER_UNKNOWN, Reason.CEILING_REACHED, Reason.UNREACHABLE],
+)
+def test_reasons_that_need_a_person_have_advice(reason: Reason) -> None:
+    assert advice_for(reason).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (303, "5m3s"), (3600, "60m"), (4 * 3600 + 600, "4h10m"), (9 * 3600, "9h"),
+     (3 * 86400, "3d")],
+)  # fmt: skip
+def test_ages_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
+    from controllers.kernel.conditions import parse_time
+
+    assert age(parse_time(ago(seconds)), NOW) == text
+
+
+def test_the_drawing_has_every_line_and_no_colour_in_a_file() -> None:
+    from io import StringIO
+
+    from nodewright.cli.screen import console
+
+    deployment, rest = of_three()
+    file = StringIO()
+    tree = tree_of(CLUSTER, cluster("dev"), deployment, *rest)
+    console(file).print(table(tree, NOW))
+    shown = file.getvalue()
+    assert "\x1b[" not in shown
+    assert all(branch.name in shown for _, branch in rows(tree))
+
+
+def kinds_meant(words: Iterable[str]) -> set[str]:
+    from nodewright.cli.commands.describe import kind_of
+
+    return {kind_of(word).name for word in words}
+
+
+def test_kinds_have_their_kubectl_names() -> None:
+    assert kinds_meant(["md", "machinedeployments", "MachineDeployment"]) == {"MachineDeployment"}
+    assert kinds_meant(["cl", "cluster"]) == {"Cluster"}
+    with pytest.raises(CliError, match="pod"):
+        kinds_meant(["pod"])
