@@ -135,5 +135,6 @@ class Up:
 
     def _pump(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self.lines.put(line.rstrip("\n"))
+        with process.stdout as lines:
+            for line in lines:
+                self.lines.put(line.rstrip("\n"))

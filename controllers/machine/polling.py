@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+
+from controllers.kernel.conditions import parse_time
 from controllers.machine.observe import Observed
 
 _STEPS = ((30.0, 0.5), (120.0, 2.0), (600.0, 10.0))
-"""(age of the host or the Machine in seconds, seconds until the next look)."""
+"""(seconds that it has taken so far, seconds until the next look)."""
 _SLOWEST = 30.0
 
 
 def next_look(observed: Observed) -> float:
     """Seconds. All Machines of a scope share one list call, so looking often is cheap."""
-    host = observed.host
-    since = host.created_at if host is not None and host.created_at is not None else observed.created_at
-    age = (observed.now - since).total_seconds()
-    return next((pause for limit, pause in _STEPS if age < limit), _SLOWEST)
+    taken = (observed.now - _since(observed)).total_seconds()
+    return next((pause for limit, pause in _STEPS if taken < limit), _SLOWEST)
+
+
+def _since(observed: Observed) -> datetime:
+    """When that began which is waited for: the deletion, the replacement, the host's or the Machine's life."""
+    host, replaced = observed.host, observed.status.get("replacement")
+    begun = observed.machine["metadata"].get("deletionTimestamp")
+    if not begun and isinstance(replaced, Mapping):
+        begun = replaced.get("startedAt")
+    known = parse_time(begun if isinstance(begun, str) else None)
+    return known or (host.created_at if host and host.created_at else observed.created_at)

@@ -34,7 +34,8 @@ from controllers.kernel.view import (
     HostReads,
     View,
 )
-from controllers.machine import observe
+from controllers.machine import leftover, observe
+from controllers.machine.leftover import Leftover
 from controllers.machine.observe import Observed, status_of
 from controllers.machine.plan import plan
 
@@ -107,13 +108,19 @@ class MachineRoom:
     )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
-        return observe.needs(key, view)
+        if view.get(MACHINE, key) is not None:
+            return observe.needs(key, view)
+        node = leftover.find(key, view)
+        return leftover.needs(node) if node is not None else None
 
-    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe.observe(key, view, hosts)
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
+        if view.get(MACHINE, key) is not None:
+            return observe.observe(key, view, hosts)
+        node = leftover.find(key, view)
+        return Leftover(node, hosts or observe.NO_HOST_READS) if node is not None else None
 
-    def plan(self, observed: Observed) -> Plan:
-        return plan(observed)
+    def plan(self, observed: Observed | Leftover) -> Plan:
+        return leftover.plan(observed) if isinstance(observed, Leftover) else plan(observed)
 
 
 def _is_draining(machine: Obj, node_name: str, view: View) -> bool:

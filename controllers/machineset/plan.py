@@ -87,7 +87,7 @@ def decide(observed: Observed) -> Decision:
         journal = journal.without(chosen.pending).condemn(leaving)
         return Decision(journal, claimed, removal=chosen, notes=notes)
     again = creation.retried(observed)
-    held = creation.hold(observed, claimed) if wanted or again else None
+    held = creation.hold(observed, claimed) if wanted or again or claimed.kept else None
     if held is not None:
         return Decision(journal, claimed, held=held, notes=(*notes, held.why))
     fresh = min(wanted, max(creation.MAX_BATCH - len(again), 0))

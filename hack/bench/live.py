@@ -16,6 +16,7 @@ from nodewright.cli.embedded.session import Session, Wish, session
 from nodewright.controlplane.app.stats import WRITES
 from nodewright.controlplane.values import ListOptions
 from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.logs import configure
 
 POLL_SECONDS = 0.02
 LIMIT_SECONDS = 900.0
@@ -69,6 +70,11 @@ def _own_writes(running: Session) -> int:
     return sum(n for key, n in counts.items() if key.user_agent.startswith(OWN_AGENT) and key.verb in WRITES)
 
 
+def _quiet() -> None:
+    """Logs cost time and would hide the tables."""
+    configure(level="warning")
+
+
 async def _demo() -> list[Figure]:
     async with session(Wish(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
         started = time.monotonic()
@@ -118,10 +124,12 @@ def plane_ready() -> list[Figure]:
 
 
 def demo() -> list[Figure]:
+    _quiet()
     return asyncio.run(_demo())
 
 
 def thousand() -> list[Figure]:
+    _quiet()
     return asyncio.run(_thousand(60.0))
 
 

@@ -226,9 +226,11 @@ class ApiError(Exception):
         return cls(404, "NotFound", "the server could not find the requested resource", {})
 
     @classmethod
-    def already_exists(cls, resource: Resource, name: str) -> ApiError:
-        """409: the name is taken."""
+    def already_exists(cls, resource: Resource, name: str, deleting: bool = False) -> ApiError:
+        """409: the name is taken, perhaps by an object that is on its way out."""
         message = f'{resource.group_resource} "{name}" already exists'
+        if deleting:
+            message = f"object is being deleted: {message}"
         return cls(409, "AlreadyExists", message, _details(resource, name))
 
     @classmethod
@@ -270,7 +272,8 @@ class ApiError(Exception):
         details = _details(resource, name)
         if causes:
             details |= _causes(causes)
-        return cls(403, "Forbidden", f'{resource.group_resource} "{name}" is forbidden: {message}', details)
+        subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
+        return cls(403, "Forbidden", f"{subject} is forbidden: {message}", details)
 
     @classmethod
     def method_not_allowed(cls, resource: Resource, verb: str) -> ApiError:
@@ -294,9 +297,7 @@ class ApiError(Exception):
         return cls(410, "Expired", message)
 
     @classmethod
-    def too_many_requests(
-        cls, message: str, retry_after: int | None = None, causes: Sequence[Cause] = ()
-    ) -> ApiError:
+    def too_many_requests(cls, message: str, retry_after: int | None = None, causes: Sequence[Cause] = ()) -> ApiError:
         """429: try again later."""
         return cls(429, "TooManyRequests", message, _causes(causes) if causes else None, retry_after)
 

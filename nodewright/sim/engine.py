@@ -18,7 +18,7 @@ from nodewright.sim import faults as menu
 from nodewright.sim import users
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.faults import Faults
-from nodewright.sim.invariants import Breach, always, settled
+from nodewright.sim.invariants import Breach, Guard, always, settled
 from nodewright.sim.kubelets import Kubelets
 from nodewright.sim.plane import Plane
 from nodewright.sim.process import Crash, Outside, Process
@@ -68,6 +68,7 @@ class Engine:
         self.clock = VirtualClock()
         self.story: list[str] = []
         self.plane = Plane(self.clock, crds, self.random)
+        self.guard = Guard(self.plane)
         self.world = World(Cloud(name="sim", seed=seed), self.clock)
         self.kubelets = Kubelets(self.plane, self.world, self.clock)
         self._rooms = tuple(rooms)
@@ -193,7 +194,9 @@ class Engine:
             raise Breach(breach)
 
     def _start(self) -> Process:
-        return Process(Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say), self._rooms)
+        return Process(
+            Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say, self.guard), self._rooms
+        )
 
     @property
     def _faults(self) -> Faults:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controllers.kernel.actions import Create, Delete
+from controllers.kernel.actions import Create, Delete, Patch
 from controllers.kernel.conditions import is_true
 from controllers.kernel.refs import (
     MACHINE,
@@ -63,18 +63,30 @@ def available(machine: Obj) -> bool:
 
 
 class Guard:
-    """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen."""
+    """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen.
+
+    A MachineSet acts on the replicas that its MachineDeployment wrote last, so what was believed then is still in force
+    when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
+    """
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
+        self._in_force = Bounds(0, 0)
+
+    def before_scale(self, action: Patch, believed: Bounds) -> None:
+        """A MachineDeployment tells a MachineSet how many it should be."""
+        if action.target.kind is MACHINE_SET and "replicas" in (action.patch.get("spec") or {}):
+            self._in_force = believed
 
     def before_create(self, action: Create, believed: Bounds) -> None:
-        """A Machine must not be made beyond what the present spec or the one the process has seen allows."""
+        """A Machine must not be made beyond what a spec allows that may still be in force."""
+        if action.kind is MACHINE_SET:
+            self._in_force = believed
         if action.kind is not MACHINE or self._plane.get(MACHINE, _key(action)) is not None:
             return
         present = self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
-        most = max(believed.most, bounds(present).most if present else 0)
-        count = len(active(list(self._plane.list(MACHINE)))) + 1
+        most = max(believed.most, self._in_force.most, bounds(present).most if present else 0)
+        count = len(active(self._plane.list(MACHINE))) + 1
         if count > most:
             raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
 
@@ -89,8 +101,9 @@ class Guard:
         if victim is None or not available(victim):
             return
         left = sum(1 for m in seen if available(m)) - 1
-        if left < believed.least:
-            raise Breach(f"deleting {action.target} leaves {left} available of at least {believed.least}")
+        least = min(believed.least, self._in_force.least)
+        if left < least:
+            raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
 
 
 def _key(action: Create) -> Key:

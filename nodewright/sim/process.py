@@ -15,7 +15,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, Event, UpdateHost
+from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, Event, Patch, UpdateHost
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
 from controllers.kernel.room import Room
@@ -50,6 +50,7 @@ class Outside:
     random: Random
     faults: Faults
     say: Say
+    guard: Guard
 
 
 @dataclass(order=True, slots=True)
@@ -68,7 +69,6 @@ class Process:
     def __init__(self, outside: Outside, rooms: Iterable[Room[Any]]) -> None:
         self._out = outside
         self._rooms = tuple(rooms)
-        self._guard = Guard(outside.plane)
         self._cloud = Cloud(outside.world, outside.clock)
         kinds = sorted({kind for room in self._rooms for kind in room.reads}, key=lambda kind: kind.name)
         self._cache = Cache(kinds)
@@ -169,9 +169,11 @@ class Process:
     def _perform(self, room: Room[Any], key: Key, action: Action) -> None:
         believed = self._believed()
         if isinstance(action, Create):
-            self._guard.before_create(action, believed)
+            self._out.guard.before_create(action, believed)
+        elif isinstance(action, Patch):
+            self._out.guard.before_scale(action, believed)
         elif isinstance(action, Delete):
-            self._guard.before_delete(action, list(self._cache.stores[MACHINE]), believed)
+            self._out.guard.before_delete(action, list(self._cache.stores[MACHINE]), believed)
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
             self._cloud.perform(action)
             self._later_(room, key, 0.0)

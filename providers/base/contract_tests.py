@@ -154,7 +154,7 @@ class ProviderContract:
 
     async def test_equal_configs_share_a_scope(self) -> None:
         scope_of = self.registration.scope_of
-        assert scope_of(dict(self.valid_config)) == scope_of(dict(reversed(self.valid_config.items())))
+        assert scope_of(dict(self.valid_config)) == scope_of(dict(reversed(list(self.valid_config.items()))))
 
     async def test_every_method_is_a_coroutine(self, provider: Provider) -> None:
         assert [m for m in METHODS if not inspect.iscoroutinefunction(getattr(provider, m, None))] == []

@@ -27,7 +27,7 @@ def _upgrade_one(kubectl: Kubectl, pool: str, version: str) -> tuple[dict[str, A
     before = _ready_machines(kubectl, pool)[0]
     name = before["metadata"]["name"]
     kubectl("patch", "machine", name, "--type=merge", "-p", f'{{"spec":{{"versions":{{"kubelet":"{version}"}}}}}}')
-    kubectl.wait(f"jsonpath={{.status.versions.kubelet}}={version}", f"machine/{name}")
+    kubectl.wait(f"jsonpath={{.status.versions.kubelet}}=v{version}", f"machine/{name}")
     kubectl.wait("condition=Ready", f"machine/{name}")
     return before, kubectl.json("get", "machine", name)
 
@@ -87,9 +87,14 @@ def test_the_story_of_kep_3(kubectl: Kubectl) -> None:
 
 def _rolled(kubectl: Kubectl, version: str) -> None:
     """Wait until every Machine of the herd runs ``version`` and no other is left."""
+    generation = kubectl.json("get", "machinedeployment", "herd")["metadata"]["generation"]
+    kubectl.wait(f"jsonpath={{.status.observedGeneration}}={generation}", "machinedeployment/herd")
     kubectl.wait("jsonpath={.status.updatedReplicas}=3", "machinedeployment/herd")
     kubectl.wait("condition=RollingOut=false", "machinedeployment/herd")
     kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/herd")
     kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/herd")
+    for machine in _ready_machines(kubectl, "herd"):
+        if machine["metadata"].get("deletionTimestamp"):
+            kubectl.wait("delete", f"machine/{machine['metadata']['name']}")
     versions = {m["spec"]["versions"]["kubelet"] for m in _ready_machines(kubectl, "herd")}
     assert versions == {version}

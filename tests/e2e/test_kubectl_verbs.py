@@ -104,7 +104,7 @@ def test_edit_upgrades_a_kubelet(up: Up, tmp_path: Path) -> None:
     editor.chmod(0o700)
     done = kubectl.run("edit", "machine", name, env={"EDITOR": str(editor)})
     assert done.code == 0, done.err
-    kubectl.wait("jsonpath={.status.versions.kubelet}=1.33.7", f"machine/{name}")
+    kubectl.wait("jsonpath={.status.versions.kubelet}=v1.33.7", f"machine/{name}")
 
 
 def test_server_side_apply_names_the_owner_of_a_conflict(kubectl: Kubectl) -> None:

@@ -1,8 +1,9 @@
-"""The reflector: whatever happens to the stream, the store becomes equal to the server again, and nobody is forgotten."""
+"""The reflector: whatever happens to the stream, the store becomes equal to the server, and no deletion is missed."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -238,8 +239,6 @@ async def test_a_listener_that_fails_does_not_stop_the_reflector(following: Foll
 async def test_the_store_equals_the_server_after_any_sequence_of_faults(
     following: Following, stub: StubServer, seed: int
 ) -> None:
-    import random
-
     dice = random.Random(seed)
     faults = [answers(410, "Expired"), answers(500, "InternalError"), hangs_up, None, answers(429, "TooManyRequests")]
     for _ in range(60):

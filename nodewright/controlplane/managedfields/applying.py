@@ -107,7 +107,7 @@ def _attempt(work: _Applying, entries: dict[Key, Entry]) -> tuple[dict[Key, tupl
     last = entries.get(work.own_key)
     own = Entry(work.writer.manager, "Apply", work.resource.api_version, work.writer.subresource, "", fields)
     claimed = {**entries, own.key: own}
-    merged = merging.merge(work.shape, _with_last_applied(work), _without_ignored(work))
+    merged = merging.merge(work.shape, work.live, _without_ignored(work))
     if last is not None and difference(last.fields, fields):
         merged = _take_back(work.shape, merged, last.fields, claimed)
     changes = comparing.compare(work.shape, work.live, merged, work.ignored)
@@ -126,7 +126,7 @@ def _attempt(work: _Applying, entries: dict[Key, Entry]) -> tuple[dict[Key, tupl
     if fields:
         kept_time = last.time if last is not None else ""
         result[own.key] = replace(own, time=work.writer.now if merged != work.live else kept_time)
-    return contested, with_entries(merged, result.values())
+    return contested, with_entries(_with_last_applied(work, merged), result.values())
 
 
 def _without_ignored(work: _Applying) -> Obj:
@@ -137,13 +137,13 @@ def _without_ignored(work: _Applying) -> Obj:
     return kept
 
 
-def _with_last_applied(work: _Applying) -> Obj:
-    """Give the live object, with kubectl's client-side annotation kept in step if kubectl applies (upstream rule)."""
-    annotations = (work.live.get("metadata") or {}).get("annotations") or {}
-    if work.writer.manager != _KUBECTL or LAST_APPLIED not in annotations or work.writer.subresource:
-        return work.live
+def _with_last_applied(work: _Applying, merged: Obj) -> Obj:
+    """Keep kubectl's client-side annotation in step if kubectl applies; owned by nobody new (upstream rule)."""
+    annotations = (merged.get("metadata") or {}).get("annotations") or {}
+    if work.writer.manager != _KUBECTL or not annotations.get(LAST_APPLIED):
+        return merged
     updated = {**annotations, LAST_APPLIED: compact_json(work.applied) + "\n"}
-    return {**work.live, "metadata": {**work.live["metadata"], "annotations": updated}}
+    return {**merged, "metadata": {**merged["metadata"], "annotations": updated}}
 
 
 def _take_back(shape: Shape, merged: Obj, last: FieldSet, claimed: Mapping[Key, Entry]) -> Obj:

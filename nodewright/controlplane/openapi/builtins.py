@@ -8,9 +8,10 @@ The table lies in `builtin/<group>.<version>.types`, one block per type and one 
 
 A field has its protobuf number (`1.3` is field 3 of an embedded message with number 1), its name in JSON, its type and
 then, in any order: `required`, `set`/`atomic`/`map=<keys>` (the x-kubernetes-list-type), `patch=<strategy>[:<key>]`
-(strategic merge patch), `default=<json>` and `enum=<values>` (both comma separated). `[]T` is a list, `{}T` a map with
-string keys. A type with `kind=<group>/<version>` is the root of an object and also has apiVersion and kind; `atomic` on
-a type says that its owner owns it as a whole. Types of other files are named with their file (`meta.v1.ObjectMeta`).
+(strategic merge patch), `default=<json>`, `enum=<values>` (keys and values comma separated) and `pointer` (zero is not
+the same as absent). `[]T` is a list, `{}T` a map with string keys. A type with `kind=<group>/<version>` is the root of
+an object and also has apiVersion and kind; `atomic` on a type says that its owner owns it as a whole. Types of other
+files are named with their file (`meta.v1.ObjectMeta`).
 
 The rules are those of the Kubernetes API at version 1.36: a test compares the table with a real kube-apiserver.
 """
@@ -26,6 +27,11 @@ from typing import Any
 
 from nodewright.controlplane.values import Obj
 
+NULLS_ARE_ABSENT = "x-nodewright-nulls-are-absent"
+
+RELEASE = "1.36"
+"""The Kubernetes release whose types the table holds; grows with it."""
+
 _SCALARS: Mapping[str, Obj] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -35,7 +41,7 @@ _SCALARS: Mapping[str, Obj] = {
     "bytes": {"type": "string", "format": "byte"},
     "time": {"type": "string", "format": "date-time"},
     "microtime": {"type": "string", "format": "date-time"},
-    "quantity": {"x-kubernetes-int-or-string": True},
+    "quantity": {},
     "intstr": {"x-kubernetes-int-or-string": True},
     "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "fieldsv1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
@@ -68,6 +74,8 @@ class Field:
     patch_merge_key: str = ""
     default: Any = None
     enum: tuple[str, ...] = ()
+    pointer: bool = False
+    """Whether a zero value is something else than none at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +108,10 @@ def schema(group: str, version: str, kind: str) -> Obj | None:
     """Give the structural schema of a whole built-in object, or None. Shared: do not change it.
 
     Defaults and enums are left out: the real server applies and checks those of built-in kinds in code, not by schema.
+    Bodies of these kinds are decoded by type, where null is the same as nothing: the mark NULLS_ARE_ABSENT says so.
     """
     root = find(group, version, kind)
-    return None if root is None else type_schema(root.name)
+    return None if root is None else {**type_schema(root.name), NULLS_ARE_ABSENT: True}
 
 
 @cache
@@ -187,8 +196,8 @@ def _parse_field(module: str, parts: list[str]) -> Field:
     for word in parts[3].split() if len(parts) > 3 else ():
         key, _, value = word.partition("=")
         match key:
-            case "required":
-                marks["required"] = True
+            case "required" | "pointer":
+                marks[key] = True
             case "set" | "atomic":
                 marks["list_type"] = key
             case "map":

@@ -34,7 +34,7 @@ def check_options(options: WriteOptions, request: PatchRequest | None = None) ->
 def admit_create(kernel: Kernel, resource: Resource, namespace: str, name: str) -> None:
     """Refuse a new object where there can be none.
 
-    Raises ApiError 404 if its namespace isn't there, 403 if that is being deleted, 405 if its kind is.
+    Raises ApiError 404 if its namespace isn't there, 403 if that or its kind is being deleted.
     """
     if resource.namespaced:
         if not namespace:
@@ -43,9 +43,8 @@ def admit_create(kernel: Kernel, resource: Resource, namespace: str, name: str) 
     if not resource.builtin:
         crd = kernel.state.collection(CRD_COLLECTION).get("", resource.group_resource)
         if crd is not None and crd["metadata"].get("deletionTimestamp"):
-            error = ApiError.method_not_allowed(resource, "create")
-            error.message = "create not allowed while custom resource definition is terminating"
-            raise error
+            message = "create not allowed while custom resource definition is terminating"
+            raise ApiError.forbidden(resource, name, message)
 
 
 def _admit_to_namespace(kernel: Kernel, resource: Resource, namespace: str, name: str) -> None:

@@ -72,7 +72,7 @@ _TABLE: dict[tuple[str, str], tuple[_Row, ...]] = {
         _Row("ConfigMap", "configmaps", True, "cm"),
         _Row("Event", "events", True, "ev", traits=_PLACED, fields=_EVENT_FIELDS),
         _Row("ServiceAccount", "serviceaccounts", True, "sa", "token", traits=_RETURNED),
-        _Row("PodTemplate", "podtemplates", traits=_RETURNED),
+        _Row("PodTemplate", "podtemplates", traits=Traits(returns_deleted=True, counts_generation=True)),
         _Row("PersistentVolume", "persistentvolumes", False, "pv", "status", traits=_RETURNED),
         _Row("PersistentVolumeClaim", "persistentvolumeclaims", True, "pvc", "status", traits=_RETURNED),
         _Row("Service", "services", True, "svc", "status", "all", Traits(returns_deleted=True, creates_on_update=True)),
@@ -132,7 +132,9 @@ _TABLE: dict[tuple[str, str], tuple[_Row, ...]] = {
         _Row("CSIDriver", "csidrivers", False, traits=_RETURNED),
         _Row("CSIStorageCapacity", "csistoragecapacities", True),
     ),
-    ("scheduling.k8s.io", "v1"): (_Row("PriorityClass", "priorityclasses", False, "pc"),),
+    ("scheduling.k8s.io", "v1"): (
+        _Row("PriorityClass", "priorityclasses", False, "pc", traits=Traits(counts_generation=True)),
+    ),
     ("rbac.authorization.k8s.io", "v1"): (
         _Row("Role", "roles", traits=_RBAC),
         _Row("RoleBinding", "rolebindings", traits=_RBAC),

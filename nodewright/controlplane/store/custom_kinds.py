@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodewright.controlplane.store.copying import deep_copy
+from nodewright.controlplane.store.custom_schemas import schema_faults
 from nodewright.controlplane.store.metadata import invalid
-from nodewright.controlplane.store.names import label_faults, subdomain_faults
+from nodewright.controlplane.store.names import dns_label_faults, subdomain_faults
 from nodewright.controlplane.store.registry import ResourceRegistry
 from nodewright.controlplane.values import Cause, Column, Obj, Resource, ScalePaths
 
@@ -60,10 +61,10 @@ def faults(crd: Obj, old: Obj | None) -> list[Cause]:
 def _name_faults(names: Obj) -> list[Cause]:
     found = []
     for field in ("plural", "singular"):
-        for fault in label_faults(names[field]):
+        for fault in dns_label_faults(names[field]):
             found.append(invalid(f"spec.names.{field}", f'"{names[field]}"', fault))
     for index, short in enumerate(names.get("shortNames") or ()):
-        for fault in label_faults(short):
+        for fault in dns_label_faults(short):
             found.append(invalid(f"spec.names.shortNames[{index}]", f'"{short}"', fault))
     return found
 
@@ -82,8 +83,9 @@ def _version_faults(versions: Any) -> list[Cause]:
         if not version.get("name"):
             found.append(_required(f"{path}.name"))
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            message = "Required value: schemas are required"
-            found.append(Cause(f"{path}.schema.openAPIV3Schema", "FieldValueRequired", message))
+            found.append(_required(f"{path}.schema.openAPIV3Schema"))
+        else:
+            found += schema_faults(f"{path}.schema.openAPIV3Schema", version["schema"]["openAPIV3Schema"])
         for field in ("specReplicasPath", "statusReplicasPath") if _scale(version) is not None else ():
             if not (_scale(version) or {}).get(field):
                 found.append(_required(f"{path}.subresources.scale.{field}"))

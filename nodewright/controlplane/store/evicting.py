@@ -53,9 +53,8 @@ class Evictor:
         if not budgets:
             return
         if len(budgets) > 1:
-            raise ApiError.internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            )
+            text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            raise ApiError(500, "InternalError", text)
         (budget,) = budgets
         # The status in the store may be a step behind, so that the numbers are computed from what is there now.
         allowance = self._budgets.allowance(budget)

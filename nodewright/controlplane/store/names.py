@@ -36,7 +36,7 @@ def name_faults(plural: str, name: str) -> list[str]:
     if plural in _PATH_SEGMENT_KINDS:
         return _path_segment_faults(name)
     if plural in _LABEL_NAMED:
-        return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE, _CHARACTERS)
+        return _label_name_faults(name)
     if plural in _SERVICE_NAMED:
         return _faults(name, 63, _MATCH_SERVICE_LABEL(name) is not None, _SERVICE_LABEL_MESSAGE, _CHARACTERS)
     return subdomain_faults(name)
@@ -52,9 +52,9 @@ def subdomain_faults(name: str) -> list[str]:
     return _faults(name, MAX_NAME, _MATCH_SUBDOMAIN(name) is not None, _SUBDOMAIN_MESSAGE, _CHARACTERS)
 
 
-def label_faults(name: str) -> list[str]:
-    """Say why a text is no DNS-1123 label."""
-    return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE, _CHARACTERS)
+def dns_label_faults(name: str) -> list[str]:
+    """Say why a text is no DNS-1035 label, as the names of custom resources must be."""
+    return _faults(name, 63, _MATCH_SERVICE_LABEL(name) is not None, _SERVICE_LABEL_MESSAGE, _CHARACTERS)
 
 
 @lru_cache(maxsize=4096)
@@ -91,6 +91,12 @@ def generated_name(prefix: str, seed: str) -> str:
         number, index = divmod(number, len(_SUFFIX_LETTERS))
         letters.append(_SUFFIX_LETTERS[index])
     return prefix[:MAX_GENERATED_BASE] + "".join(letters)
+
+
+def _label_name_faults(name: str) -> list[str]:
+    if "." in name:
+        return ["must not contain dots"]
+    return _faults(name, 63, _MATCH_LABEL(name) is not None, _LABEL_MESSAGE, _CHARACTERS)
 
 
 def _faults(text: str, longest: int, matches: bool, message: str, unit: str = "bytes") -> list[str]:

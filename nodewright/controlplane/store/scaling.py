@@ -7,6 +7,7 @@ from typing import Any
 from nodewright.controlplane.store.copying import deep_copy
 from nodewright.controlplane.store.envelope import check_envelope
 from nodewright.controlplane.store.kernel import Kernel
+from nodewright.controlplane.store.metadata import invalid
 from nodewright.controlplane.store.scale_paths import read_path, write_path
 from nodewright.controlplane.store.versions import as_served
 from nodewright.controlplane.store.writing import Target, Writer
@@ -66,6 +67,9 @@ class Scaler:
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if type(replicas) is not int:
             raise ApiError.bad_request("Scale.spec.replicas must be an integer")
+        if replicas < 0 and resource.builtin:
+            fault = invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
+            raise ApiError.invalid("Scale.autoscaling", target.name, [fault])
         stated = scale.get("metadata") or {}
         new = deep_copy(old)
         write_path(new, paths.spec_replicas, replicas)

@@ -14,6 +14,7 @@ from nodewright.controlplane.store.evicting import Evictor
 from nodewright.controlplane.store.housekeeping import Housekeeper
 from nodewright.controlplane.store.journal import Journal
 from nodewright.controlplane.store.kernel import Kernel, StoreOptions
+from nodewright.controlplane.store.priorities import SYSTEM_CLASSES
 from nodewright.controlplane.store.reading import Reader
 from nodewright.controlplane.store.registry import ResourceRegistry, collection_name
 from nodewright.controlplane.store.scaling import Scaler
@@ -75,7 +76,7 @@ class Store:
         self._restore()
         self._state.on_commit(self._committed)
         self._state.on_drop(self._announce)
-        self._create_namespaces()
+        self._create_missing()
 
     # Reading
 
@@ -203,13 +204,19 @@ class Store:
         for key, obj in restored:
             self._housekeeper.note_restored(key, obj)
 
-    def _create_namespaces(self) -> None:
-        namespaces = self.resources.find("", "v1", "namespaces")
-        assert namespaces is not None
+    def _create_missing(self) -> None:
+        """Create what every cluster has from the start: four namespaces and two priority classes."""
         for name in START_NAMESPACES:
-            if self._state.find(ObjectKey("namespaces", "", name)) is None:
-                body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                self.create(namespaces, "", body, WriteOptions(field_manager="nodewright"))
+            self._create_first("", "namespaces", {"metadata": {"name": name}})
+        for name, value in SYSTEM_CLASSES.items():
+            self._create_first("scheduling.k8s.io", "priorityclasses", {"metadata": {"name": name}, "value": value})
+
+    def _create_first(self, group: str, plural: str, body: Obj) -> None:
+        resource = self.resources.find(group, "v1", plural)
+        assert resource is not None
+        if self._state.find(ObjectKey(resource.group_resource, "", body["metadata"]["name"])) is None:
+            head = {"apiVersion": resource.api_version, "kind": resource.kind}
+            self.create(resource, "", {**head, **body}, WriteOptions(field_manager="nodewright"))
 
 
 def _target(resource: Resource, namespace: str, name: str, subresource: str) -> Target:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nodewright.controlplane.store import builtin_rules, metadata
+from nodewright.controlplane.store import builtin_checks, builtin_defaults, metadata
 from nodewright.controlplane.store.admission import admit_create, check_options
 from nodewright.controlplane.store.copying import deep_copy
 from nodewright.controlplane.store.custom_resources import CustomResources
 from nodewright.controlplane.store.envelope import check_envelope, check_patched
 from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.names import generated_name
+from nodewright.controlplane.store.priorities import resolve_priority
 from nodewright.controlplane.store.replacing import merge_old, only_times_differ, same_content
 from nodewright.controlplane.store.scale_paths import scale_faults
 from nodewright.controlplane.store.state import ObjectKey
@@ -134,8 +135,11 @@ class Writer:
 
     def _apply(self, target: Target, request: PatchRequest) -> Written:
         resource = target.resource
-        check_envelope(resource, target.namespace, target.name, request.body)
-        stated = request.body.get("metadata") or {}
+        body = request.body
+        if isinstance(body, dict) and isinstance(body.get("metadata", {}), dict):
+            body = {**body, "metadata": {"name": target.name, **(body.get("metadata") or {})}}
+        check_envelope(resource, target.namespace, target.name, body)
+        stated = body["metadata"]
         if stated.get("managedFields"):
             raise ApiError.bad_request("metadata.managedFields must be nil")
         old = self._kernel.find(resource, target.namespace, target.name)
@@ -145,7 +149,7 @@ class Writer:
             text = f"uid mismatch: the provided object specified uid {stated['uid']}, and no existing object was found"
             raise ApiError.conflict(resource, target.name, text)
         live = None if old is None else as_served(resource, old)
-        applied = {**deep_copy(request.body), "metadata": {**deep_copy(stated), "name": target.name}}
+        applied = deep_copy(body)
         if resource.namespaced:
             applied["metadata"]["namespace"] = target.namespace
         applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
@@ -175,11 +179,13 @@ class Writer:
         obj["metadata"].pop("generation", None)
         if traits.counts_generation:
             obj["metadata"]["generation"] = 1
-        builtin_rules.prepare_new(resource, obj)
+        builtin_defaults.prepare_new(resource, obj)
+        resolve_priority(kernel, resource, obj)
         self._customs.prepare(resource, obj, None, now)
         self._check(resource, key.name, obj, None)
-        if kernel.state.find(key) is not None:
-            raise ApiError.already_exists(resource, key.name)
+        taken = kernel.state.find(key)
+        if taken is not None:
+            raise ApiError.already_exists(resource, key.name, bool(taken["metadata"].get("deletionTimestamp")))
         if intent.options.dry_run:
             return Written(obj, intent.warnings, created=True)
         stored = kernel.put(resource, key, obj)
@@ -216,7 +222,7 @@ class Writer:
         metadata.check_revision(resource, target.name, revision, old["metadata"])
         new = merge_old(resource, traits, new, old, target.subresource)
         metadata.carry_over(new["metadata"], old["metadata"])
-        builtin_rules.prepare_changed(resource, new, old)
+        builtin_defaults.prepare_changed(resource, new, old)
         now = kernel.now()
         self._customs.prepare(resource, new, old, now)
         self._check_update(resource, target.name, new, old)
@@ -249,10 +255,11 @@ class Writer:
         causes = metadata.faults(resource, obj["metadata"])
         causes += self._kernel.shapes.faults(resource, obj, old)
         causes += scale_faults(resource, obj)
-        causes += builtin_rules.faults(resource, obj, old)
+        causes += builtin_checks.faults(resource, obj, old)
         causes += self._customs.faults(resource, obj, old)
         if causes:
-            raise ApiError.invalid(resource.group_kind, name, causes)
+            # The note that rules were not checked comes last, whoever found the faults before it.
+            raise ApiError.invalid(resource.group_kind, name, sorted(causes, key=lambda c: c.field == "<nil>"))
 
     def _check_update(self, resource: Resource, name: str, new: Obj, old: Obj) -> None:
         causes = metadata.update_faults(new["metadata"], old["metadata"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nodewright.controlplane.openapi.builtins import NULLS_ARE_ABSENT
 from nodewright.controlplane.validation import nodes, pruning
 from nodewright.controlplane.validation.embedded import embedded_faults
 from nodewright.controlplane.validation.faults import BLOCKING, find_faults
@@ -40,7 +41,7 @@ class Compiled:
 
         Rules are not evaluated on an object whose types are wrong: then the last cause says so.
         """
-        causes = [] if self._is_fine(obj) else find_faults(self._root, obj, old)
+        causes = [] if self._is_fine(obj) else self._faults(obj, old)
         if self._root.has_embedded:
             causes += embedded_faults(self._root, obj)
         if self._root.has_keyed_lists:
@@ -50,6 +51,10 @@ class Compiled:
         if any(cause.reason in BLOCKING for cause in causes):
             return [*causes, NOT_CHECKED]
         return causes + self._rules.check(obj, old)
+
+    def _faults(self, obj: Obj, old: Obj | None) -> list[Cause]:
+        stated = nodes.without_nulls(self._root, obj) if NULLS_ARE_ABSENT in self._root.raw else obj
+        return find_faults(self._root, stated, old)
 
 
 def compile_schema(schema: Obj) -> Compiled:

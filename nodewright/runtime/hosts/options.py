@@ -24,5 +24,5 @@ class HostOptions:
     busy_poll: float = 0.5
     steady_poll: float = 30.0
     shortest_poll: float = 0.1
-    poll_share: float = 4.0
+    poll_share: float = 1.0
     patience: float = 2.0

@@ -28,7 +28,8 @@ class Poller:
         self._options = around.options
         self._waiting: set[str] = set()
         self._wanted = asyncio.Event()
-        self._running_since: float | None = None
+        self._late = False
+        """The list that runs has used up everybody's patience."""
         self._ended_at = float("-inf")
         self._took = 0.0
         self._failures = 0
@@ -41,10 +42,7 @@ class Poller:
         self._wanted.set()
         if self._scope.list_problem:
             return self._scope.list_problem
-        now = self._time()
-        if self._running_since is not None and now - self._running_since > self._options.patience:
-            return f"the list of {self._scope.name} takes long ({now - self._running_since:.0f} s so far)"
-        return ""
+        return f"the list of {self._scope.name} takes long" if self._late else ""
 
     def forget(self, uid: str) -> None:
         self._waiting.discard(uid)
@@ -60,12 +58,14 @@ class Poller:
             await self._list()
 
     async def _until_due(self) -> None:
+        if self._ended_at == float("-inf"):
+            return
         gap = self._took * self._options.poll_share
         changing = self._scope.listing.changing or self._scope.calls > 0
         pace = self._options.busy_poll if changing else self._options.steady_poll
         due = max(self._ended_at + max(pace, gap), self._not_before)
         try:
-            async with asyncio.timeout_at(due if self._ended_at > float("-inf") else None):
+            async with asyncio.timeout_at(due):
                 await self._wanted.wait()
         except TimeoutError:
             return
@@ -73,8 +73,8 @@ class Poller:
         await asyncio.sleep(max(0.0, soonest - self._time()))
 
     async def _list(self) -> None:
-        started = self._running_since = self._time()
-        impatience = asyncio.get_running_loop().call_later(self._options.patience, self._tell_waiting)
+        started = self._time()
+        impatience = asyncio.get_running_loop().call_later(self._options.patience, self._lose_patience)
         error: ProviderError | None = None
         try:
             async with asyncio.timeout(self._options.list_timeout):
@@ -88,7 +88,7 @@ class Poller:
             error = ProviderError(ErrorClass.INTERNAL, f"unexpected {type(raised).__name__}")
         finally:
             impatience.cancel()
-            self._running_since = None
+            self._late = False
             self._ended_at = self._time()
             self._took = self._ended_at - started
         metrics.of(metrics.HOST_SECONDS, "list").observe(self._took)
@@ -115,6 +115,10 @@ class Poller:
         if news:
             _log.warning("hosts can't be listed", scope=self._scope.name, error=str(error), retry_in=round(pause, 1))
             self._tell_waiting()
+
+    def _lose_patience(self) -> None:
+        self._late = True
+        self._tell_waiting()
 
     def _tell_waiting(self, forget: bool = False) -> None:
         waiting = list(self._waiting)

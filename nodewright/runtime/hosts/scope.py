@@ -195,7 +195,7 @@ class Scope:
         self._creating += call.name == "create"
         task = asyncio.create_task(self._run(call), name=f"{call.name} {call.action.machine}")
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
 
     async def _run(self, call: _Call) -> None:
         started = self._time()
@@ -215,11 +215,14 @@ class Scope:
             self._in_flight.pop(call.uid, None)
             self._creating -= call.name == "create"
             self.listing.called(call.uid, now)
-            asyncio.get_running_loop().call_soon(self._pump)
         metrics.of(metrics.HOST_SECONDS, call.name).observe(now - started)
         metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
         self._around.changed(call.uid)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._pump()
 
     async def _make(self, call: _Call) -> None:
         """The call itself; what it answers is merged at once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from api import names
@@ -11,16 +13,16 @@ from controllers.kernel.refs import Key
 from tests.builders import Builder, machine
 from tests.controllers.machine.arena import Arena
 
-QUICK = {"bootSeconds": 0.6, "joinSeconds": 0.2}
-SLOW = {"bootSeconds": 45, "joinSeconds": 15}
+QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2}
+SLOW: dict[str, Any] = {"bootSeconds": 45, "joinSeconds": 15}
 
 
-def born(name: str = "m-1", **config: object) -> Builder:
+def born(name: str = "m-1", **config: Any) -> Builder:
     """As a MachineSet makes it: with everything it will need."""
     return machine(name).provider_config(**config)
 
 
-def writes_to_ready(config: dict[str, object], builder: Builder | None = None) -> tuple[Arena, Key]:
+def writes_to_ready(config: dict[str, Any], builder: Builder | None = None) -> tuple[Arena, Key]:
     arena = Arena()
     key = arena.apply(builder or born(**config))
     arena.run(key, 300)
@@ -88,7 +90,7 @@ def test_a_ready_machine_is_left_in_peace() -> None:
 
 
 @pytest.mark.parametrize("config", [QUICK, SLOW], ids=["quick", "slow"])
-def test_the_last_round_is_settled(config: dict[str, object]) -> None:
+def test_the_last_round_is_settled(config: dict[str, Any]) -> None:
     arena = Arena()
     key = arena.apply(born(**config))
     assert arena.run(key, 300)[-1].outcome == Settled()

@@ -115,7 +115,9 @@ def test_it_settles_on_what_is_asked_for_and_then_writes_nothing(schedule: list[
 
 @given(schedules)
 @settings(max_examples=40, deadline=None)
-def test_the_next_ordinal_is_above_all_that_were_ever_given_and_never_goes_back(schedule: list[tuple[str, Any]]) -> None:
+def test_the_next_ordinal_is_above_all_that_were_ever_given_and_never_goes_back(
+    schedule: list[tuple[str, Any]],
+) -> None:
     world = WatchedWorld(machine_set(NAME).replicas(3))
     process = Process(world)
     highest = 0

@@ -43,7 +43,10 @@ def through_door(live: Obj | None, new: Obj, subresource: str) -> Obj:
     """Keep what a write through the object itself, or through its status, cannot change."""
     if subresource == "status":
         assert live is not None
-        return {**{k: v for k, v in live.items() if k != "status"}, **({"status": new["status"]} if "status" in new else {})}
+        return {
+            **{k: v for k, v in live.items() if k != "status"},
+            **({"status": new["status"]} if "status" in new else {}),
+        }
     kept = {k: v for k, v in new.items() if k != "status"}
     return {**kept, "status": live["status"]} if live is not None and "status" in live else kept
 
@@ -91,6 +94,7 @@ def test_every_step_of_a_scenario_ends_as_on_the_real_server(scenario: str) -> N
             assert {k: v for k, v in after.items() if k in ("spec", "status")} == step["object"], where
             assert entries(after["metadata"].get("managedFields", [])) == entries(step["managedFields"]), where
             assert after["metadata"].get("labels") == step["labels"], where
+            assert after["metadata"].get("annotations") == step["annotations"], where
             live = after
             continue
         if step["code"] == 422:

@@ -40,6 +40,13 @@ class TestDelete:
         assert not cluster.has("machines", "m")
         assert seen(watch) == [("MODIFIED", "m"), ("DELETED", "m")]
 
+    def test_keeps_the_name_until_the_object_is_gone(self, cluster: Cluster) -> None:
+        cluster.machine("m", meta={"finalizers": [FINALIZER]})
+        cluster.delete("machines", "m")
+        with pytest.raises(ApiError) as caught:
+            cluster.machine("m")
+        assert caught.value.message == ('object is being deleted: machines.cluster.example.com "m" already exists')
+
     def test_again_changes_nothing(self, cluster: Cluster) -> None:
         cluster.machine("m", meta={"finalizers": [FINALIZER]})
         marked = cluster.delete("machines", "m")

@@ -143,7 +143,8 @@ class TestCustomKinds:
         assert cluster.names("machines") == ["m"]
         with pytest.raises(ApiError) as caught:
             cluster.machine("late")
-        assert caught.value.code == 405
+        assert caught.value.code == 403
+        assert caught.value.message.endswith("create not allowed while custom resource definition is terminating")
         cluster.merge("machines", "m", {"metadata": {"finalizers": None}})
         cluster.settle()
         assert cluster.store.resources.find("cluster.example.com", "v1", "machines") is None

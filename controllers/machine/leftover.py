@@ -1,0 +1,53 @@
+"""A Node whose Machine is gone: it registered so late that the deletion did not see it yet, and now nobody owns it.
+
+It goes when three things say that its host is dead: no Machine has its UID, no provider lists a host for that UID, and
+its kubelet is silent. So the Node of a host that somebody abandoned on purpose, and that still runs, is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api import names
+from controllers.kernel.actions import Delete
+from controllers.kernel.plan import NOTHING, Plan, Wait, steps
+from controllers.kernel.refs import MACHINE, NODE, Key, Obj, annotations_of, is_deleting, labels_of, ref_of
+from controllers.kernel.view import HostAbsent, HostNeed, HostReads, HostUnknown, View
+from controllers.machine.readiness import node_is_ready
+
+FRESH = 5.0
+LOOK_AGAIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    node: Obj
+    reads: HostReads
+
+
+def find(key: Key, view: View) -> Obj | None:
+    """The Node that a Machine called ``key``, which is gone, has left. Hosts bear their Machine's name."""
+    node = view.get(NODE, Key("", key.name))
+    if node is None or is_deleting(node) or annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) != str(key):
+        return None
+    uid = labels_of(node).get(names.NODE_OWNED_BY_LABEL)
+    return node if uid and view.by_uid(MACHINE, uid) is None else None
+
+
+def needs(node: Obj) -> HostNeed:
+    """Look for the host everywhere: the config that made it went with its Machine."""
+    return HostNeed(labels_of(node)[names.NODE_OWNED_BY_LABEL], None, FRESH)
+
+
+def plan(leftover: Leftover) -> Plan:
+    """Delete the Node, once nothing speaks for it any more."""
+    if node_is_ready(leftover.node):
+        return NOTHING
+    match leftover.reads.host:
+        case HostUnknown(why):
+            return Plan(outcome=Wait(LOOK_AGAIN, why))
+        case HostAbsent():
+            why = f"Node {leftover.node['metadata']['name']}: its Machine and its host are gone"
+            return Plan(steps([Delete(ref_of(NODE, leftover.node), why)]))
+        case _:
+            return NOTHING

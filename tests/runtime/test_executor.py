@@ -1,0 +1,250 @@
+"""The executor: steps in order, what answers mean, and never two objects for one wish."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from controllers.kernel.actions import Action, Create, CreateHost, Delete, Event, Evict, HostAction, Patch, Scale
+from controllers.kernel.plan import Plan, steps
+from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.executor import Executor, Hands
+from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from providers.base.contract import HostIdentity, HostRequest
+from tests.builders.clock import NOW
+
+MS = Ref(MACHINE_SET, Key("default", "ms"), "uid-ms")
+M1 = Ref(MACHINE, Key("default", "m-1"), "uid-m-1")
+NOT_FOUND = ApiError(404, "NotFound", "gone")
+CONFLICT = ApiError(409, "Conflict", "changed")
+EXISTS = ApiError(409, "AlreadyExists", "there")
+SILENCE = NoAnswer("cut", sent=True)
+
+
+def _machine(name: str, owner: str = "uid-ms", **meta: Any) -> dict[str, Any]:
+    references = [{"uid": owner, "controller": True, "kind": "MachineSet", "name": "ms"}]
+    return {
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default", "ownerReferences": references, **meta},
+    }
+
+
+class FakeApi:
+    """Answers by script: ``fails[verb]`` is raised in order, None means success. Remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails: dict[str, list[Exception | None]] = {}
+        self.existing: dict[str, Any] = {}
+        self.running = self.most = 0
+        self.answer: dict[str, Any] | None = None
+        self.version = 100
+
+    async def _ask(self, verb: str, name: str) -> None:
+        self.asked.append(f"{verb} {name}")
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        script = self.fails.get(verb)
+        error = script.pop(0) if script else None
+        if error is not None:
+            raise error
+
+    def _written(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        meta = {"uid": f"uid-{obj['metadata']['name']}", "resourceVersion": str(self.version), **obj["metadata"]}
+        return {**obj, "metadata": meta}
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
+        await self._ask("get", key.name)
+        return self._written(self.existing)
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
+        await self._ask("create", body["metadata"]["name"])
+        return self._written(body)
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]:
+        await self._ask("patch", target.key.name)
+        return self._written({"metadata": {"name": target.key.name, "namespace": "default"}, **patch})
+
+    async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
+        await self._ask("scale", f"{target.key.name} to {replicas}")
+        return {"kind": "Scale"}
+
+    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
+        await self._ask("delete", target.key.name)
+        return self.answer or {"kind": "Status", "status": "Success"}
+
+    async def evict(self, target: Ref) -> dict[str, Any]:
+        await self._ask("evict", target.key.name)
+        return {"kind": "Status", "status": "Success"}
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.cache = Cache([MACHINE, MACHINE_SET, POD])
+        self.hosts: list[HostAction] = []
+        self.events: list[tuple[Event, int]] = []
+        hands = Hands(self.api, self.cache, self._submit, self._record, lambda: NOW)
+        self.executor = Executor("tests", hands, at_once=4)
+
+    def _submit(self, action: HostAction) -> bool:
+        self.hosts.append(action)
+        return True
+
+    def _record(self, event: Event) -> None:
+        self.events.append((event, len(self.api.asked)))
+
+    async def run(self, *groups: list[Action]) -> Any:
+        return await self.executor.execute(Plan(steps(*groups)))
+
+    def cached(self, name: str) -> Obj | None:
+        return self.cache.stores[MACHINE].get(Key("default", name))
+
+
+def create(name: str) -> Create:
+    return Create(MACHINE, _machine(name), "wanted")
+
+
+async def test_the_next_step_begins_only_when_the_one_before_has_succeeded() -> None:
+    scene = Scene()
+    result = await scene.run([Patch(MS, {"status": {}}, "reserve", "status")], [create("m-1"), create("m-2")])
+    assert result.ok
+    assert scene.api.asked == ["patch ms", "create m-1", "create m-2"]
+
+
+async def test_after_a_failed_step_nothing_more_is_done_but_its_siblings_are_not_cut_off() -> None:
+    scene = Scene()
+    scene.api.fails["create"] = [ApiError(422, "Invalid", "no"), None]
+    result = await scene.run([create("m-1"), create("m-2")], [create("m-3")])
+    assert [failure.action for failure in result.failures] == [create("m-1")]
+    assert scene.api.asked == ["create m-1", "create m-2"]
+
+
+async def test_actions_of_a_step_run_side_by_side_within_the_bound() -> None:
+    scene = Scene()
+    await scene.run([create(f"m-{number}") for number in range(20)])
+    assert scene.api.most == 4
+    assert len(scene.api.asked) == 20
+
+
+async def test_what_was_written_is_in_the_cache_at_once() -> None:
+    scene = Scene()
+    await scene.run([create("m-1")])
+    assert scene.cached("m-1") is not None
+
+
+async def test_an_object_that_exists_with_our_owner_counts_as_created() -> None:
+    scene = Scene()
+    scene.api.fails["create"] = [EXISTS]
+    scene.api.existing = _machine("m-1")
+    result = await scene.run([create("m-1")])
+    assert result.ok
+    assert scene.cached("m-1") is not None, "the cache must show it, else it would be created for ever"
+
+
+async def test_an_object_that_exists_with_another_owner_is_a_failure() -> None:
+    scene = Scene()
+    scene.api.fails["create"] = [EXISTS]
+    scene.api.existing = _machine("m-1", owner="somebody-else")
+    result = await scene.run([create("m-1")])
+    assert not result.ok
+
+
+@pytest.mark.parametrize("error", [SILENCE, ApiError(504, "Timeout", "?"), ApiError(500, "InternalError", "?")])
+async def test_a_create_without_a_clear_answer_stays_unresolved_until_the_server_says(error: Exception) -> None:
+    scene = Scene()
+    scene.api.fails["create"] = [error, SILENCE, EXISTS]
+    scene.api.existing = _machine("m-1")
+    result = await scene.run([create("m-1")], [create("m-2")])
+    assert result.unresolved == [create("m-1")]
+    assert (await scene.executor.resolve(result.unresolved)).unresolved == [create("m-1")]
+    assert (await scene.executor.resolve(result.unresolved)).ok
+    assert set(scene.api.asked) == {"create m-1", "get m-1"}, "the same name each time, and nothing else"
+
+
+@pytest.mark.parametrize("error", [CONFLICT, NOT_FOUND])
+async def test_a_patch_of_what_has_changed_or_gone_only_shows_that_the_view_was_old(error: ApiError) -> None:
+    scene = Scene()
+    scene.api.fails["patch"] = [error]
+    result = await scene.run([Patch(M1, {}, "why", resource_version="1")])
+    assert [failure.stale for failure in result.failures] == [True]
+
+
+async def test_a_patch_of_what_is_gone_takes_it_out_of_the_cache() -> None:
+    scene = Scene()
+    scene.cache.listed(MACHINE, [{"metadata": {"name": "m-1", "namespace": "default", "uid": "uid-m-1"}}], "50")
+    scene.api.fails["patch"] = [NOT_FOUND]
+    await scene.run([Patch(M1, {}, "why")])
+    assert scene.cached("m-1") is None
+
+
+async def test_deleting_what_is_gone_is_done() -> None:
+    scene = Scene()
+    scene.api.fails["delete"] = [NOT_FOUND]
+    assert (await scene.run([Delete(M1, "why")])).ok
+
+
+async def test_deleting_what_a_namesake_has_replaced_is_done_and_spares_the_namesake() -> None:
+    scene = Scene()
+    scene.cache.listed(MACHINE, [_machine("m-1", uid="new", resourceVersion="60")], "60")
+    scene.api.fails["delete"] = [CONFLICT]
+    scene.api.existing = _machine("m-1", uid="new")
+    assert (await scene.run([Delete(M1, "why")])).ok
+    assert scene.cached("m-1") is not None
+
+
+async def test_a_delete_that_is_refused_for_another_reason_is_not_done() -> None:
+    scene = Scene()
+    scene.api.fails["delete"] = [CONFLICT]
+    scene.api.existing = _machine("m-1", uid="uid-m-1")
+    assert not (await scene.run([Delete(M1, "why")])).ok
+
+
+async def test_a_deletion_that_waits_for_finalizers_is_seen_at_once() -> None:
+    scene = Scene()
+    scene.cache.listed(MACHINE, [_machine("m-1", uid="uid-m-1", resourceVersion="60")], "60")
+    going = _machine("m-1", uid="uid-m-1", resourceVersion="70", deletionTimestamp="2026-06-01T12:00:00Z")
+    scene.api.answer = going
+    await scene.run([Delete(M1, "why")])
+    cached = scene.cached("m-1")
+    assert cached is not None
+    assert cached["metadata"]["deletionTimestamp"]
+
+
+async def test_an_eviction_that_a_budget_refuses_is_no_failure() -> None:
+    scene = Scene()
+    scene.api.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
+    assert (await scene.run([Evict(Ref(POD, Key("ns", "p"), "u"), "drain")])).ok
+
+
+async def test_replicas_are_set_through_the_scale_subresource() -> None:
+    scene = Scene()
+    assert (await scene.run([Scale(MS, 5, "why")])).ok
+    assert scene.api.asked == ["scale ms to 5"]
+
+
+async def test_an_event_is_recorded_after_the_write_it_speaks_of_and_not_if_that_fails() -> None:
+    scene = Scene()
+    said = Event(MS, "Normal", "Created", "Created 1 Machine")
+    await scene.run([create("m-1")], [said])
+    assert scene.events == [(said, 1)]
+    scene.api.fails["create"] = [ApiError(403, "Forbidden", "quota")]
+    await scene.run([create("m-2")], [said])
+    assert len(scene.events) == 1
+
+
+async def test_host_actions_are_handed_over_and_not_waited_for() -> None:
+    scene = Scene()
+    action = CreateHost(M1, HostRequest(HostIdentity("u", "default", "m-1"), {}, "h"), "why")
+    assert (await scene.run([action])).ok
+    assert scene.hosts == [action]
+    assert scene.api.asked == []
