@@ -46,6 +46,7 @@ LISTS = _counter("lists_total", "Complete lists read, by why.", "kind", "why")
 CACHE_OBJECTS = _gauge("cache_objects", "Objects in the cache.", "kind")
 
 ROUNDS = _counter("rounds_total", "Rounds by their result.", "room", "result")
+ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that write in every round.", "room")
 ROUND_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "room")
 ROOM_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a room; always a bug.", "room")
 QUEUE_DEPTH = _gauge("queue_depth", "Keys that wait for a worker.", "room")

@@ -21,6 +21,7 @@ from controllers.kernel.refs import NODE, POD, Key, is_deleting
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostReads
 from nodewright.runtime import metrics
+from nodewright.runtime.brake import Brake
 from nodewright.runtime.cache.cache import Cache, CacheView, Listener
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, Hands
@@ -63,6 +64,7 @@ class Controller:
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._key_of: dict[str, Key] = {}
+        self._brake: Brake[Key] = Brake()
         self._workers: list[asyncio.Task[None]] = []
         self._resync: asyncio.Task[None] | None = None
         for wake in room.wakes:
@@ -130,7 +132,19 @@ class Controller:
         plan = self.room.plan(observed)
         self._explain(key, plan)
         execution = await self._executor.execute(plan)
-        return self._settle(key, plan, execution)
+        result = self._settle(key, plan, execution)
+        if execution.writes:
+            await self._rest(key, plan)
+        return result
+
+    async def _rest(self, key: Key, plan: Plan) -> None:
+        """Hold the key back if it writes in round after round."""
+        pause = self._brake.wrote(key, asyncio.get_running_loop().time())
+        if pause:
+            why = next((action.why for action in plan.actions()), "")
+            metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
+            _log.warning("writes in every round, held back", room=self.room.name, key=str(key), last=why)
+            await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
         need = self.room.needs(key, view)
@@ -154,6 +168,7 @@ class Controller:
 
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)
+        self._brake.forget(key)
         uid = self._uid_of.pop(key, None)
         if uid is not None:
             self._key_of.pop(uid, None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from controllers.kernel.actions import Create, Delete, Patch
-from controllers.kernel.conditions import is_true
+from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_DEPLOYMENT,
@@ -100,10 +100,16 @@ class Guard:
         victim = next((m for m in seen if uid_of(m) == action.target.uid), None)
         if victim is None or not available(victim):
             return
-        left = sum(1 for m in seen if available(m)) - 1
+        left = sum(1 for m in seen if available(m) or _edited(m)) - 1
         least = min(believed.least, self._in_force.least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
+
+
+def _edited(machine: Obj) -> bool:
+    """Taken down by a person's edit of this very Machine: no budget of a set covers that."""
+    updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
+    return not is_deleting(machine) and updated is not None and updated["status"] == "False"
 
 
 def _key(action: Create) -> Key:

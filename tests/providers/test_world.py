@@ -250,7 +250,7 @@ def test_equal_seeds_give_equal_luck_whatever_the_order_of_calls() -> None:
     def boots(order: list[int]) -> dict[str, object]:
         clock = Clock()
         cloud = world(clock, seed=7)
-        slow = {"bootSeconds": {"median": 5, "p99": 50}}
+        slow: dict[str, Any] = {"bootSeconds": {"median": 5, "p99": 50}}
         return {host.name: cloud.host(host.machine_uid) for host in [cloud.create(request(n, **slow)) for n in order]}
 
     first, second = boots([1, 2, 3]), boots([1, 2, 3])

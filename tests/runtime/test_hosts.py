@@ -500,7 +500,9 @@ async def test_an_answer_to_update_belongs_to_the_spec_it_was_given_for(stage: S
     stage.cloud.answer = NeedsDrain("it restarts")
     stage.directory.submit(UpdateHost(ref(), request(spec_hash="h2"), host, False, "why"))
     await stage.settled()
-    assert (await stage.look(spec_hash="h2")).answer == NeedsDrain("it restarts")
+    reads = await stage.look(spec_hash="h2")
+    assert reads.answer == NeedsDrain("it restarts")
+    assert reads.answered_at is not None
     assert (await stage.look(spec_hash="h3")).answer is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from controllers.kernel.actions import Action, Create, CreateHost, Patch
@@ -95,7 +96,7 @@ class Stage:
     async def quiet(self) -> None:
         """Until nobody works (timers may be set)."""
         await asyncio.sleep(0.001)
-        while not self.controller.queue.idle:
+        while not self.controller.queue.idle:  # noqa: ASYNC110  (virtual time)
             await asyncio.sleep(0.001)
 
     @property
@@ -107,8 +108,8 @@ class Stage:
         await self.hosts.directory.close(grace=0)
 
 
-def always(outcome: Outcome = Settled(), *groups: list[Action]) -> Callable[[Key, HostReads | None], Plan]:
-    return lambda _key, _hosts: Plan(steps(*groups), outcome)
+def always(outcome: Outcome | None = None, *groups: list[Action]) -> Callable[[Key, HostReads | None], Plan]:
+    return lambda _key, _hosts: Plan(steps(*groups), outcome or Settled())
 
 
 def once(*groups: list[Action]) -> Callable[[Key, HostReads | None], Plan]:
@@ -206,7 +207,7 @@ async def test_waiting_looks_again_after_that_time_and_blocked_too(stage: Any) -
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(100)
     moments = [moment for _, moment in s.room.rounds]
-    assert [round(b - a) for a, b in zip(moments, moments[1:], strict=False)] == [5, 30]
+    assert [round(b - a) for a, b in pairwise(moments)] == [5, 30]
 
 
 @story
@@ -240,7 +241,7 @@ async def test_a_bug_in_a_room_is_tried_again_and_does_not_touch_other_keys(stag
     keys = [key.name for key, _ in s.room.rounds]
     assert keys.count("good") == 1
     assert keys.count("bad") == 9
-    gaps = [b[1] - a[1] for a, b in zip(s.room.rounds[2:], s.room.rounds[3:], strict=False)]
+    gaps = [b[1] - a[1] for a, b in pairwise(s.room.rounds[2:])]
     assert gaps[-1] > gaps[0], "it backs off"
 
 
@@ -256,13 +257,22 @@ async def test_a_bug_in_a_wake_is_survived(stage: Any) -> None:
 
 @story
 async def test_a_failed_action_is_tried_again_later_and_later(stage: Any) -> None:
-    s = stage(always(Settled(), [Patch(Ref(MACHINE_SET, MS, "u"), {}, "why")]))
+    patch = Patch(Ref(MACHINE_SET, MS, "u"), {}, "why")
+    s = stage(lambda _key, _hosts: Plan(steps([patch])) if s.rounds <= 7 else Plan())
     s.api.fails["patch"] = [ApiError(403, "Forbidden", "no")] * 6
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(60)
     assert len(s.api.asked) == 7
-    gaps = [b[1] - a[1] for a, b in zip(s.room.rounds, s.room.rounds[1:], strict=False)]
+    gaps = [b[1] - a[1] for a, b in pairwise(s.room.rounds)]
     assert gaps[4] > gaps[0]
+
+
+@story
+async def test_a_plan_that_is_never_content_is_slowed_down(stage: Any) -> None:
+    s = stage(always(None, [Patch(Ref(MACHINE_SET, MS, "u"), {}, "why")]))
+    s.show(MACHINE_SET, machine_set("ms"), "ADDED")
+    await asyncio.sleep(60)
+    assert 60 < len(s.api.asked) < 400
 
 
 @story

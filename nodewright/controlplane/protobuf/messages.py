@@ -183,17 +183,17 @@ def _map_taker(where: str, name: str, read_one: _Read, missing: Callable[[], Any
                 key = scalars.text(inner_content)
             elif number == 2:
                 read = read_one(inner_kind, inner_value, inner_content, depth)
-        into.setdefault(name, {})[key] = None if read is ABSENT else read
+        into.setdefault(name, {})[key] = missing() if read is ABSENT else read
 
     return take
 
 
 def _zero(element: TypeRef) -> Callable[[], Any]:
+    """Give the maker of a map's value that is not on the wire."""
     if element.shape == "message":
         return dict
-    if element.name == "extra":
-        return list
-    return str if element.name in ("string", "bytes") else lambda: 0
+    zero = {"string": "", "bytes": "", "quantity": "0", "int32": 0, "int64": 0, "bool": False, "double": 0}
+    return list if element.name == "extra" else lambda: zero.get(element.name)
 
 
 def _value(where: str, ref: TypeRef) -> _Read:

@@ -79,12 +79,14 @@ class HostDirectory:
         if read is None:
             return None
         scope = self._scopes[self._home[uid]]
+        answer = scope.answer(uid, need.spec_hash)
         return HostReads(
             read,
             problems,
-            scope.answer(uid, need.spec_hash),
-            scope.attempt(uid, need.spec_hash),
-            scope.in_flight(uid),
+            answer=answer.said if answer else None,
+            attempt=scope.attempt(uid, need.spec_hash),
+            in_flight=scope.in_flight(uid),
+            answered_at=answer.at if answer else None,
         )
 
     def submit(self, action: HostAction) -> bool:

@@ -63,7 +63,7 @@ class Poller:
         gap = self._took * self._options.poll_share
         changing = self._scope.listing.changing or self._scope.calls > 0
         pace = self._options.busy_poll if changing else self._options.steady_poll
-        due = max(self._ended_at + max(pace, gap), self._not_before)
+        due = self._not_before if self._failures else self._ended_at + max(pace, gap)
         try:
             async with asyncio.timeout_at(due):
                 await self._wanted.wait()

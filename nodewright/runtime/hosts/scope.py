@@ -44,6 +44,15 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What ``update`` said for a spec, and when."""
+
+    spec_hash: str
+    said: UpdateAnswer
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class _Call:
     name: str
     uid: str
@@ -74,7 +83,7 @@ class Scope:
         self._around = around
         self._options = around.options
         self._attempts = Attempts(around.now, around.random)
-        self._answers: dict[str, tuple[str, UpdateAnswer]] = {}
+        self._answers: dict[str, Answer] = {}
         self._breaker = Breaker(around.random)
         self._bucket = TokenBucket(around.options.calls_per_second, around.options.burst)
         self._queued: tuple[deque[_Call], ...] = tuple(deque() for _ in _ORDER)
@@ -87,9 +96,9 @@ class Scope:
     def attempt(self, uid: str, spec_hash: str) -> Attempt | None:
         return self._attempts.of(uid, spec_hash)
 
-    def answer(self, uid: str, spec_hash: str) -> UpdateAnswer | None:
-        made_for, answer = self._answers.get(uid, ("", None))
-        return answer if made_for == spec_hash else None
+    def answer(self, uid: str, spec_hash: str) -> Answer | None:
+        answer = self._answers.get(uid)
+        return answer if answer is not None and answer.spec_hash == spec_hash else None
 
     def in_flight(self, uid: str) -> str:
         """The call that runs, or waits for its turn; "" if none."""
@@ -233,7 +242,7 @@ class Scope:
                 self.listing.created(host, self._time())
             case UpdateHost():
                 answer = await self._in_time(provider.update(action.request, action.host, action.drained))
-                self._answers[call.uid] = (call.spec_hash, answer)
+                self._answers[call.uid] = Answer(call.spec_hash, answer, self._around.now())
                 if isinstance(answer, Updated):
                     self.listing.updated(call.uid, call.spec_hash, self._time())
             case DeleteHost():

@@ -97,6 +97,7 @@ class Arena:
         return self.view.get(MACHINE, key) is not None
 
     def condition(self, key: Key, type_: str) -> Mapping[str, Any]:
+        found: list[Mapping[str, Any]]
         found = [c for c in self.machine(key)["status"]["conditions"] if c["type"] == type_]
         assert len(found) == 1, f"{key} has {len(found)} conditions {type_}"
         return found[0]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.kernel.actions import Action, CreateHost, DeleteHost, Event, Patch, UpdateHost
+from controllers.drain.cordon import CORDONED_FOR_ANNOTATION
+from controllers.kernel.actions import Action, CreateHost, Delete, DeleteHost, Event, Patch, UpdateHost
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import Key
 from controllers.kernel.view import (
@@ -70,8 +71,10 @@ def word(action: Action) -> str:
             return type(action).__name__
         case UpdateHost(drained=drained):
             return f"UpdateHost{' drained' if drained else ''}"
+        case Delete(target=target):
+            return f"delete {target}"
         case _:
-            return f"{type(action).__name__} {action.target}".replace("Delete Node ", "delete Node ")
+            raise AssertionError(f"the room does not {action}")
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,28 @@ CASES: dict[str, Case] = {
         Wait,
         others=(node("m-1").of(BOUND).ready().cordoned(),),
     ),
+    "what failed after a drain is asked again as drained": Case(
+        BOUND,
+        HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
+        ["patch Machine status", "event Timeout", "UpdateHost drained"],
+        Wait,
+        others=(node("m-1").of(BOUND).ready().cordoned().annotated(CORDONED_FOR_ANNOTATION, "uid-m-1"),),
+    ),
+    "and as not drained if the Node was not emptied for it": Case(
+        BOUND,
+        HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
+        ["patch Machine status", "event Timeout", "UpdateHost"],
+        Wait,
+        others=(node("m-1").of(BOUND).ready().cordoned(),),
+    ),
+    "a bad edit does not fail a Machine whose host nobody can see now": Case(
+        BOUND,
+        HostReads(HostUnknown("down"), (ConfigProblem("providerConfig.value.x", "is wrong"),)),
+        ["patch Machine status", "event InvalidConfiguration"],
+        Failed,
+        others=(node("m-1").of(BOUND).ready(),),
+        says={"phase": None, "errorReason": None},
+    ),
     "a replacement is recorded before anything is touched": Case(
         BOUND,
         HostReads(host(spec_hash="old"), answer=NeedsReplacement("too old")),
@@ -298,6 +323,13 @@ def test_status(case: str) -> None:
     patch = next(action for action in planned(CASES[case]).actions() if isinstance(action, Patch))
     said = patch.patch["status"]
     assert {name: said.get(name) for name in CASES[case].says} == CASES[case].says
+
+
+def test_a_ready_node_is_newer_news_than_a_list_in_which_its_host_still_boots() -> None:
+    """Else a list that is a moment old makes a Machine that is Ready not Ready again."""
+    plan = planned(CASES["a Ready Node counts more than a list that is older"])
+    patch = next(action for action in plan.actions() if isinstance(action, Patch))
+    assert {c["type"]: c["status"] for c in patch.patch["status"]["conditions"]}["Ready"] == "True"
 
 
 @pytest.mark.parametrize("case", CASES)

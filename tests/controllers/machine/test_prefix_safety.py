@@ -26,7 +26,7 @@ from tests.builders import FakeView, machine, node
 from tests.controllers.machine.arena import Arena
 from tests.controllers.machine.pods import pod
 
-LUCK = {"errorRate": 0.1, "lostAnswerRate": 0.1}
+LUCK = {"error_rate": 0.1, "lost_answer_rate": 0.1}
 PERSONALITIES = st.sampled_from(["InPlace", "Replace", "DrainThenInPlace"])
 
 
@@ -87,7 +87,7 @@ def test_it_converges_from_wherever_it_was_left(story: list[tuple[str, int]], up
     arena.view.put(pod("web").on("m-1"))
     key = arena.apply(machine("m-1").provider_config(updates=updates, bootSeconds=0.5))
     live(arena, key, story)
-    arena.world.adjust(Cloud(name="arena", errorRate=0, lostAnswerRate=0))
+    arena.world.adjust(Cloud(name="arena", error_rate=0, lost_answer_rate=0))
     arena.run(key, 4000)
     body = arena.machine(key)
     (host,) = arena.world.hosts()

@@ -15,7 +15,7 @@ from controllers.machine.observe import FRESH, SETTLED_FRESH
 from controllers.machine.room import ROOM, is_heartbeat, of_class, of_cluster, of_node, of_pod, pod_is_unmoved
 from providers.base.contract import Host, HostState
 from tests.builders import FakeView, cluster, machine, machine_class, node
-from tests.builders.objects import Builder
+from tests.builders.objects import Builder, NodeBuilder
 from tests.controllers.machine.pods import pod
 
 M1 = Key("default", "m-1")
@@ -129,7 +129,6 @@ def test_where_the_config_stands_is_told_for_messages() -> None:
     assert need.config_path == "providerConfig.valueFrom.machineClass(default/small).providerConfig"
 
 
-LATE = node("m-1").of(machine("m-1"))
 ALIVE = HostPresent(Host("h-1", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, "x"))
 
 
@@ -171,7 +170,7 @@ def test_a_node_that_registered_after_its_machine_went(ready: bool, host: HostRe
     ],
     ids=["nobody's", "another Machine's", "without our UID"],
 )
-def test_a_node_that_we_did_not_register_is_nobody_elses_business(node_: Builder) -> None:
+def test_a_node_that_we_did_not_register_is_nobody_elses_business(node_: NodeBuilder) -> None:
     view = FakeView(node_.not_ready())
     assert ROOM.needs(M1, view) is None
     assert ROOM.observe(M1, view, None) is None

@@ -99,8 +99,10 @@ def test_no_time_is_no_field() -> None:
 
 
 def test_quantities_are_their_text() -> None:
-    hard = field(1, field(1, field(1, "cpu") + field(2, field(1, "500m"))))
-    assert decoded("v1", "ResourceQuota", field(2, hard))["spec"] == {"hard": {"cpu": "500m"}}
+    cpu = field(1, field(1, "cpu") + field(2, field(1, "500m")))
+    none = field(1, field(1, "pods")) + field(1, field(1, "memory") + field(2, b""))
+    hard = decoded("v1", "ResourceQuota", field(2, cpu + none))["spec"]["hard"]
+    assert hard == {"cpu": "500m", "pods": "0", "memory": "0"}
 
 
 def test_managed_fields_hold_json() -> None:
