@@ -6,23 +6,23 @@ from api import names
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of
 
-CORDONED_FOR_ANNOTATION = f"{names.OWN_DOMAIN}/cordoned-for"
-"""On a Node: UID of the Machine for whose sake it was cordoned. Set in the same write as ``spec.unschedulable``."""
-
 
 def is_cordoned(node: Obj) -> bool:
     return (node.get("spec") or {}).get("unschedulable") is True
 
 
 def is_cordoned_for(node: Obj, machine_uid: str) -> bool:
-    return annotations_of(node).get(CORDONED_FOR_ANNOTATION) == machine_uid
+    return annotations_of(node).get(names.NODE_CORDONED_FOR_ANNOTATION) == machine_uid
 
 
 def cordon(node: Obj, machine_uid: str, why: str) -> Patch:
-    patch = {"metadata": {"annotations": {CORDONED_FOR_ANNOTATION: machine_uid}}, "spec": {"unschedulable": True}}
+    patch = {
+        "metadata": {"annotations": {names.NODE_CORDONED_FOR_ANNOTATION: machine_uid}},
+        "spec": {"unschedulable": True},
+    }
     return Patch(ref_of(NODE, node), patch, f"cordon Node {node['metadata']['name']}: {why}")
 
 
 def uncordon(node: Obj, why: str) -> Patch:
-    patch = {"metadata": {"annotations": {CORDONED_FOR_ANNOTATION: None}}, "spec": {"unschedulable": None}}
+    patch = {"metadata": {"annotations": {names.NODE_CORDONED_FOR_ANNOTATION: None}}, "spec": {"unschedulable": None}}
     return Patch(ref_of(NODE, node), patch, f"uncordon Node {node['metadata']['name']}: {why}")

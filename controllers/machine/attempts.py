@@ -8,6 +8,8 @@ from controllers.machine.decision import Failure
 from controllers.machine.observe import Observed
 from providers.base.errors import REACTIONS, ErrorClass
 
+LONGEST_MESSAGE = 700
+"""Characters of a provider's own words in conditions; an Event holds no more than 1024 in all."""
 ADVICE: dict[ErrorClass, str] = {
     ErrorClass.QUOTA_EXCEEDED: "raise the quota or delete something; it is tried again",
     ErrorClass.STOCK_OUT: "allow another zone or size, or wait; it is tried again",
@@ -41,7 +43,8 @@ def is_due(attempt: Attempt | None, observed: Observed) -> bool:
 
 def message(attempt: Attempt) -> str:
     """No counts and no times: they would cost a write for each try."""
-    return f"{attempt.message}: {ADVICE[attempt.error_class]}"
+    text = attempt.message if len(attempt.message) <= LONGEST_MESSAGE else f"{attempt.message[:LONGEST_MESSAGE]}…"
+    return f"{text}: {ADVICE[attempt.error_class]}"
 
 
 def terminal(attempt: Attempt | None) -> Failure | None:

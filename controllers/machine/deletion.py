@@ -27,8 +27,6 @@ from controllers.machine.polling import next_look
 from controllers.machine.replacement import delete_host
 from providers.base.contract import Host, HostState
 
-ABANDON_HOST_ANNOTATION = f"{names.OWN_DOMAIN}/abandon-host"
-"""On a Machine that is being deleted, any value: let it go although nobody knows whether its host still exists."""
 OURS = frozenset({names.MACHINE_FINALIZER, *names.LEGACY_MACHINE_FINALIZERS})
 _PRE_DRAIN = (names.PRE_DRAIN_HOOK_PREFIX, names.OWN_PRE_DRAIN_HOOK_PREFIX)
 _PRE_TERMINATE = (names.PRE_TERMINATE_HOOK_PREFIX, names.OWN_PRE_TERMINATE_HOOK_PREFIX)
@@ -67,8 +65,8 @@ def _release(observed: Observed, why: str) -> Decision:
 
 
 def _nobody_knows(observed: Observed, why: str) -> Decision:
-    if ABANDON_HOST_ANNOTATION in observed.annotations:
-        said = f"the annotation {ABANDON_HOST_ANNOTATION} says so, though the host is unknown ({why})"
+    if names.ABANDON_HOST_ANNOTATION in observed.annotations:
+        said = f"the annotation {names.ABANDON_HOST_ANNOTATION} says so, though the host is unknown ({why})"
         return _release(observed, said)
     if not observed.problems:
         text = f"nobody knows whether there is a host: {why}"
@@ -76,7 +74,7 @@ def _nobody_knows(observed: Observed, why: str) -> Decision:
     problem = observed.problems[0]
     text = (
         f"{problem.path}: {problem.message}; nobody knows whether there is a host ({why}); repair the config, "
-        f"or annotate the Machine with {ABANDON_HOST_ANNOTATION} if there is none"
+        f"or annotate the Machine with {names.ABANDON_HOST_ANNOTATION} if there is none"
     )
     return _going(observed, Blocked(text), (Reason.INVALID_CONFIGURATION, text))
 

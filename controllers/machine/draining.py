@@ -47,6 +47,6 @@ def drained_condition(assessment: Assessment) -> Condition:
         case NotDrained(why=why):
             return condition(MachineCondition.DRAINED, False, Reason.DRAINING, why)
         case Drained(skipped=skipped) if skipped:
-            return condition(MachineCondition.DRAINED, True, "DrainSkipped", skipped)
+            return condition(MachineCondition.DRAINED, True, Reason.DRAIN_SKIPPED, skipped)
         case Drained():
-            return condition(MachineCondition.DRAINED, True, "Drained")
+            return condition(MachineCondition.DRAINED, True, Reason.DRAINED)

@@ -27,10 +27,6 @@ from controllers.machine.polling import next_look
 from controllers.machine.readiness import node_is_ready
 from providers.base.contract import Host, HostRequest, HostState
 
-HOST_FAILED = "HostFailed"
-"""Condition reason and errorReason of a host that the provider calls failed."""
-HOST_STOPPED = "HostStopped"
-
 
 def decide(observed: Observed, request: HostRequest) -> Decision:
     """What to do about the host that ``request`` asks for."""
@@ -157,11 +153,11 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         text = f"host {host.name} failed: {host.failure or 'the provider does not say why'}; delete the Machine"
         return Decision(
             Stage.BROKEN,
-            outcome=Failed(HOST_FAILED, text),
-            infrastructure=infrastructure(False, HOST_FAILED, text),
+            outcome=Failed(Reason.HOST_FAILED, text),
+            infrastructure=infrastructure(False, Reason.HOST_FAILED, text),
             up_to_date=IS_UP_TO_DATE,
-            failure=Failure(HOST_FAILED, text),
-            warning=Failure(HOST_FAILED, text),
+            failure=Failure(Reason.HOST_FAILED, text),
+            warning=Failure(Reason.HOST_FAILED, text),
         )
     tidy: list[Action] = []
     if observed.node is not None and is_cordoned_for(observed.node, observed.uid):
@@ -187,7 +183,8 @@ def _infrastructure(observed: Observed, host: Host) -> Condition:
     if host.state is HostState.PENDING and not node_is_ready(observed.node):
         return infrastructure(False, Reason.PROVISIONING, f"host {host.name} is booting")
     if host.state is HostState.STOPPED:
-        return infrastructure(False, HOST_STOPPED, f"host {host.name} is switched off; start it, or delete the Machine")
+        text = f"host {host.name} is switched off; start it, or delete the Machine"
+        return infrastructure(False, Reason.HOST_STOPPED, text)
     return infrastructure(True, Reason.PROVISIONED)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find, is_true
@@ -11,6 +12,9 @@ from controllers.machine.decision import Decision, condition
 from controllers.machine.node_link import Conflict, Unlinked
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
+
+LONGEST_WORDS = 1000
+"""Characters of a Node's own words in a condition."""
 
 
 def node_is_ready(node: Obj | None) -> bool:
@@ -33,8 +37,20 @@ def node_condition(observed: Observed) -> Condition:
     if ready.get("status") == "True":
         return condition(type_, True, Reason.READY)
     unknown = ready.get("status") == "Unknown"
-    text = f"{ready.get('reason') or 'NotReady'}: {ready.get('message') or ''}".rstrip(": ")
-    return condition(type_, None if unknown else False, Reason.NODE_NOT_READY, text)
+    return condition(type_, None if unknown else False, Reason.NODE_NOT_READY, _words(observed, ready))
+
+
+def _words(observed: Observed, ready: Mapping[str, Any]) -> str:
+    """Why the Node is not ready. The words of the first time stay as long as the reason does.
+
+    A kubelet's message counts seconds ("PLEG was last seen active 3m2s ago"), and each count would cost a write.
+    """
+    reason = str(ready.get("reason") or "NotReady")
+    said = find(observed.status.get("conditions"), MachineCondition.NODE_READY)
+    before = str(said.get("message") or "") if said else ""
+    if before.partition(":")[0] == reason:
+        return before
+    return f"{reason}: {ready.get('message') or ''}".rstrip(": ")[:LONGEST_WORDS]
 
 
 def ready_condition(observed: Observed, decision: Decision, infrastructure: Condition | None) -> Condition:

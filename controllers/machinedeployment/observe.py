@@ -76,6 +76,8 @@ class SetState:
     revision: int
     current: bool
     """Its template makes the same Machines as the deployment's."""
+    readable: bool = True
+    """False: its spec has types that no schema allows. It is left alone; its own controller says what is wrong."""
 
     @property
     def ref(self) -> Ref:
@@ -262,6 +264,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
         available=sum(1 for m in going if m is not None and m.is_available(wish.min_ready, view.now)),
         revision=_number(annotations_of(body).get(names.REVISION_ANNOTATION)),
         current=readable and not is_deleting(body) and rollout_part(template or {}) == want,
+        readable=readable and is_count(spec.get("replicas", 1)),
     )
 
 

@@ -40,7 +40,7 @@ def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> l
     """Guarded by the version on which each was decided."""
     patches = []
     for state in observed.sets:
-        if is_deleting(state.body):
+        if is_deleting(state.body) or not state.readable:
             continue
         is_current = now is not None and state.uid == now.uid
         patch = _patch(observed, state, targets.of(state), is_current)

@@ -35,6 +35,16 @@ def claims(observed: Observed) -> Claims:
     return Claims(observed.orphans, strays[:room], strays[room:])
 
 
+def freeze_reason(observed: Observed, decided: Claims) -> str:
+    """Why strays are kept, "" if none is."""
+    if not decided.kept:
+        return ""
+    return (
+        f"{len(decided.kept)} Machines left the selector and {observed.released} that did so before still exist: "
+        "restore their labels or delete them"
+    )
+
+
 def claim_patches(observed: Observed, decided: Claims) -> list[Patch]:
     """Each is guarded by the version of the Machine on which it was decided: its labels may have changed again."""
     set_name = observed.ref.key.name

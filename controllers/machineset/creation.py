@@ -55,7 +55,7 @@ def retried(observed: Observed) -> tuple[int, ...]:
     return observed.members.pending
 
 
-def hold(observed: Observed, claims: Claims) -> Hold | None:
+def hold(observed: Observed) -> Hold | None:
     """Why nothing may be created now, None if it may."""
     set_name = observed.ref.key.name
     if is_deleting(observed.body):
@@ -64,12 +64,6 @@ def hold(observed: Observed, claims: Claims) -> Hold | None:
         return Hold(CLUSTER_DELETING, f"Cluster {observed.cluster_deleting} is being deleted")
     if names.DISABLE_CREATE_ANNOTATION in annotations_of(observed.body):
         return Hold(CREATION_DISABLED, f"MachineSet {set_name} has the annotation {names.DISABLE_CREATE_ANNOTATION}")
-    if claims.kept:
-        return Hold(
-            Reason.CEILING_REACHED,
-            f"{len(claims.kept)} Machines of MachineSet {set_name} left its selector and "
-            f"{observed.released} that did so before still exist: restore their labels or delete them",
-        )
     culprit = _proof_that_template_fails(observed)
     if culprit is not None:
         return Hold(

@@ -6,11 +6,14 @@ an older or a half-new view deletes those and no others (machine-controller#390:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from controllers.kernel.actions import Delete
 from controllers.kernel.members import Removal, removal
 from controllers.kernel.names import machine_name
 from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
-from controllers.kernel.victims import Rank, rank
+from controllers.kernel.victims import Rank, in_order, rank
+from controllers.machineset.claiming import Claims
 from controllers.machineset.observe import Observed
 
 MAX_BATCH = 1000
@@ -37,14 +40,30 @@ def asked_just_now(observed: Observed) -> bool:
     return observed.status.get("observedGeneration") != generation_of(observed.body)
 
 
-def condemned(observed: Observed) -> Removal:
-    """Who has to go now, beyond those whose going was decided before."""
-    found = removal(observed.members, observed.wish.replicas, observed.wish.policy)
+def condemned(observed: Observed, claims: Claims) -> Removal:
+    """Who has to go now, beyond those whose going was decided before.
+
+    Machines that are released in this round are no longer there to be too many: counted here as well, one that leaves
+    by its labels would take another one with it.
+    """
+    released = {machine.key for machine in claims.released}
+    staying = tuple(machine for machine in observed.members.active if machine.key not in released)
+    members = replace(observed.members, active=staying)
+    found = removal(members, observed.wish.replicas, observed.wish.policy)
     return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
 
 
-def deletes(observed: Observed, chosen: Removal) -> list[Delete]:
-    """Deletes of the chosen ones, and once more of those chosen earlier that are not seen going yet."""
+def taken_back(observed: Observed, missing: int) -> frozenset[str]:
+    """Names of Machines chosen earlier that are wanted after all, since the replicas were raised again.
+
+    Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back.
+    """
+    best_last = in_order(observed.members.leaving, observed.wish.policy)
+    return frozenset(machine.key.name for machine in best_last[len(best_last) - min(missing, len(best_last)) :])
+
+
+def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> list[Delete]:
+    """Deletes of the chosen ones, and once more of those that are ``leaving`` and not seen going yet."""
     namespace, wish = observed.ref.key.namespace, observed.wish
     title = f"MachineSet {observed.ref.key.name} needs {wish.replicas} Machines"
     actions = [
@@ -60,6 +79,6 @@ def deletes(observed: Observed, chosen: Removal) -> list[Delete]:
     actions.extend(
         Delete(machine.ref, why=f"{title}; decided earlier")
         for machine in observed.members.leaving
-        if not machine.deleting
+        if machine.key.name in leaving
     )
     return actions

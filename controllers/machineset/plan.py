@@ -20,7 +20,7 @@ from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting, resource_version_of
 from controllers.machineset import creation, deletion_order, propagation
-from controllers.machineset.claiming import Claims, claim_patches, claims
+from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 from controllers.machineset.status import invalid_patch, paused_patch, status_patch
@@ -57,7 +57,8 @@ def plan(observed: Observed) -> Plan:
         return _invalid(observed)
     decision = decide(observed)
     changes = _changes(observed, decision)
-    patch = status_patch(observed, decision.journal, decision.held)
+    frozen = freeze_reason(observed, decision.claims)
+    patch = status_patch(observed, decision.journal, decision.held, frozen)
     delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
     if changes or (patch and not delay):
@@ -75,10 +76,12 @@ def decide(observed: Observed) -> Decision:
     seen = observed.journal.reserved.difference(members.pending)
     journal = observed.journal.without(seen).condemn(machine.key.name for machine in members.leaving)
     if is_deleting(observed.body):
-        return Decision(journal, held=creation.hold(observed, NO_CLAIMS))
+        return Decision(journal, held=creation.hold(observed))
     claimed = claims(observed)
     wanted = creation.missing(observed, claimed)
-    chosen = deletion_order.condemned(observed)
+    back = deletion_order.taken_back(observed, wanted)
+    journal, wanted = journal.condemn(journal.leaving - back), wanted - len(back)
+    chosen = deletion_order.condemned(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
@@ -87,7 +90,7 @@ def decide(observed: Observed) -> Decision:
         journal = journal.without(chosen.pending).condemn(leaving)
         return Decision(journal, claimed, removal=chosen, notes=notes)
     again = creation.retried(observed)
-    held = creation.hold(observed, claimed) if wanted or again or claimed.kept else None
+    held = creation.hold(observed) if wanted or again else None
     if held is not None:
         return Decision(journal, claimed, held=held, notes=(*notes, held.why))
     fresh = min(wanted, max(creation.MAX_BATCH - len(again), 0))
@@ -105,7 +108,7 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
         *claim_patches(observed, decision.claims),
         *propagation.propagate(observed.wish.template, flows_to, title),
         *creation.births(observed, decision.created),
-        *deletion_order.deletes(observed, decision.removal),
+        *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
     ]
 
 

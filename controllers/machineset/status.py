@@ -17,7 +17,7 @@ from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 
 AVAILABLE = str(DeploymentCondition.AVAILABLE)
-MACHINES_FAILED = "MachinesFailed"
+MACHINES_FAILED, BELOW_CEILING = "MachinesFailed", "BelowCeiling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,11 @@ def count(observed: Observed) -> Counts:
     )
 
 
-def status_patch(observed: Observed, journal: Ordinals, held: Hold | None) -> dict[str, Any]:
-    """The smallest patch of ``status`` to what is seen now; empty if it says so already."""
+def status_patch(observed: Observed, journal: Ordinals, held: Hold | None, frozen: str = "") -> dict[str, Any]:
+    """The smallest patch of ``status`` to what is seen now; empty if it says so already.
+
+    ``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
+    """
     counts = count(observed)
     desired: dict[str, Any] = {
         "replicas": counts.replicas,
@@ -56,7 +59,7 @@ def status_patch(observed: Observed, journal: Ordinals, held: Hold | None) -> di
         "labelSelector": str(observed.wish.selector),
         "ordinals": _journal(observed.status, journal),
         **error_fields("", ""),
-        "conditions": _merged(observed, _conditions(observed, counts, held)),
+        "conditions": _merged(observed, [*_conditions(observed, counts, held), *_frozen(observed, frozen)]),
     }
     return merge_patch(observed.status, desired)
 
@@ -117,18 +120,19 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
         _scaling_down(observed, counts),
         Condition(SetCondition.PAUSED, "False", Reason.NOT_PAUSED),
     ]
-    deleting = is_deleting(observed.body)
-    frozen = held is not None and held.reason == Reason.CEILING_REACHED
-    if frozen or find(observed.status.get("conditions"), SetCondition.FROZEN):
-        conditions.append(
-            Condition(SetCondition.FROZEN, "True", Reason.CEILING_REACHED, held.why)
-            if held and frozen
-            else Condition(SetCondition.FROZEN, "False", "BelowCeiling")
-        )
-    if deleting:
+    if is_deleting(observed.body):
         left = counts.replicas + len(observed.members.deleting)
         conditions.append(Condition(SetCondition.DELETING, "True", Reason.DELETING, f"{left} Machines are left"))
     return conditions
+
+
+def _frozen(observed: Observed, why: str) -> list[Condition]:
+    """Only shown once there was a reason to."""
+    if why:
+        return [Condition(SetCondition.FROZEN, "True", Reason.CEILING_REACHED, why)]
+    if find(observed.status.get("conditions"), SetCondition.FROZEN):
+        return [Condition(SetCondition.FROZEN, "False", BELOW_CEILING)]
+    return []
 
 
 def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:

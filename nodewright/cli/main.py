@@ -84,6 +84,17 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line; returns the exit code."""
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output (`| head`) has seen enough; that is no failure of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return code
+
+
+def _run(argv: Sequence[str]) -> int:
     if _COMPLETE not in os.environ:
         if not argv or argv[0] in ("--help", "-h", "help"):
             print(help_text())
@@ -94,7 +105,8 @@ def run(argv: Sequence[str]) -> int:
             return _fail(_unknown(argv[0]))
     names = [argv[0]] if argv and argv[0] in COMMANDS and _COMPLETE not in os.environ else list(COMMANDS)
     try:
-        build_app(names)(list(argv), prog_name="nodewright")
+        code = build_app(names)(list(argv), prog_name="nodewright", standalone_mode=False)
+        return code if isinstance(code, int) else OK
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else (OK if stop.code is None else FAILED)
     except CliError as error:
@@ -102,15 +114,25 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output (`| head`) has seen enough; that is no failure of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        raise
     except Exception as error:
+        if type(error).__name__ == "Abort":  # what the option parser makes of Ctrl-C
+            return INTERRUPTED
+        if (usage := _as_usage_error(error, argv)) is not None:
+            return _fail(usage)
         if os.environ.get("NODEWRIGHT_DEBUG"):
             raise
         name = type(error).__name__
         return _fail(CliError(f"internal error: {name}: {error}", "Set NODEWRIGHT_DEBUG=1 to see where it came from"))
-    return OK
+
+
+def _as_usage_error(error: Exception, argv: Sequence[str]) -> CliError | None:
+    """What the option parser complains about, in our form; it is known by its shape, since typer may bring its own."""
+    describe = getattr(error, "format_message", None)
+    if describe is None or not hasattr(error, "exit_code"):
+        return None
+    command = f" {argv[0]}" if argv and argv[0] in COMMANDS else ""
+    return CliError(str(describe()), f"`nodewright{command} --help` shows what there is", USAGE)
 
 
 def _unknown(name: str) -> CliError:

@@ -186,7 +186,7 @@ class Kubelets:
             if (node.get("spec") or {}).get("providerID") != body["spec"]["providerID"]:
                 raise
         uid: str = node["metadata"]["uid"]
-        if (node.get("status") or {}).get("conditions") != status["conditions"]:
+        if _said(node.get("status") or {}) != _said(status):  # it was there already, or its status was not taken
             await self._client.patch_status(Ref(NODE, Key("", name), uid), status)
         return uid
 
@@ -221,6 +221,10 @@ class Kubelets:
 
 def _look(host: SimulatedHost, now: datetime) -> _Seen:
     return _Seen(host.id, host.kubelet_runs(now), ready_since(host, now), host.request_at(now).spec_hash)
+
+
+def _said(status: Mapping[str, Any]) -> set[tuple[str, str]]:
+    return {(c.get("type", ""), c.get("status", "")) for c in status.get("conditions") or ()}
 
 
 def _silent(node: Mapping[str, Any], now: str) -> list[dict[str, Any]]:

@@ -38,6 +38,9 @@ async def operate(
 ) -> None:
     """Run until ``stop`` is set, or SIGINT or SIGTERM comes (kopf takes both over if this is the main thread).
 
+    kopf wants the event loop for itself: when it stops it cancels every task that was begun after it. A server that
+    lives in the same process uses ``run_controllers`` instead.
+
     Raises ConfigurationError if the connection can't be used; everything else is logged and tried again.
     """
     connection.ssl_context()  # fail now, not in a loop
@@ -113,7 +116,9 @@ class _Life:
         finally:
             stopper.cancel()
             await asyncio.gather(stopper, return_exceptions=True)
-            await self._stop()
+            await self._end_controllers()
+        if self._controllers is not None:
+            self._controllers.result()
 
     async def _forward(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -132,7 +137,7 @@ class _Life:
 
         @kopf.on.cleanup(registry=registry)
         async def cleanup(**_: Any) -> None:
-            await self._stop()
+            await self._end_controllers()
 
         @kopf.on.probe(registry=registry, id="controllers")
         async def probe(**_: Any) -> str:
@@ -153,12 +158,11 @@ class _Life:
         finally:
             self._stop_kopf.set()
 
-    async def _stop(self) -> None:
-        """Stop the controllers gracefully and pass on what they died of. kopf cancels tasks that outlive it."""
+    async def _end_controllers(self) -> None:
+        """Stop them gracefully, in time: kopf cancels tasks that outlive it. Never raises (kopf would try again)."""
         self._stop_controllers.set()
         if self._controllers is not None:
-            controllers, self._controllers = self._controllers, None
-            await controllers
+            await asyncio.wait({self._controllers})
 
 
 async def login_of(connection: Connection) -> kopf.ConnectionInfo:

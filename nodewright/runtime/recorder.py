@@ -87,7 +87,7 @@ class EventRecorder:
         while True:
             event, sentence = await self._queue.get()
             try:
-                await asyncio.sleep(self._bucket.take(asyncio.get_running_loop().time()))
+                await self._turn()
                 await self._write(event, sentence)
                 metrics.of(metrics.EVENTS, "written").inc()
             except KubeError as error:
@@ -103,6 +103,13 @@ class EventRecorder:
                 await self._queue.join()
         except TimeoutError:
             return
+
+    async def _turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        pause = self._bucket.take(loop.time())
+        while pause > 0:
+            await asyncio.sleep(pause)
+            pause = self._bucket.take(loop.time())
 
     def _sentence(self, event: Event, loop_now: float) -> _Sentence:
         identity = (

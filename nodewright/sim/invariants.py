@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controllers.kernel.actions import Create, Delete, Patch
@@ -54,7 +54,7 @@ def _resolve(value: int | str, replicas: int, up: bool) -> int:
     return -(-hundredths // 100) if up else hundredths // 100
 
 
-def active(machines: list[Obj]) -> list[Obj]:
+def active(machines: Sequence[Obj]) -> list[Obj]:
     return [m for m in machines if not is_deleting(m)]
 
 
@@ -72,6 +72,10 @@ class Guard:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._in_force = Bounds(0, 0)
+
+    def expect(self, bounds_: Bounds) -> None:
+        """These are in force, though no MachineDeployment says so (a MachineSet that stands alone)."""
+        self._in_force = bounds_
 
     def before_scale(self, action: Patch, believed: Bounds) -> None:
         """A MachineDeployment tells a MachineSet how many it should be."""
@@ -139,10 +143,9 @@ def settled(plane: Plane, world: World) -> Iterator[str]:
     deployment = plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
     wanted = int(deployment["spec"].get("replicas", 1)) if deployment else 0
     yield from _counts(plane, machines, wanted)
-    for host in world.hosts():
-        if host.machine_uid not in machines:
-            yield f"host {host.name} is left without a Machine"
     hosts = {host.machine_uid: host for host in world.hosts()}
+    for uid in hosts.keys() - machines.keys():
+        yield f"host {hosts[uid].name} is left without a Machine"
     for uid, machine in machines.items():
         host = hosts.get(uid)
         name = key_of(machine)
@@ -162,7 +165,7 @@ def settled(plane: Plane, world: World) -> Iterator[str]:
             yield f"Node {key_of(node)} is left without a host"
 
 
-def _counts(plane: Plane, machines: dict[str, Obj], wanted: int) -> Iterator[str]:
+def _counts(plane: Plane, machines: Mapping[str, Obj], wanted: int) -> Iterator[str]:
     if len(machines) != wanted:
         yield f"{len(machines)} Machines exist, {wanted} are wanted"
     for machine_set in plane.list(MACHINE_SET):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import NODE, Key
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.plane import Plane
@@ -13,12 +16,20 @@ from providers.simulated.kubelet import node_for
 from providers.simulated.world import World
 
 
+@dataclass(frozen=True, slots=True)
+class _Kubelet:
+    """The name of its Node and what it said last."""
+
+    name: str
+    says: Mapping[str, Any]
+
+
 class Kubelets:
     def __init__(self, plane: Plane, world: World, clock: VirtualClock) -> None:
         self._plane = plane
         self._world = world
         self._clock = clock
-        self._registered: dict[str, Mapping[str, Any]] = {}
+        self._registered: dict[str, _Kubelet] = {}
 
     def sync(self) -> None:
         """Every booted host registers once; afterwards it reports its status when that changes (heartbeats left out).
@@ -31,12 +42,23 @@ class Kubelets:
             seen.add(host.id)
             node = node_for(host, host.request_at(now), now)
             says = _telling(node["status"])
-            if self._registered.get(host.id) == says:
+            known = self._registered.get(host.id)
+            if known is not None and known.says == says:
                 continue
             self._tell(host, node)
-            self._registered[host.id] = says
+            self._registered[host.id] = _Kubelet(host.name, says)
         for gone in self._registered.keys() - seen:
-            del self._registered[gone]
+            self._fall_silent(self._registered.pop(gone).name, now)
+
+    def _fall_silent(self, name: str, now: datetime) -> None:
+        """What the node lifecycle controller does to the Node of a kubelet that reports no more."""
+        node = self._plane.get(NODE, Key("", name))
+        if node is None:
+            return
+        unknown = {"status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": format_time(now)}
+        conditions = (node.get("status") or {}).get("conditions") or ()
+        silent = [{**c, **unknown} if c["type"] == "Ready" and c["status"] != "Unknown" else c for c in conditions]
+        self._plane.patch(NODE, Key("", name), {"status": {"conditions": silent}}, "status")
 
     def _tell(self, host: SimulatedHost, node: dict[str, Any]) -> None:
         key = Key("", host.name)

@@ -20,7 +20,8 @@ from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
 from controllers.kernel.room import Room
 from nodewright.controlplane.values import ApiError, WatchOptions
-from nodewright.runtime.cache.cache import Cache, Change
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.store import Change
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.cloud import Cloud
 from nodewright.sim.faults import Faults

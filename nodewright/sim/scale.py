@@ -11,7 +11,7 @@ from nodewright.crds import load_crds
 from nodewright.runtime.wiring import rooms
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
-from nodewright.sim.invariants import available
+from nodewright.sim.invariants import Bounds, available
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ def run(machines: int) -> Scaled:
     scenario = Scenario(replicas=machines, edits=0, faults=faults.NONE)
     started = time.monotonic()
     engine = Engine(0, scenario, rooms(), load_crds())
+    engine.guard.expect(Bounds(machines, 0))
     engine.plane.create(MACHINE_SET, _machine_set(machines))
     engine.settle_quietly(lambda: engine.plane.writes["patch Machine/status"] >= machines)
     items = engine.plane.list(MACHINE)

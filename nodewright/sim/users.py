@@ -32,7 +32,8 @@ class Strategy:
 
     @staticmethod
     def drawn(random: Random) -> Strategy:
-        surge, unavailable = random.choice([(1, 0), (0, 1), (2, 1), ("25%", "25%"), ("50%", 0), (3, 2)])
+        budgets: list[tuple[int | str, int | str]] = [(1, 0), (0, 1), (2, 1), ("25%", "25%"), ("50%", 0), (3, 2)]
+        surge, unavailable = random.choice(budgets)
         return Strategy(surge, unavailable, random.choice(["InPlace", "Replace", "DrainThenInPlace"]))
 
 
@@ -108,12 +109,12 @@ def _one(random: Random) -> Edit:
             return Edit(f"scales the deployment to {replicas}", _patch_deployment({"replicas": replicas}))
         case "roll":
             version = random.choice(VERSIONS)
-            template = {"spec": {"versions": {"kubelet": version}}}
-            return Edit(f"rolls the deployment to kubelet {version}", _patch_deployment({"template": template}))
+            upgraded = {"template": {"spec": {"versions": {"kubelet": version}}}}
+            return Edit(f"rolls the deployment to kubelet {version}", _patch_deployment(upgraded))
         case "label":
             value = random.choice(["batch", "web", None])
-            template = {"spec": {"metadata": {"labels": {"tier": value}}}}
-            return Edit(f"sets the Node label tier to {value}", _patch_deployment({"template": template}))
+            labelled = {"template": {"spec": {"metadata": {"labels": {"tier": value}}}}}
+            return Edit(f"sets the Node label tier to {value}", _patch_deployment(labelled))
         case "pause" | "resume":
             paused = kind == "pause"
             return Edit(f"{kind}s the deployment", _patch_deployment({"paused": paused}))
@@ -125,8 +126,8 @@ def _one(random: Random) -> Edit:
             return Edit("marks a Machine as the first to go", act)
         case _:
             version = random.choice(VERSIONS)
-            upgraded = {"spec": {"versions": {"kubelet": version}}}
-            act = _on_some_machine(index, lambda p, key: _discard(p.patch(MACHINE, key, upgraded)))
+            edited = {"spec": {"versions": {"kubelet": version}}}
+            act = _on_some_machine(index, lambda p, key: _discard(p.patch(MACHINE, key, edited)))
             return Edit(f"edits a Machine to kubelet {version}", act)
 
 

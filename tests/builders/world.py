@@ -96,6 +96,10 @@ class World:
             body["metadata"]["generation"] = body["metadata"].get("generation", 1) + 1
         self._store(kind, key_of(body), body)
 
+    def annotate(self, kind: Kind, name: str, key: str, value: str = "true") -> None:
+        """Somebody (the Cluster Autoscaler, a person) sets an annotation."""
+        self.change(kind, name, lambda body: body["metadata"].setdefault("annotations", {}).update({key: value}))
+
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from nodewright.cli.demo.picture import MachineRow, Picture, changes
 
@@ -24,8 +30,27 @@ def test_it_plays_every_act_and_ends_with_nothing_left(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def row(name: str, phase: str = "Running", *, ready: bool = True, host: str = "h", deleting: bool = False) -> MachineRow:
-    return MachineRow(name, "web", phase, ready, "", f"node-{name}", "1.33.0", "1.33.0", host, deleting)
+@pytest.mark.slow
+def test_on_a_terminal_it_leaves_a_cluster_to_play_with_until_ctrl_c(tmp_path: Path) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="140")
+        os.execv(sys.executable, [sys.executable, "-m", "nodewright.cli", "demo", "--data-dir", str(tmp_path / "demo")])
+    shown = b""
+    while b"describe cluster dev" not in shown:
+        shown += os.read(terminal, 65536)
+    assert b"\x1b[" in shown
+    assert "✔ 3 Machines are 3 Ready Nodes".encode() in re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown)
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):  # how a terminal says that its last writer has gone
+        while os.read(terminal, 65536):
+            pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def row(name: str, phase: str = "Running", *, ready: bool = True, host: str = "h") -> MachineRow:
+    return MachineRow(name, "web", phase, ready, "", f"node-{name}", "1.33.0", "1.33.0", host, deleting=False)
 
 
 def test_changes_are_told_once_and_in_words() -> None:

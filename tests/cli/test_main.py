@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import resource
 import subprocess
 import sys
@@ -78,8 +79,46 @@ def test_an_unknown_command_is_a_usage_error_that_guesses(capsys: pytest.Capture
     assert "Did you mean `nodewright version`?" in capsys.readouterr().err
 
 
-def test_an_unknown_option_is_a_usage_error() -> None:
-    assert cli.run(["version", "--nonsense"]) == 2
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["version", "--nonsense"], "No such option: --nonsense"),
+        (["--nonsense"], "No such option: --nonsense"),
+        (["describe", "md"], "Missing argument 'name'"),
+        (["up", "--port", "70000"], "--port"),
+        (["validate"], "Missing argument"),
+        (["simulate", "--seeds", "none"], "--seeds"),
+        (["version", "-o", "xml"], "xml"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_that_names_what_is_wrong(
+    argv: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(argv) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert error.startswith("nodewright: ")
+
+
+@pytest.mark.parametrize(("words", "offered"), [("des", "describe"), ("up --in-", "--in-memory")])
+def test_a_shell_completes_commands_and_options(words: str, offered: str) -> None:
+    typed = f"nodewright {words}"
+    environment = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_NODEWRIGHT_COMPLETE": "complete_bash"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nodewright.cli"],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.stdout.split() == [offered]
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m nodewright.cli --help | head -1"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("Usage:")
+    assert "Traceback" not in done.stderr
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,8 +142,8 @@ def test_an_unforeseen_error_is_one_line_and_exit_code_1(
 
 
 def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_names: object) -> None:
+    def interrupt() -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "build_app", interrupt)
+    monkeypatch.setattr("platform.python_version", interrupt)
     assert cli.run(["version"]) == 130

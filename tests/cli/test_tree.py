@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from io import StringIO
 from typing import Any
 
 import pytest
 
 from api.conditions import Reason
+from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind
 from nodewright.cli.cluster.snapshot import KINDS, fill
+from nodewright.cli.commands.describe import kind_of
 from nodewright.cli.exits import CliError
+from nodewright.cli.screen import console
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
 from nodewright.cli.tree.drawing import age, rows, table
@@ -71,7 +75,9 @@ def test_machines_in_the_same_state_are_one_line_unless_all_are_wanted() -> None
 def test_a_machine_that_stands_out_is_never_hidden_in_a_group() -> None:
     web = machine_set("web")
     machines = [machine(f"web-{i}").of(web).ready() for i in range(6)]
-    tree = tree_of(MACHINE_SET, web, *machines, machine("web-6").of(web).failed("InvalidConfiguration", "no such flavor"))
+    tree = tree_of(
+        MACHINE_SET, web, *machines, machine("web-6").of(web).failed("InvalidConfiguration", "no such flavor")
+    )
     failed = line(tree, "Machine/web-6")
     assert failed.mood is Mood.BAD
     assert failed.message == "no such flavor"
@@ -154,16 +160,10 @@ def test_reasons_that_need_a_person_have_advice(reason: Reason) -> None:
      (3 * 86400, "3d")],
 )  # fmt: skip
 def test_ages_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
-    from controllers.kernel.conditions import parse_time
-
     assert age(parse_time(ago(seconds)), NOW) == text
 
 
 def test_the_drawing_has_every_line_and_no_colour_in_a_file() -> None:
-    from io import StringIO
-
-    from nodewright.cli.screen import console
-
     deployment, rest = of_three()
     file = StringIO()
     tree = tree_of(CLUSTER, cluster("dev"), deployment, *rest)
@@ -174,8 +174,6 @@ def test_the_drawing_has_every_line_and_no_colour_in_a_file() -> None:
 
 
 def kinds_meant(words: Iterable[str]) -> set[str]:
-    from nodewright.cli.commands.describe import kind_of
-
     return {kind_of(word).name for word in words}
 
 

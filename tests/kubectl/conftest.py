@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from nodewright.controlplane.app import ControlPlaneConfig
-from nodewright.controlplane.app.background import serve_in_background
+from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.controlplane.app.background import BackgroundPlane, serve_in_background
 from tests.kubectl.manifests import WIDGET_CRD, WIDGETS
 from tests.kubectl.terminal import Terminal
 
@@ -38,36 +38,48 @@ def binary() -> str:
 
 
 @pytest.fixture(scope="session")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The administrator's kubeconfig; the embedded plane runs in a thread and keeps its state in a file."""
+def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundPlane | None]:
+    """The embedded plane, in a thread and with its state in a file; None if the tests go to another server."""
     if _FOREIGN:
-        yield Path(_FOREIGN)
+        yield None
         return
     folder = tmp_path_factory.mktemp("plane")
     with serve_in_background(ControlPlaneConfig(data_dir=folder / "data", crds=(WIDGET_CRD,))) as background:
-        yield background.plane.kubeconfig_path
+        yield background
 
 
 @pytest.fixture(scope="session")
-def terminal(binary: str, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+def terminal(binary: str, background: BackgroundPlane | None, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
     """The kubectl of the administrator, in the namespace `default`, on a server that has the Widget kind."""
-    terminal = Terminal(binary, kubeconfig, tmp_path_factory.mktemp("kubectl"), "default")
-    if _FOREIGN:
-        terminal.apply(WIDGET_CRD)
-        terminal("wait", "--for=condition=Established", f"crd/{WIDGETS}")
+    cache = tmp_path_factory.mktemp("kubectl")
+    if background is not None:
+        return Terminal(binary, background.plane.kubeconfig_path, cache, "default")
+    terminal = Terminal(binary, Path(_FOREIGN), cache, "default")
+    terminal.apply(WIDGET_CRD)
+    terminal("wait", "--for=condition=Established", f"crd/{WIDGETS}")
     return terminal
 
 
 @pytest.fixture
-def kubectl(terminal: Terminal) -> Terminal:
+def kubectl(terminal: Terminal, background: BackgroundPlane | None) -> Terminal:
     """The kubectl of the administrator, in a new namespace."""
     name = f"test-{os.getpid()}-{next(_NUMBERS)}"
-    terminal("create", "namespace", name)
+    if background is not None:
+        background.call(lambda plane: create_namespace(plane, name))
+    else:
+        terminal("create", "namespace", name)
     return replace(terminal, namespace=name)
 
 
+def create_namespace(plane: ControlPlane, name: str) -> None:
+    """Create a namespace without a process of its own: these tests need one each."""
+    resource = plane.store.resources.find("", "v1", "namespaces")
+    assert resource is not None
+    plane.store.create(resource, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
 @pytest.fixture
-def controllers() -> None:
-    """What kube-controller-manager does (garbage collection, budgets): the plane does it, a bare kube-apiserver not."""
+def whole_cluster() -> None:
+    """What kube-controller-manager and kubelets do beside a kube-apiserver, and the plane does by itself."""
     if _FOREIGN:
-        pytest.skip("needs kube-controller-manager beside the server of NODEWRIGHT_TEST_KUBECONFIG")
+        pytest.skip("needs a kube-controller-manager and kubelets beside the server of NODEWRIGHT_TEST_KUBECONFIG")

@@ -139,19 +139,23 @@ def node(name: str) -> dict[str, Any]:
     }
 
 
-def pod(name: str, on: str, **labels: str) -> dict[str, Any]:
-    """Make a Pod that is bound to a Node and belongs to a ReplicaSet, so that it may be evicted."""
-    owner = {
+def replicaset(name: str) -> dict[str, Any]:
+    """Make a ReplicaSet that wants nothing, to own Pods: kubectl evicts none that nobody would make again."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}
+    return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "name": "rs",
-        "uid": "8e9bb1a4-2fd5-4a1b-9a35-7cbd8b2c6c11",
-        "controller": True,
+        "metadata": {"name": name},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template},
     }
+
+
+def pod(name: str, on: str, **labels: str) -> dict[str, Any]:
+    """Make a Pod that is bound to a Node."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+        "metadata": {"name": name, "labels": labels},
         "spec": {"nodeName": on, "containers": [{"name": "c", "image": "registry.example.com/c:1"}]},
     }
 

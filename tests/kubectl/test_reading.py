@@ -144,7 +144,7 @@ def test_describe_shows_the_object_and_its_events(kubectl: Terminal) -> None:
     assert "TooSmall" in described
     assert "seven is not enough" in described
     headings, row = kubectl("events").rows
-    assert headings[1:4] == ["SEEN", "TYPE", "REASON"] or headings[:3] == ["LAST", "SEEN", "TYPE"]
+    assert headings == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
     assert "TooSmall" in row
     assert "TooSmall" in kubectl("get", "events", "--field-selector", "involvedObject.name=a").out
     assert "No resources" in kubectl("get", "events", "--field-selector", "involvedObject.name=b").err
@@ -174,7 +174,7 @@ def test_api_resources_lists_built_in_and_custom_kinds(terminal: Terminal) -> No
 
 def test_version_and_cluster_info(terminal: Terminal) -> None:
     shown = terminal("version", "-o", "json").json()
-    assert shown["serverVersion"]["gitVersion"].startswith("v1.32.")
+    assert shown["serverVersion"]["gitVersion"].startswith(f"v1.{shown['serverVersion']['minor']}.")
     assert "is running at https://127.0.0.1:" in terminal("cluster-info").out
 
 

@@ -227,4 +227,5 @@ def test_a_crd_appears_is_explained_and_goes_with_its_objects(kubectl: Terminal)
     assert kubectl("get", "bolts").rows[1][0] == "b"
     assert "Any bolt." in kubectl("explain", "bolt.spec").out
     kubectl("delete", "crd", crd["metadata"]["name"])
-    assert "the server doesn't have a resource type" in kubectl.fails("get", "bolts")
+    assert "bolts" not in kubectl("api-resources", f"--api-group=hardware.{GROUP}").out
+    kubectl.fails("get", "bolts")

@@ -202,6 +202,7 @@ async def test_a_refused_token_is_fetched_anew_once(stub: StubServer) -> None:
 
 async def test_a_watched_object_may_be_larger_than_any_buffer(client: KubeClient, stub: StubServer) -> None:
     batches = client.watch(MACHINE, "100")
+    assert await anext(batches) == [], "it is accepted"
     first = asyncio.ensure_future(anext(batches))
     await until(lambda: bool(stub.streams))
     stub.put("m-1", blob="x" * 3_000_000)

@@ -186,6 +186,17 @@ async def test_a_list_that_is_too_old_is_taken_anew(stage: Scene) -> None:
     assert stage.cloud.lists() == 2
 
 
+@scene(steady_poll=1000)
+async def test_a_machine_whose_turn_comes_late_is_content_with_the_list_it_has_asked_for(stage: Scene) -> None:
+    need = HostNeed("late", CONFIG, 1.0)
+    assert stage.directory.look(need) is None
+    await asyncio.sleep(20)
+    assert stage.directory.look(need) is not None, "else many Machines would starve each other"
+    assert stage.cloud.lists() == 1
+    await asyncio.sleep(2)
+    assert stage.directory.look(need) is None, "but that holds for one look"
+
+
 @scene()
 async def test_a_created_host_is_present_before_any_list_shows_it(stage: Scene) -> None:
     await stage.look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -169,6 +170,17 @@ async def test_a_connection_cut_in_the_middle_of_an_event_loses_nothing(followin
     stub.write(None)
     stub.put("f")
     await following.synced()
+
+
+async def test_a_watch_that_says_nothing_is_begun_again_without_a_list(client: KubeClient, stub: StubServer) -> None:
+    client._limits = replace(client._limits, watch_silence=0.01)
+    follower = Following(client, stub)
+    task = asyncio.create_task(follower.reflector.run())
+    await until(lambda: len(follower.watched_from()) > 8)
+    assert follower.lists() == 1
+    assert follower.reflector.problem == ""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_garbage_in_the_stream_is_survived(following: Following, stub: StubServer) -> None:

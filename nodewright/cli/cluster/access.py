@@ -37,17 +37,17 @@ def plain_errors() -> Iterator[None]:
     except NoAnswer as error:
         raise CliError(f"no answer from the cluster: {error}", f"See whether it runs. {LOCAL_HINT}") from error
     except ApiError as error:
-        raise CliError(f"the cluster refuses: {error.message}", _hint(error.code)) from error
+        raise _refusal(error.code, error.message) from error
 
 
-def _hint(code: int) -> str:
+def _refusal(code: int, message: str) -> CliError:
     if code == 401:
-        return "Renew the credentials in your kubeconfig"
+        return CliError("the cluster does not know you", "Renew the credentials in your kubeconfig")
     if code == 403:
-        return "Ask for a role that allows it"
+        return CliError(f"the cluster refuses: {message}", "Ask for a role that allows it")
     if code == 404:
-        return "Install the CRDs first: `nodewright install`"
-    return ""
+        return CliError("the cluster does not serve Nodewright's kinds", "Install them first: `nodewright install`")
+    return CliError(f"the cluster refuses: {message}")
 
 
 async def connect(target: Target) -> Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,9 @@ The CRDs must be there (`nodewright install`). Inside a pod the service account 
 
 
 @dataclass(frozen=True, slots=True)
-class _Ports:
+class _How:
+    rooms: Rooms
+    kubelets: bool
     host: str
     health: int | None
     metrics: int | None
@@ -40,6 +43,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         bool,
         typer.Option("--simulated-kubelets/--no-simulated-kubelets", help="Register the Nodes of simulated hosts."),
     ] = True,
+    simulated_cloud: Annotated[
+        Path | None,
+        typer.Option("--simulated-cloud", metavar="DIR", help="Keep simulated hosts there. [default: in memory only]"),
+    ] = None,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -54,10 +61,20 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    rooms = rooms_named(controllers)
+    how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
     configure(level=log_level.value)
-    ports = _Ports(listen, health_port, metrics_port)
-    asyncio.run(_run(Target(kubeconfig, context), rooms, simulated_kubelets, ports))
+    if simulated_cloud is not None:
+        _keep_hosts_in(simulated_cloud)
+    asyncio.run(_run(Target(kubeconfig, context), how))
+
+
+def _keep_hosts_in(folder: Path) -> None:
+    from providers.simulated import WORLDS  # noqa: PLC0415
+
+    try:
+        WORLDS.keep_in(folder)
+    except ValueError as error:
+        raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 
 
 def rooms_named(names: str) -> Rooms:
@@ -75,19 +92,19 @@ def rooms_named(names: str) -> Rooms:
     return tuple(room for name, room in known.items() if name in wanted)
 
 
-async def _run(target: Target, rooms: Rooms, simulated_kubelets: bool, ports: _Ports) -> None:
+async def _run(target: Target, how: _How) -> None:
     from nodewright.runtime.operator import operate  # noqa: PLC0415
     from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
     connection = await connect(target)
     options = RunOptions(
-        rooms=rooms,
-        simulated_kubelets=simulated_kubelets,
-        listen_host=ports.host,
-        health_port=ports.health,
-        metrics_port=ports.metrics,
+        rooms=how.rooms,
+        simulated_kubelets=how.kubelets,
+        listen_host=how.host,
+        health_port=how.health,
+        metrics_port=how.metrics,
     )
-    names = ", ".join(room.name for room in rooms)
+    names = ", ".join(room.name for room in how.rooms)
     typer.echo(f"starting {names} against {connection.server}")
     with plain_errors():
         await operate(connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work"))

@@ -29,6 +29,15 @@ VERSION: Obj = {
 """The minor version whose API is spoken. Some distributions' kubectl picks its binary by it, so it must exist."""
 
 
+_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_V2_TITLE = b"Nodewright"
+_V2_VERSION = b"v1.32.4"
+# openapi_v2.Document (github.com/google/gnostic-models, openapiv2/OpenAPIv2.proto): 1 swagger, 2 info {1 title,
+# 2 version}. kubectl asks for this before it creates what lies in a `kind: List`, and is content with no kinds in it.
+_V2_INFO = b"\x0a%c%b\x12%c%b" % (len(_V2_TITLE), _V2_TITLE, len(_V2_VERSION), _V2_VERSION)
+_V2_DOCUMENT = b"\x0a\x032.0\x12%c%b" % (len(_V2_INFO), _V2_INFO)
+
+
 class Documents:
     """Serves documents; those that cost something are kept until the set of resources changes."""
 
@@ -56,6 +65,9 @@ class Documents:
         if parts[:2] == ("openapi", "v3"):
             _only_get(request)
             return self._openapi(request, parts[2:])
+        if parts == ("openapi", "v2"):
+            _only_get(request)
+            return _openapi_v2(request)
         if parts[0] not in ("", "api", "apis"):
             raise ApiError.page_not_found()
         _only_get(request)
@@ -120,6 +132,14 @@ class Documents:
         response.headers["ETag"] = tag
         response.headers["Vary"] = "Accept"
         return response
+
+
+def _openapi_v2(request: web.BaseRequest) -> web.Response:
+    """Answer with an OpenAPI v2 document that describes nothing: all descriptions are in v3."""
+    if "protobuf" in request.headers.get("Accept", ""):
+        return raw_answer(_V2_DOCUMENT, _V2_PROTOBUF)
+    info = {"title": _V2_TITLE.decode(), "version": _V2_VERSION.decode()}
+    return answer({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}})
 
 
 def _only_get(request: web.BaseRequest) -> None:

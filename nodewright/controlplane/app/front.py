@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from aiohttp import web
 
@@ -119,10 +119,4 @@ class Front:
 
 def request_factory(limits: Limits) -> Callable[..., web.BaseRequest]:
     """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB. Needs a loop."""
-
-    loop = asyncio.get_running_loop()
-
-    def make(*parts: Any) -> web.BaseRequest:
-        return web.BaseRequest(*parts, loop, client_max_size=limits.body_bytes)
-
-    return make
+    return partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=limits.body_bytes)

@@ -17,8 +17,8 @@ from nodewright.controlplane.values import (
     WriteOptions,
 )
 
-_VALIDATIONS = ("Ignore", "Warn", "Strict")
-_PROPAGATIONS = ("Background", "Foreground", "Orphan")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
 _MAX_MANAGER = 128
 
 
@@ -64,7 +64,7 @@ def write_options(query: MultiMapping[str], verb: str, user_agent: str) -> Write
     """
     kind = f"{verb.capitalize()}Options"
     validation = query.get("fieldValidation", "")
-    if validation and validation not in _VALIDATIONS:
+    if validation not in _VALIDATIONS:
         supported = ", ".join(f'"{value}"' for value in _VALIDATIONS)
         message = f'Unsupported value: "{validation}": supported values: {supported}'
         raise _invalid(kind, Cause("fieldValidation", "FieldValueNotSupported", message))

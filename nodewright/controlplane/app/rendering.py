@@ -72,9 +72,9 @@ class View:
         }
 
     def _table(self, objects: Sequence[Obj], metadata: Obj) -> Obj:
-        from nodewright.controlplane import table  # noqa: PLC0415 - kubectl only; keeps the start lean
+        from nodewright.controlplane.table import render  # noqa: PLC0415 - kubectl only; keeps the start lean
 
-        rendered = table.render(self.resource, objects, metadata, self.include, self.clock())
+        rendered = render(self.resource, objects, metadata, self.include, self.clock())
         if self.wanted.version == "v1":
             return rendered
         return {**rendered, "apiVersion": f"meta.k8s.io/{self.wanted.version}"}

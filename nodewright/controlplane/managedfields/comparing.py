@@ -80,7 +80,11 @@ def _hang(changes: Changes, element: str, inner: Changes) -> None:
 
 def _compare_entry(element: str, shape: Shape, sides: tuple[Any, Any], changes: Changes) -> None:
     before, after = sides
-    if before is _ABSENT:
+    if shape.always_there:
+        before, after = ({} if side is _ABSENT else side for side in sides)
+        if before != after:
+            _compare_values(element, shape, (before, after), changes)
+    elif before is _ABSENT:
         changes.added[element] = everything(shape, after)
     elif after is _ABSENT:
         changes.removed[element] = everything(shape, before)
@@ -145,8 +149,11 @@ def everything(shape: Shape, value: Any) -> FieldSet:
             below = fields.get(name, rest)
             if below.kind in ("scalar", "atomic") or not isinstance(child, (dict, list)):
                 result["f:" + name] = {}
-            else:
+            elif not below.always_there:
                 result["f:" + name] = everything(below, child)
+            elif child:
+                inside = everything(below, child)
+                result["f:" + name] = {element: node for element, node in inside.items() if element != "."}
     elif isinstance(value, list) and kind == "set":
         for item in value:
             result[value_element(item)] = {}

@@ -17,6 +17,7 @@ class Shape:
 
     `kind` is "scalar", "map", "set" (a list of values), "keyed" (a list of maps with keys), "atomic" (owned as a whole)
     or "any" (no schema: maps entry by entry, lists as a whole). `type` is the JSON type of scalars and what is atomic.
+    `always_there` marks structs of built-in types that no object lacks, so that nobody adds or removes them.
     """
 
     kind: str
@@ -25,7 +26,7 @@ class Shape:
     element: Shape | None = None
     keys: tuple[str, ...] = ()
     key_defaults: Obj = field(default_factory=dict)
-    nullable: bool = False
+    always_there: bool = False
 
     def child(self, name: str) -> Shape | None:
         """Give the shape of a map's entry, None if the schema knows no such entry."""
@@ -60,23 +61,22 @@ def _metadata() -> Shape:
 def _compile(schema: Any) -> Shape:
     if not isinstance(schema, dict):
         return ANY
-    nullable = bool(schema.get("nullable"))
     if schema.get("x-kubernetes-int-or-string"):
-        return Shape("scalar", nullable=nullable)
+        return Shape("scalar")
     match schema.get("type"):
         case "object":
-            return _compile_map(schema, nullable)
+            return _compile_map(schema)
         case "array":
-            return _compile_list(schema, nullable)
+            return _compile_list(schema)
         case str() as kind:
-            return Shape("scalar", kind, nullable=nullable)
+            return Shape("scalar", kind)
         case _:
             return ANY
 
 
-def _compile_map(schema: Obj, nullable: bool) -> Shape:
+def _compile_map(schema: Obj) -> Shape:
     if schema.get("x-kubernetes-map-type") == "atomic":
-        return Shape("atomic", "object", nullable=nullable)
+        return Shape("atomic", "object")
     fields = {name: _compile(child) for name, child in (schema.get("properties") or {}).items()}
     extra = schema.get("additionalProperties")
     element = _compile(extra) if isinstance(extra, dict) else None
@@ -84,17 +84,17 @@ def _compile_map(schema: Obj, nullable: bool) -> Shape:
         element = ANY
     if schema.get("x-kubernetes-embedded-resource"):
         fields = {"apiVersion": _SCALAR_STRING, "kind": _SCALAR_STRING, "metadata": _metadata(), **fields}
-    return Shape("map", "object", fields, element, nullable=nullable)
+    return Shape("map", "object", fields, element, always_there=builtins.ALWAYS_THERE in schema)
 
 
-def _compile_list(schema: Obj, nullable: bool) -> Shape:
+def _compile_list(schema: Obj) -> Shape:
     list_type = schema.get("x-kubernetes-list-type")
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
     if list_type == "set":
-        return Shape("set", "array", nullable=nullable)
+        return Shape("set", "array")
     if list_type != "map" or not keys:
-        return Shape("atomic", "array", nullable=nullable)
+        return Shape("atomic", "array")
     items = schema.get("items") or {}
     properties = items.get("properties") or {}
     defaults = {key: properties[key]["default"] for key in keys if "default" in (properties.get(key) or {})}
-    return Shape("keyed", "array", element=_compile(items), keys=keys, key_defaults=defaults, nullable=nullable)
+    return Shape("keyed", "array", element=_compile(items), keys=keys, key_defaults=defaults)

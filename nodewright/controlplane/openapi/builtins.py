@@ -13,7 +13,8 @@ the same as absent). `[]T` is a list, `{}T` a map with string keys. A type with 
 an object and also has apiVersion and kind; `atomic` on a type says that its owner owns it as a whole. Types of other
 files are named with their file (`meta.v1.ObjectMeta`).
 
-The rules are those of the Kubernetes API at version 1.36: a test compares the table with a real kube-apiserver.
+The rules are those of the Kubernetes API at version 1.36, taken from its OpenAPI documents, .proto files and Go types;
+a test compares the table with the models of kubernetes_asyncio.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 from nodewright.controlplane.values import Obj
 
 NULLS_ARE_ABSENT = "x-nodewright-nulls-are-absent"
+ALWAYS_THERE = "x-nodewright-always-there"
 
 RELEASE = "1.36"
 """The Kubernetes release whose types the table holds; grows with it."""
@@ -107,8 +109,9 @@ def get(name: str) -> Type:
 def schema(group: str, version: str, kind: str) -> Obj | None:
     """Give the structural schema of a whole built-in object, or None. Shared: do not change it.
 
-    Defaults and enums are left out: the real server applies and checks those of built-in kinds in code, not by schema.
-    Bodies of these kinds are decoded by type, where null is the same as nothing: the mark NULLS_ARE_ABSENT says so.
+    Enums and most defaults are not in it: the real server applies and checks those of built-in kinds in code. Bodies of
+    these kinds are decoded by type, where null is the same as nothing: the mark NULLS_ARE_ABSENT says so. Structs that
+    are no pointers are there in every object of the type, if only as {}: they have the mark ALWAYS_THERE.
     """
     root = find(group, version, kind)
     return None if root is None else {**type_schema(root.name), NULLS_ARE_ABSENT: True}
@@ -148,6 +151,10 @@ def _field_schema(field: Field, above: tuple[str, ...]) -> Obj:
         extra["x-kubernetes-patch-strategy"] = ",".join(field.patch_strategies)
     if field.patch_merge_key:
         extra["x-kubernetes-patch-merge-key"] = field.patch_merge_key
+    if field.default is not None:
+        extra["default"] = field.default
+    if field.type.shape == "message" and not field.pointer:
+        extra[ALWAYS_THERE] = True
     return {**result, **extra} if extra else result
 
 

@@ -110,7 +110,7 @@ class Components:
     def _custom(self, resource: Resource) -> Obj:
         schema = resource.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         metadata = self._use(_META, "Standard metadata of the object: name, labels, owners.")
-        properties = {**_type_meta(), **(schema.get("properties") or {}), "metadata": metadata}
+        properties = {**(schema.get("properties") or {}), **_type_meta(), "metadata": metadata}
         return {**schema, "type": "object", "properties": properties}
 
     def _use(self, name: str, description: str) -> Obj:

@@ -44,6 +44,7 @@ class _Row(NamedTuple):
 
 _RETURNED = Traits(returns_deleted=True)
 _WORKLOAD = Traits(counts_generation=True)
+_POD = Traits(counts_generation=True, returns_deleted=True)
 _RBAC = Traits(creates_on_update=True, returns_deleted=True)
 _PLACED = Traits(creates_on_update=True)
 _EVENT_FIELDS = (
@@ -67,7 +68,7 @@ _TABLE: dict[tuple[str, str], tuple[_Row, ...]] = {
             traits=Traits(keeps_status_on_create=True),
             fields="spec.unschedulable",
         ),
-        _Row("Pod", "pods", True, "po", "status eviction binding", "all", _RETURNED, _POD_FIELDS),
+        _Row("Pod", "pods", True, "po", "status eviction binding", "all", _POD, _POD_FIELDS),
         _Row("Secret", "secrets", fields="type"),
         _Row("ConfigMap", "configmaps", True, "cm"),
         _Row("Event", "events", True, "ev", traits=_PLACED, fields=_EVENT_FIELDS),

@@ -80,16 +80,25 @@ def _version_faults(versions: Any) -> list[Cause]:
         found.append(invalid("spec.versions", "[]", "must contain unique version names"))
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
+        # The real server speaks of the internal type, in which what all versions share is kept once.
+        shared = "spec" if len(versions) == 1 else path
         if not version.get("name"):
             found.append(_required(f"{path}.name"))
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             found.append(_required(f"{path}.schema.openAPIV3Schema"))
         else:
-            found += schema_faults(f"{path}.schema.openAPIV3Schema", version["schema"]["openAPIV3Schema"])
+            found += schema_faults(schema_path(versions, index), version["schema"]["openAPIV3Schema"])
         for field in ("specReplicasPath", "statusReplicasPath") if _scale(version) is not None else ():
             if not (_scale(version) or {}).get(field):
-                found.append(_required(f"{path}.subresources.scale.{field}"))
+                found.append(_required(f"{shared}.subresources.scale.{field}"))
     return found
+
+
+def schema_path(versions: Sequence[Obj], index: int) -> str:
+    """Say where the schema of a version lies, in the words of the real server's errors."""
+    if len(versions) == 1:
+        return "spec.validation.openAPIV3Schema"
+    return f"spec.versions[{index}].schema.openAPIV3Schema"
 
 
 def _approval_faults(crd: Obj, group: str) -> list[Cause]:

@@ -61,7 +61,7 @@ class CustomResources:
 
     def _schema(self, crd: Obj, index: int) -> list[Cause]:
         schema = crd["spec"]["versions"][index]["schema"]["openAPIV3Schema"]
-        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        path = custom_kinds.schema_path(crd["spec"]["versions"], index)
         try:
             self._kernel.seams.compile_shape(schema)
         except ApiError as error:

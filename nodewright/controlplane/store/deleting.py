@@ -54,7 +54,7 @@ class Deleter:
         """Delete all selected objects; gives them as they were."""
         chosen = select(resource, namespace, selection.label_selector, selection.field_selector)
         collection = self._kernel.state.collection(self._kernel.key(resource, "", "").collection)
-        found = [obj for obj in collection.scan(namespace) if chosen.accepts(obj)]
+        found = [obj for obj in collection.scan(chosen.namespace) if chosen.accepts(obj)]
         for obj in found:
             self.delete(resource, *key_of(obj), options)
         return [as_served(resource, obj) for obj in found]
@@ -94,8 +94,7 @@ class Deleter:
         wanted = options.grace_seconds
         if wanted is None:
             wanted = spec.get("terminationGracePeriodSeconds", 30)
-        before = old["metadata"].get("deletionGracePeriodSeconds")
-        return max(0, int(wanted) if before is None else min(int(wanted), before))
+        return max(0, int(wanted))
 
     def _marked(self, resource: Resource, old: Obj, finalizers: list[str], grace: int) -> Obj:
         """Give the object marked as deleting; the same object if it already is so."""

@@ -142,7 +142,9 @@ def check_preconditions(resource: Resource, name: str, uid: str, revision: str, 
         text = f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
         text += f"({old['resourceVersion']}). The object might have been modified"
     if text:
-        raise ApiError.conflict(resource, name, text)
+        details = {"name": name, **({"group": resource.group} if resource.group else {}), "kind": resource.kind}
+        message = f'Operation cannot be fulfilled on {resource.group_kind} "{name}": {text}'
+        raise ApiError(409, "Conflict", message, details)
 
 
 def invalid(field: str, value: str, message: str) -> Cause:

@@ -36,7 +36,7 @@ class Reader:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Obj:
         """Give one object. Raises ApiError 404."""
-        found = self._collection(resource).get(namespace, name)
+        found = self._collection(resource).get(namespace if resource.namespaced else "", name)
         if found is None:
             raise ApiError.not_found(resource, name)
         return as_served(resource, found)

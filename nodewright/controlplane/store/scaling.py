@@ -92,7 +92,8 @@ def _scale_of(resource: Resource, paths: ScalePaths, obj: Obj, missing_is_zero: 
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {field: obj["metadata"][field] for field in _HEAD if field in obj["metadata"]},
-        "spec": {"replicas": wanted or 0},
+        # autoscaling/v1 leaves a zero out.
+        "spec": {"replicas": wanted} if wanted else {},
         "status": status,
     }
 

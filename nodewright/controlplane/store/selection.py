@@ -36,6 +36,8 @@ def select(resource: Resource, namespace: str, labels: str, fields: str) -> Sele
     """
     tests: list[Callable[[Obj], bool]] = []
     name = ""
+    if not resource.namespaced:
+        namespace = ""
     if (match := label_match(labels)) is not None:
         tests.append(_label_test(match))
     for requirement in parse_fields(fields):

@@ -276,11 +276,14 @@ class Writer:
 
 
 def _unchanged(new: Obj, old: Obj, operation: str) -> bool:
-    """Say whether a write changes nothing, so that nothing is stored. To empty managedFields is a change."""
+    """Say whether a write changes nothing, so that nothing is stored.
+
+    To state other managedFields is a change: kubectl does so to turn client-side apply into server-side apply.
+    """
     if operation == "Apply":
         return only_times_differ(new, old)
-    emptied = "managedFields" in old["metadata"] and "managedFields" not in new["metadata"]
-    return same_content(new, old) and not emptied
+    stated, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    return same_content(new, old) and stated == before
 
 
 def is_released(resource: Resource, obj: Obj) -> bool:

@@ -41,6 +41,11 @@ def boolean(name: str, description: str = "") -> Column:
     return Column(name, "boolean", "", description or f"{name} of the object.")
 
 
+def date(name: str, description: str = "") -> Column:
+    """Describe a column of times."""
+    return Column(name, "date", "", description or f"{name} of the object.")
+
+
 def wide(column: Column) -> Column:
     """Show a column only in wide output (`kubectl get -o wide`)."""
     return Column(column.name, column.type, column.json_path, column.description, column.format, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from nodewright.controlplane.values import Obj
@@ -13,14 +13,14 @@ UNKNOWN = "<unknown>"
 
 
 def parse_time(text: Any) -> datetime | None:
-    """Read an RFC 3339 time; None for what is none."""
+    """Read an RFC 3339 time, which has a zone; None for what is none."""
     if not isinstance(text, str) or not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else None
 
 
 def since(text: Any, now: datetime) -> str:
@@ -115,4 +115,5 @@ def age(obj: Obj, now: datetime) -> str:
 
 def name(obj: Obj) -> str:
     """Give an object's name."""
-    return str(at(obj, "metadata", "name", default=""))
+    named = (obj.get("metadata") or {}).get("name")
+    return named if isinstance(named, str) else ""

@@ -14,9 +14,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-import cel
-from cel.stdlib import STDLIB_FUNCTIONS
-
+from nodewright.controlplane.validation.interpreter import STDLIB_FUNCTIONS, cel
 from nodewright.controlplane.validation.nodes import Node
 
 _READ: Final = re.compile(r"\b(self|oldSelf)\b((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
@@ -131,7 +129,7 @@ def compile_expression(text: str, node: Node) -> Expression:
         reads=reads,
         functions=functions,
         node=node,
-        converts=_needs_conversion(node),
+        converts=any(_needs_conversion(node, paths) for paths in reads.values()),
         escapes=escapes,
         uses_old=_MENTIONS_OLD.search(mentioned) is not None,
     )
@@ -179,11 +177,15 @@ def _narrow(value: Any, paths: Paths | None) -> Any:
 _CONVERTED: Final = frozenset({"date-time", "datetime", "date", "duration", "byte"})
 
 
-def _needs_conversion(node: Node) -> bool:
+def _needs_conversion(node: Node, paths: Paths | None = None) -> bool:
+    """Tell whether anything that an expression reads has a CEL type of its own."""
     if node.raw.get("format") in _CONVERTED or node.types == ("number",):
         return True
-    below = [*node.properties.values(), *(c for c in (node.items, node.additional) if c is not None)]
-    return any(_needs_conversion(child) for child in below)
+    if paths is not None and node.types == ("object",):
+        read = [(node.child(key), below) for key, below in paths.items()]
+        return any(child is not None and _needs_conversion(child, below) for child, below in read)
+    children = [*node.properties.values(), *(c for c in (node.items, node.additional) if c is not None)]
+    return any(_needs_conversion(child) for child in children)
 
 
 def _convert(node: Node | None, value: Any) -> Any:

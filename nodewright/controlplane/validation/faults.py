@@ -175,7 +175,7 @@ def _string_faults(spot: _Spot) -> Iterator[Cause]:
         yield Cause(path, "FieldValueTooLong", f"Too long: may not be more than {longest} bytes")
     if shortest is not None and len(text) < shortest:
         yield _invalid(path, text, f"be at least {shortest} chars long")
-    if pattern and not compile_pattern(pattern).search(text):
+    if pattern and not compile_pattern(pattern).found_in(text):
         yield _invalid(path, text, f"match '{pattern}'")
     check = formats.CHECKS.get(formats.normal_name(rule, _types(spot)))
     if check is not None and not check(text):

@@ -66,19 +66,22 @@ class Rules:
     def __init__(self, root: Node) -> None:
         self._root = root
         self._rules: dict[Node, tuple[Rule, ...]] = {}
-        self._transitions: set[Node] = set()
+        self._with_old: set[Node] = set()
+        self._without_old: set[Node] = set()
         self._collect(root, "")
 
-    def _collect(self, node: Node, path: str) -> bool:
+    def _collect(self, node: Node, path: str) -> None:
+        """Compile the rules at and below a node, and note whether any of them needs an old value, or can do without."""
         rules = [_compile(raw, node, path) for raw in (*node.rules, *_under_all_of(node.raw))]
         self._rules[node] = tuple(rules)
-        found = any(rule.transition for rule in rules)
+        below = [child for _, child in _children(node) if child.has_rules]
         for name, child in _children(node):
             if child.has_rules:
-                found = self._collect(child, f"{path}{name}") or found
-        if found:
-            self._transitions.add(node)
-        return found
+                self._collect(child, f"{path}{name}")
+        if any(rule.transition for rule in rules) or not self._with_old.isdisjoint(below):
+            self._with_old.add(node)
+        if any(not rule.transition or rule.optional_old for rule in rules) or not self._without_old.isdisjoint(below):
+            self._without_old.add(node)
 
     def check(self, obj: Obj, old: Obj | None) -> list[Cause]:
         """Give the causes of all rules that fail, outermost first."""
@@ -87,7 +90,9 @@ class Rules:
         return list(self._walk(self._root, _Spot("", obj, old, old is not None, old is not None and obj == old)))
 
     def _walk(self, node: Node, spot: _Spot) -> Iterator[Cause]:
-        if spot.value is None or (spot.same and node not in self._transitions):
+        if spot.value is None or (spot.same and node not in self._with_old):
+            return
+        if not spot.known and node not in self._without_old:
             return
         for rule in self._rules[node]:
             yield from _evaluate(rule, node, spot)

@@ -14,6 +14,7 @@ import jsonschema_rs
 
 from nodewright.controlplane.validation import formats
 from nodewright.controlplane.validation.nodes import Node
+from nodewright.controlplane.validation.patterns import compile_pattern
 from nodewright.controlplane.values import Obj
 
 _COPIED: Final = (
@@ -23,7 +24,6 @@ _COPIED: Final = (
     "exclusiveMaximum",
     "minLength",
     "maxLength",
-    "pattern",
     "minItems",
     "maxItems",
     "multipleOf",
@@ -81,6 +81,8 @@ _NOTHING_INSIDE: Final[Obj] = {"type": "object", "additionalProperties": False}
 
 def _value_rules(raw: Obj, types: tuple[str, ...], nullable: bool) -> Obj:
     result: Obj = {key: raw[key] for key in _COPIED if key in raw}
+    if isinstance(raw.get("pattern"), str):
+        result["pattern"] = compile_pattern(raw["pattern"]).portable
     if types:
         result["type"] = [*types, "null"] if nullable else list(types)
     wanted = formats.normal_name(raw, types)

@@ -5,7 +5,8 @@ How a watch ends, and what follows:
 | end | then |
 |---|---|
 | clean (timeout; also how a busy server cuts slow watchers) | watch again from the last resourceVersion |
-| connection broken, silence, garbage, 5xx or 429 (as answer or as ERROR event) | the same after a pause |
+| silence (a kind that never changes gets no bookmarks) | the same |
+| connection broken, garbage, 5xx or 429 (as answer or as ERROR event) | the same after a pause |
 | 410 (as answer or as ERROR event), several failures without progress | list anew; what it lacks is told as deleted |
 | 401, 403, 404 (the kind is not served yet) | pause, then list anew |
 """
@@ -25,7 +26,7 @@ from controllers.kernel.refs import Kind
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.client import Page
-from nodewright.runtime.kube.errors import ApiError, KubeError, error_from_status
+from nodewright.runtime.kube.errors import ApiError, KubeError, SilenceError, error_from_status
 
 _log = structlog.get_logger("nodewright.reflector")
 
@@ -53,7 +54,7 @@ class ReflectorOptions:
 
 
 class Reflector:
-    """One kind. ``run`` until cancelled; ``synced`` is set after the first complete list."""
+    """One kind. Made in a running event loop; ``run`` until cancelled; ``synced`` is set after the first list."""
 
     def __init__(self, source: Source, cache: Cache, kind: Kind, options: ReflectorOptions | None = None) -> None:
         self.kind = kind
@@ -65,15 +66,15 @@ class Reflector:
         self._options = options or ReflectorOptions()
         self._version = ""
         self._failures = 0
-        self._heard_at = float("-inf")
+        self._clock = asyncio.get_running_loop().time
+        self._complete_until = float("-inf")
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
     @property
     def complete(self) -> bool:
         """True after the first list, while signs of life are younger than ``stale_after``."""
-        age = asyncio.get_running_loop().time() - self._heard_at
-        return self.synced.is_set() and age < self._options.stale_after
+        return self._clock() < self._complete_until
 
     async def run(self) -> None:
         why = "start"
@@ -82,6 +83,9 @@ class Reflector:
                 if not self._version:
                     await self._list(why)
                 why = await self._watch()
+            except SilenceError:
+                why = "silence"
+                metrics.of(metrics.WATCH_ENDS, self.kind.name, why).inc()
             except KubeError as error:
                 why = self._after(error)
                 await self._pause(error)
@@ -106,11 +110,11 @@ class Reflector:
                     raise
                 objects.clear()  # the snapshot was compacted under a slow list: take it in one piece
                 page = await self._source.list_page(self.kind, 0)
-        self._heard()
         self._cache.listed(self.kind, objects, page.resource_version)
         self._version = page.resource_version
         metrics.of(metrics.LISTS, self.kind.name, why).inc()
         self.synced.set()
+        self._heard()
 
     async def _watch(self) -> str:
         """Follow one watch to its clean end. Raises KubeError for every other end."""
@@ -146,7 +150,9 @@ class Reflector:
                 await asyncio.sleep(0)
 
     def _heard(self) -> None:
-        self._heard_at = asyncio.get_running_loop().time()
+        """A sign of life; before the first list nothing is complete by it."""
+        if self.synced.is_set():
+            self._complete_until = self._clock() + self._options.stale_after
         self.problem = ""
 
     def _after(self, error: KubeError) -> str:

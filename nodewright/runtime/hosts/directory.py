@@ -127,11 +127,13 @@ class HostDirectory:
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 
     def _read(self, key: ScopeKey, need: HostNeed) -> HostRead | None:
-        scope = self._scopes[key]
-        found = scope.listing.read(need.machine_uid, need.fresh_within, asyncio.get_running_loop().time())
+        scope, poller = self._scopes[key], self._pollers[key]
+        fresh_within = poller.fresh_enough(need.machine_uid, need.fresh_within)
+        found = scope.listing.read(need.machine_uid, fresh_within, asyncio.get_running_loop().time())
         if found is not None:
+            poller.served(need.machine_uid)
             return found
-        why = self._pollers[key].want(need.machine_uid)
+        why = poller.want(need.machine_uid)
         return HostUnknown(why) if why else None
 
     def _look_where_it_may_be(self, need: HostNeed, asked: ScopeKey | None) -> HostRead | None:

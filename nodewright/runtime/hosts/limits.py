@@ -6,6 +6,9 @@ from random import Random
 
 from providers.base.errors import REACTIONS, ErrorClass, ProviderError
 
+_ROUNDING = 1e-6
+"""So that whoever slept until its token is there finds it, whatever floating point made of the sum."""
+
 
 def backoff(error_class: ErrorClass, failures: int, random: Random, retry_after: float | None = None) -> float:
     """Seconds to wait after ``failures`` failures in a row, by the class's reaction; 20 % jitter.
@@ -32,7 +35,7 @@ class TokenBucket:
         if self._at is not None:
             self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
-        if self._tokens >= 1:
+        if self._tokens >= 1 - _ROUNDING:
             self._tokens -= 1
             return 0.0
         return (1 - self._tokens) / self._rate

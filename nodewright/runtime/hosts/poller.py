@@ -19,6 +19,10 @@ from providers.base.errors import ErrorClass, ProviderError
 _log = structlog.get_logger("nodewright.hosts")
 
 
+_LONGEST_TURN = 60.0
+"""Seconds that may pass between a Machine's asking for a list and its turn to read it."""
+
+
 class Poller:
     """``want`` asks for a list soon; whoever asked is told (``changed``) when one has come, or will not soon."""
 
@@ -27,6 +31,7 @@ class Poller:
         self._around = around
         self._options = around.options
         self._waiting: set[str] = set()
+        self._asked: dict[str, float] = {}
         self._wanted = asyncio.Event()
         self._late = False
         """The list that runs has used up everybody's patience."""
@@ -39,13 +44,28 @@ class Poller:
     def want(self, uid: str) -> str:
         """Ask for a list for ``uid``. Answers "" if one will come soon, else why that can't be expected."""
         self._waiting.add(uid)
+        self._asked.setdefault(uid, self._time())
         self._wanted.set()
         if self._scope.list_problem:
             return self._scope.list_problem
         return f"the list of {self._scope.name} takes long" if self._late else ""
 
+    def fresh_enough(self, uid: str, fresh_within: float) -> float:
+        """How old a list may be for ``uid`` (seconds): whatever was begun after it asked for one will do.
+
+        Without this a thousand Machines that all want a list of the last second would starve each other: when the turn
+        of the last one comes, the list that all have waited for is older than that.
+        """
+        asked = self._asked.get(uid)
+        return fresh_within if asked is None else max(fresh_within, min(self._time() - asked, _LONGEST_TURN))
+
+    def served(self, uid: str) -> None:
+        """``uid`` has got what it asked for."""
+        self._asked.pop(uid, None)
+
     def forget(self, uid: str) -> None:
         self._waiting.discard(uid)
+        self._asked.pop(uid, None)
 
     async def close(self) -> None:
         self._task.cancel()

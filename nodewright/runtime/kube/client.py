@@ -24,7 +24,7 @@ from controllers.kernel.refs import Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import ApiError, NoAnswer, error_from_answer
+from nodewright.runtime.kube.errors import ApiError, NoAnswer, SilenceError, error_from_answer
 from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
 
 _JSON = "application/json"
@@ -216,8 +216,9 @@ class KubeClient:
     async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
         """Batches of watch events (``type``, ``object``) since ``resource_version``, as they arrive.
 
+        The first batch is empty: the server has accepted the watch.
         Ends when the server ends it. Raises ApiError if the watch is refused (410: too old), NoAnswer if the
-        connection breaks or nothing is heard for ``watch_silence``. ERROR events are yielded like the others.
+        connection breaks, SilenceError if nothing is heard for ``watch_silence``. ERROR events are yielded like others.
         """
         query = urlencode(
             {
@@ -232,6 +233,7 @@ class KubeClient:
             total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
         )
         session = _open(self._watches)
+        accepted = False
         try:
             async with session.request(
                 "GET", self._url(call), headers=await self._headers(), timeout=timeout, **self._extras
@@ -239,12 +241,15 @@ class KubeClient:
                 self._count(call, response.status)
                 if response.status != 200:
                     raise self._error(response, await response.read())
-                splitter = LineSplitter()
+                accepted, splitter = True, LineSplitter()
+                yield []
                 async for chunk in response.content.iter_any():
                     lines = splitter.feed(chunk)
                     if lines:
                         yield [orjson.loads(line) for line in lines]
         except (aiohttp.ClientError, TimeoutError, OSError, LineTooLongError, orjson.JSONDecodeError) as error:
+            if accepted and isinstance(error, aiohttp.SocketTimeoutError):
+                raise SilenceError(f"watch of {kind.plural}: silence", sent=True) from error
             raise NoAnswer(f"watch of {kind.plural}: {_describe(error)}", sent=True) from error
 
     async def _object(self, call: _Call) -> dict[str, Any]:

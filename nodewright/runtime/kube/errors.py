@@ -43,6 +43,10 @@ class NoAnswer(KubeError):
         self.ambiguous = sent
 
 
+class SilenceError(NoAnswer):
+    """A watch said nothing for too long. Servers send no bookmarks for kinds that never change, so it may be sound."""
+
+
 class ApiError(KubeError):
     """The server's answer was an error: a ``metav1.Status`` with ``code`` and ``reason``.
 

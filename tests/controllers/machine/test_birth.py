@@ -116,6 +116,20 @@ def test_a_host_that_never_joins_is_reported_as_provisioned_after_a_while() -> N
     assert sum(arena.writes.values()) == writes, "waiting is free"
 
 
+def test_a_kubelet_that_counts_seconds_in_its_message_costs_one_write() -> None:
+    arena, key = writes_to_ready(QUICK)
+    arena.writes.clear()
+    arena.kubelets = lambda: None  # type: ignore[method-assign]  # the Node says what is said here
+    for seconds in range(5):
+        body = dict(arena.nodes()[0])
+        said = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": f"PLEG: {seconds}s ago"}
+        arena.view.put({**body, "status": {**body["status"], "conditions": [said]}})
+        arena.round(key)
+        arena.forward(10)
+    assert arena.writes == {"PATCH Machine status": 1}
+    assert arena.condition(key, "Ready")["message"] == "KubeletNotReady: PLEG: 0s ago"
+
+
 def test_thirty_machines_do_not_confuse_their_nodes() -> None:
     arena = Arena()
     keys = [arena.apply(born(f"m-{n}")) for n in range(30)]

@@ -10,7 +10,6 @@ from api import names
 from controllers.kernel.actions import DeleteHost, Evict
 from controllers.kernel.plan import NOTHING
 from controllers.kernel.refs import NODE, Key
-from controllers.machine.deletion import ABANDON_HOST_ANNOTATION
 from tests.builders import Builder, machine, node
 from tests.controllers.machine.arena import Arena
 from tests.controllers.machine.pods import budget, pod
@@ -143,7 +142,7 @@ def test_while_the_cloud_does_not_answer_the_machine_stays() -> None:
 def test_a_person_may_abandon_a_host_that_nobody_can_see() -> None:
     arena, key = running()
     arena.cloud_answers = False
-    arena.edit(key, {"metadata": {"annotations": {ABANDON_HOST_ANNOTATION: "yes"}}})
+    arena.edit(key, {"metadata": {"annotations": {names.ABANDON_HOST_ANNOTATION: "yes"}}})
     deleted(arena, key)
     assert not arena.exists(key)
 

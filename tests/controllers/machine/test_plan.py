@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.drain.cordon import CORDONED_FOR_ANNOTATION
 from controllers.kernel.actions import Action, CreateHost, Delete, DeleteHost, Event, Patch, UpdateHost
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import Key
@@ -218,7 +217,7 @@ CASES: dict[str, Case] = {
         HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
         ["patch Machine status", "event Timeout", "UpdateHost drained"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().cordoned().annotated(CORDONED_FOR_ANNOTATION, "uid-m-1"),),
+        others=(node("m-1").of(BOUND).ready().cordoned().annotated(names.NODE_CORDONED_FOR_ANNOTATION, "uid-m-1"),),
     ),
     "and as not drained if the Node was not emptied for it": Case(
         BOUND,

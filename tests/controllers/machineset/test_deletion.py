@@ -94,10 +94,12 @@ def test_one_seen_going_leaves_the_journal() -> None:
     }
 
 
-def test_scaling_up_again_replaces_those_chosen_and_takes_none_back() -> None:
-    """Their deletes may have been sent already."""
-    found = plan(with_leaving(pool(2), "a"), member("a").ready(), member("b").ready())
-    assert deletes(found) == ["a"]
+def test_scaling_up_again_takes_back_those_that_are_not_seen_going() -> None:
+    """Their deletes may have been sent already; then they are seen going soon, and replaced."""
+    found = plan(with_leaving(pool(2), "a", "c"), *(member(n).ready() for n in "ab"), member("c").not_ready())
+    assert deletes(found) == ["c"], "the healthy one is taken back"
+    assert creates(found) == []
+    assert status_of(found)["ordinals"]["leaving"] == ["c"]
 
 
 def test_pending_machines_are_given_up_first_and_deleted_by_name() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from nodewright.controlplane.app import ControlPlane
 from tests.controlplane.app.client import Client
-from tests.kubectl.manifests import GROUP, WIDGETS as CRD_NAME
+from tests.kubectl.manifests import GROUP
+from tests.kubectl.manifests import WIDGETS as CRD_NAME
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -16,7 +16,7 @@ import pytest
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.store import JournalError
 from nodewright.controlplane.values import ApiError
-from tests.controlplane.app.client import WIDGETS, Client, client_of
+from tests.controlplane.app.client import WIDGETS, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
 
 _SERVER = """
@@ -101,12 +101,12 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Pat
 
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     headers = {"Authorization": f"Bearer {(tmp_path / 'token').read_text()}"}
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), headers=headers) as session:
-        async with asyncio.TaskGroup() as group:
-            for lane in range(8):
-                group.create_task(write(session, lane))
-            await asyncio.wait_for(enough.wait(), 30)
-            server.send_signal(signal.SIGKILL)
+    connector = aiohttp.TCPConnector(ssl=context)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session, asyncio.TaskGroup() as group:
+        for lane in range(8):
+            group.create_task(write(session, lane))
+        await asyncio.wait_for(enough.wait(), 30)
+        server.send_signal(signal.SIGKILL)
     await server.wait()
     async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
         items = (await api.get(WIDGETS))["items"]

@@ -10,7 +10,8 @@ from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.app.stats import RequestKey, Stats
 from nodewright.controlplane.values import ApiError
 from tests.controlplane.app.client import WIDGETS, Client
-from tests.kubectl.manifests import WIDGETS as RESOURCE, widget
+from tests.kubectl.manifests import WIDGETS as RESOURCE
+from tests.kubectl.manifests import widget
 
 CREATES = Match(verb="create", resource=RESOURCE)
 

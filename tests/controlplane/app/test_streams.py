@@ -10,7 +10,8 @@ from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig, Limits
 from nodewright.controlplane.app.rendering import EventLines
 from nodewright.controlplane.values import WatchEvent
 from tests.controlplane.app.client import WIDGETS, Client, client_of
-from tests.kubectl.manifests import WIDGET_CRD, WIDGETS as CRD_NAME, widget
+from tests.kubectl.manifests import WIDGET_CRD, widget
+from tests.kubectl.manifests import WIDGETS as CRD_NAME
 
 CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD_NAME}"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -119,7 +120,7 @@ async def test_a_client_that_hangs_up_is_forgotten(plane: ControlPlane, api: Cli
         assert plane.watches == 1
     async with asyncio.timeout(10):
         while plane.watches:
-            await asyncio.sleep(0)
+            await api.get("/version")
 
 
 async def test_stopping_the_plane_ends_its_watches(limits: Limits) -> None:

@@ -106,6 +106,6 @@ def test_a_number_that_is_none_is_refused_with_the_text_quoted() -> None:
 def test_dry_run_knows_all_and_nothing_else() -> None:
     assert dry_run(["All"], "PatchOptions")
     assert not dry_run([], "PatchOptions")
-    with pytest.raises(ApiError, match='dryRun: Unsupported value: .*supported values: "All"') as refused:
+    with pytest.raises(ApiError, match=r'dryRun: Unsupported value: .*supported values: "All"') as refused:
         dry_run(["Some"], "PatchOptions")
     assert refused.value.code == 422

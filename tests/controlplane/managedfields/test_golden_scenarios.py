@@ -28,7 +28,7 @@ WIDGETS = Resource(
     builtin=False,
 )
 SHAPE = compile_schema(SCHEMA["openAPIV3Schema"])
-SCENARIOS = sorted(path.stem for path in (HERE / "golden").glob("*.json"))
+SCENARIOS = sorted(path.stem for path in (HERE / "golden/scenarios").glob("*.json"))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def refused_only_by_upstream(step: Any) -> bool:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_step_of_a_scenario_ends_as_on_the_real_server(scenario: str) -> None:
     live: Obj | None = None
-    for number, step in enumerate(json.loads((HERE / "golden" / f"{scenario}.json").read_text())):
+    for number, step in enumerate(json.loads((HERE / "golden/scenarios" / f"{scenario}.json").read_text())):
         operation = "Apply" if step["verb"] == "apply" else "Update"
         author = Author(step["manager"], operation, step["subresource"], f"2026-11-20T20:{number:02}:00Z")
         frozen = json.dumps(live)

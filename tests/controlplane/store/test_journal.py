@@ -163,6 +163,7 @@ def test_what_cannot_be_written_is_not_acknowledged_and_not_forgotten() -> None:
     journal.full = False
     cluster.store.flush()
     assert "c" in [entry.name for entry in journal.written]
+    cluster.store.flush()
     assert [entry.revision for entry in journal.written] == list(range(1, len(journal.written) + 1))
 
 

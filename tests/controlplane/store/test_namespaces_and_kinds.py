@@ -83,7 +83,7 @@ class TestNamespaces:
     def test_have_names_that_are_labels(self, cluster: Cluster) -> None:
         with pytest.raises(ApiError) as caught:
             cluster.namespace("a.b")
-        assert "a lowercase RFC 1123 label must consist of" in caught.value.message
+        assert "must not contain dots" in caught.value.message
 
     def test_wait_for_a_large_content_at_the_cost_of_few_writes(self, cluster: Cluster) -> None:
         cluster.namespace("shop")
@@ -213,7 +213,7 @@ class TestCustomKinds:
             ),
             (
                 {"versions": [{"name": "v1", "served": True, "storage": True}]},
-                "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+                "spec.versions[0].schema.openAPIV3Schema: Required value",
             ),
         ],
     )
@@ -247,4 +247,4 @@ class TestCustomKinds:
         body = crd(schema={"openAPIV3Schema": {"type": "object", "properties": {"a": {"pattern": "("}}}})
         with pytest.raises(ApiError) as caught:
             Cluster().create("customresourcedefinitions", body, ns="")
-        assert "spec.versions[0].schema.openAPIV3Schema" in caught.value.message
+        assert "spec.validation.openAPIV3Schema" in caught.value.message

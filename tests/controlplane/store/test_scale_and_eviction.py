@@ -64,7 +64,8 @@ class TestScale:
             "matchLabels": {"app": "web"},
             "matchExpressions": [{"key": "tier", "operator": "In", "values": ["b", "a"]}],
         }
-        template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        labels = {"app": "web", "tier": "a"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         cluster.create("deployments", {"metadata": {"name": "d"}, "spec": {"selector": selector, "template": template}})
         scale = cluster.store.get_scale(cluster.res("deployments"), "default", "d")
         assert scale["spec"] == {"replicas": 1}

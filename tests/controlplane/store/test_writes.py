@@ -39,7 +39,7 @@ class TestCreate:
 
     def test_keeps_the_status_of_a_node_as_kubelets_register_with_it(self, cluster: Cluster) -> None:
         node = cluster.create("nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "2"}}})
-        assert node["status"] == {"capacity": {"cpu": "2"}}
+        assert node["status"] == {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "2"}}
 
     def test_does_not_keep_a_hold_on_the_body(self, cluster: Cluster) -> None:
         body: Obj = {"metadata": {"name": "m", "labels": {"a": "1"}}, "spec": {"replicas": 1}}
@@ -294,10 +294,12 @@ class TestPatch:
 
     def test_does_not_keep_a_hold_on_the_patch(self, cluster: Cluster) -> None:
         cluster.machine("m")
-        patch: Obj = {"metadata": {"labels": {"a": "1"}}}
+        patch: Obj = {"metadata": {"labels": {"a": "1"}, "finalizers": ["a.b/c"]}}
         cluster.merge("machines", "m", patch)
         patch["metadata"]["labels"]["a"] = "2"
-        assert cluster.get("machines", "m")["metadata"]["labels"] == {"a": "1"}
+        patch["metadata"]["finalizers"].append("a.b/d")
+        patched = cluster.get("machines", "m")["metadata"]
+        assert (patched["labels"], patched["finalizers"]) == ({"a": "1"}, ["a.b/c"])
 
     def test_may_ask_for_the_resource_version_it_was_made_from(self, cluster: Cluster) -> None:
         old = cluster.machine("m")["metadata"]["resourceVersion"]

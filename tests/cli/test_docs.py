@@ -1,0 +1,53 @@
+"""docs/cli.md documents every command, every option and every exit code, and nothing that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from nodewright.cli import exits
+from nodewright.cli.main import COMMANDS, build_app
+
+PAGE = Path("docs/cli.md").read_text()
+SHARED = {"--help", "-h"}
+
+
+def section(name: str) -> str:
+    found = re.search(rf"^## {name}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/cli.md has no section for {name}"
+    return found[1]
+
+
+def options_of(name: str) -> set[str]:
+    group = typer.main.get_command(build_app([name]))
+    command = group.commands[name]  # type: ignore[attr-defined]
+    named = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    return {option for option in named if option.startswith("-")} - SHARED
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_is_documented(name: str) -> None:
+    assert {option for option in options_of(name) if f"`{option}" not in section(name)} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_is_documented_that_does_not_exist(name: str) -> None:
+    rows = [line for line in section(name).splitlines() if line.startswith("| `")]
+    documented = {option for row in rows for option in re.findall(r"`(--?[a-z][a-z-]*)", row.split("|")[1])}
+    assert documented - options_of(name) == set()
+
+
+def test_every_command_is_in_the_table_with_its_help_line() -> None:
+    for name, text in COMMANDS.items():
+        assert f"[`{name}`](#{name})" in PAGE
+        first = text[0].lower() + text[1:]
+        assert first in PAGE, f"{name}: the table should say: {first}"
+
+
+def test_every_exit_code_is_documented() -> None:
+    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    table = section("For all commands")
+    assert {code for code in codes if f"| {code} |" not in table} == set()

@@ -1,0 +1,76 @@
+"""The commands that read a cluster, on one where the whole program is at work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hack.program import Kubectl, Up
+from tests.cli.processes import EXAMPLE, nodewright
+
+
+@pytest.fixture(scope="module")
+def at_work(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
+    with Up(tmp_path_factory.mktemp("work"), kubectl_binary, "--in-memory") as running:
+        kubectl = running.kubectl
+        kubectl("apply", "-f", str(EXAMPLE))
+        kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/web")
+        yield kubectl
+
+
+def test_describe_shows_the_whole_cluster_and_that_all_is_well(at_work: Kubectl) -> None:
+    shown = nodewright("describe", "cluster", "dev", "--all-machines", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    assert "MachineDeployment/web" in shown.stdout
+    assert "3/3 ready" in shown.stdout
+    assert shown.stdout.count("─Node/") == 3
+
+
+def test_describe_of_something_that_is_not_there_says_what_is(at_work: Kubectl) -> None:
+    shown = nodewright("describe", "md", "wob", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 1
+    assert "There are: web" in shown.stderr
+
+
+def test_plan_of_a_settled_cluster_has_nothing_to_do(at_work: Kubectl) -> None:
+    shown = nodewright("plan", "-o", "json", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    loud = [a for o in json.loads(shown.stdout)["objects"] for a in o["actions"] if not a["quiet"]]
+    assert loud == []
+
+
+def test_plan_of_a_new_template_names_the_new_set_and_changes_nothing(at_work: Kubectl, tmp_path: Path) -> None:
+    file = tmp_path / "next.yaml"
+    file.write_text(EXAMPLE.read_text().replace("1.33.0", "1.34.0"))
+    before = at_work("get", "machinesets,machines", "-o", "name")
+    shown = nodewright("plan", str(file), "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    assert "create MachineSet web-" in shown.stdout
+    assert "create Machine web-" in shown.stdout
+    assert at_work("get", "machinesets,machines", "-o", "name") == before
+
+
+def test_install_again_changes_nothing(at_work: Kubectl) -> None:
+    again = nodewright("install", "--force", "--kubeconfig", str(at_work.kubeconfig))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("unchanged") == 6
+    assert "ready" in again.stdout
+
+
+def test_commands_without_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    for command in (["describe", "md", "web"], ["plan"], ["install"]):
+        refused = nodewright(*command, "--kubeconfig", str(missing))
+        assert refused.returncode == 1
+        assert str(missing) in refused.stderr
+        assert "nodewright up" in refused.stderr
+
+
+def test_run_refuses_a_controller_that_does_not_exist() -> None:
+    refused = nodewright("run", "--controllers", "machine,nonsense")
+    assert refused.returncode == 2
+    assert "no controller named nonsense" in refused.stderr
+    assert "machineset" in refused.stderr

@@ -1,0 +1,171 @@
+"""Simulated hosts as Nodes: registered, updated, called NotReady when gone, never deleted by their kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controllers.kernel.refs import NODE, Key, Ref
+from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+from nodewright.runtime.kubelets import USER_AGENT, Kubelets
+from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
+from providers.simulated.config import Cloud
+from providers.simulated.worlds import Worlds
+from tests.builders.objects import SIMULATED
+
+CONFIG: dict[str, Any] = {**SIMULATED, "bootSeconds": 10, "joinSeconds": 5, "deleteSeconds": 10, "updateSeconds": 10}
+
+
+class Village:
+    """One cloud on a clock that the test moves, and its kubelets, who look when the test says."""
+
+    def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
+        self.plane = plane
+        self.client = client
+        self.now = datetime(2026, 6, 1, tzinfo=UTC)
+        self.worlds = Worlds(lambda: self.now)
+        self.world = self.worlds.open(Cloud(name="default"))
+        self.silence = 0.0
+        self.kubelets = self.new_kubelets()
+
+    def new_kubelets(self) -> Kubelets:
+        kubelets = Kubelets(self.client, lambda: self.worlds.all, lambda: self.now)
+        kubelets._time = lambda: self.now.timestamp()  # noqa: PLW0108 (now moves)  # type: ignore[method-assign]
+        return kubelets
+
+    async def after(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        await self.kubelets.tick()
+
+    async def node(self, name: str = "m-1") -> dict[str, Any]:
+        return await self.client.get(NODE, Key("", name))
+
+    async def is_ready(self, name: str = "m-1") -> str:
+        conditions = (await self.node(name))["status"]["conditions"]
+        return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
+
+    def writes(self) -> int:
+        return self.plane.stats.count(user_agent=USER_AGENT, verbs=["create", "update", "patch", "delete"])
+
+
+def request(name: str = "m-1", kubelet: str = "1.34.0", **config: Any) -> HostRequest:
+    node = NodeRegistration({"pool": "a"}, {"note": "b"}, (Taint("t", "NoSchedule"),))
+    identity = HostIdentity(f"uid-{name}", "default", name)
+    return HostRequest(identity, {**CONFIG, **config}, f"hash-{kubelet}", Versions(kubelet), node)
+
+
+@pytest.fixture
+async def village() -> AsyncIterator[Village]:
+    async with ControlPlane(ControlPlaneConfig()) as plane:
+        connection = await load_kubeconfig([plane.kubeconfig_path])
+        async with KubeClient(connection, "tests") as client:
+            yield Village(plane, client)
+
+
+async def test_a_host_that_has_booted_registers_its_node_with_all_that_was_asked_for(village: Village) -> None:
+    host = village.world.create(request())
+    await village.after(9)
+    with pytest.raises(ApiError):
+        await village.node()
+    await village.after(2)
+    node = await village.node()
+    assert node["spec"]["providerID"] == host.provider_id
+    assert node["metadata"]["labels"]["pool"] == "a"
+    assert node["metadata"]["annotations"]["note"] == "b"
+    assert node["spec"]["taints"][0]["key"] == "t"
+    assert await village.is_ready() == "False"
+    await village.after(5)
+    assert await village.is_ready() == "True"
+
+
+async def test_nothing_is_written_while_nothing_changes(village: Village) -> None:
+    village.world.create(request())
+    await village.after(20)
+    before = village.writes()
+    for _ in range(5):
+        await village.after(60)
+    assert village.writes() == before
+
+
+async def test_an_update_in_place_shows_in_the_node(village: Village) -> None:
+    host = village.world.create(request())
+    await village.after(20)
+    village.world.update(request(kubelet="1.35.0"), host.id, drained=True)
+    await village.after(1)
+    await village.after(2)
+    assert await village.is_ready() == "Unknown"
+    await village.after(10)
+    assert await village.is_ready() == "True"
+    assert (await village.node())["status"]["nodeInfo"]["kubeletVersion"] == "v1.35.0"
+
+
+async def test_what_others_wrote_on_the_node_is_kept(village: Village) -> None:
+    host = village.world.create(request())
+    await village.after(20)
+    node = await village.node()
+    await village.client.merge_patch(Ref(NODE, Key("", "m-1")), {"spec": {"unschedulable": True}})
+    village.world.update(request(kubelet="1.35.0"), host.id, drained=True)
+    await village.after(20)
+    after = await village.node()
+    assert after["spec"]["unschedulable"] is True
+    assert after["metadata"]["uid"] == node["metadata"]["uid"]
+
+
+async def test_the_node_of_a_host_that_is_gone_becomes_not_ready_and_stays(village: Village) -> None:
+    village.world.create(request())
+    await village.after(20)
+    village.world.lose_host("uid-m-1")
+    await village.after(0)
+    assert await village.is_ready() == "True", "a short silence means nothing"
+    await village.after(2)
+    assert await village.is_ready() == "Unknown"
+    before = village.writes()
+    await village.after(60)
+    assert village.writes() == before
+
+
+async def test_a_node_that_was_removed_with_its_host_is_not_mourned(village: Village) -> None:
+    village.world.create(request())
+    await village.after(20)
+    village.world.lose_host("uid-m-1")
+    await village.client.delete(Ref(NODE, Key("", "m-1")))
+    for _ in range(3):
+        await village.after(2)
+    with pytest.raises(ApiError):
+        await village.node()
+
+
+async def test_a_new_host_of_that_name_waits_until_the_old_node_is_gone(village: Village) -> None:
+    village.world.create(request())
+    await village.after(20)
+    old = await village.node()
+    village.world.lose_host("uid-m-1")
+    await village.after(2)
+    await village.after(2)
+    host = village.world.create(request())
+    await village.after(20)
+    assert (await village.node())["metadata"]["uid"] == old["metadata"]["uid"]
+    await village.client.delete(Ref(NODE, Key("", "m-1")))
+    await village.after(5)
+    assert (await village.node())["spec"]["providerID"] == host.provider_id
+
+
+async def test_a_restart_remembers_its_nodes(village: Village) -> None:
+    for name in ("m-1", "m-2"):
+        village.world.create(request(name))
+    await village.after(20)
+    before = village.writes()
+    village.world.lose_host("uid-m-2")
+    village.kubelets = village.new_kubelets()
+    await village.kubelets._remember_nodes()
+    await village.after(1)
+    await village.after(2)
+    assert await village.is_ready("m-1") == "True"
+    assert await village.is_ready("m-2") == "Unknown"
+    assert village.writes() - before <= 2

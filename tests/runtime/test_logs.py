@@ -1,0 +1,92 @@
+"""Logs: one line an event, and no secrets in them."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from nodewright.runtime import logs
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----"
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzYSJ9abc.c2lnbmF0dXJl"
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield io.StringIO()
+    root.handlers[:] = before
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def _lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token": "s3cret"},
+        {"client_key": "x", "config": {"password": "s3cret", "user": "me"}},
+        {"error": "401 for Bearer s3cret-token-value"},
+        {"error": f"could not load {PEM}"},
+        {"headers": [{"Authorization": "Basic s3cret"}]},
+        {"url": "https://me:s3cret@example.test/v3"},
+        {"error": f"token was {JWT}"},
+    ],
+)
+def test_secrets_are_hidden(stream: io.StringIO, fields: dict[str, Any]) -> None:
+    logs.configure(json=True, stream=stream)
+    structlog.get_logger("t").warning("refused", **fields)
+    text = stream.getvalue()
+    for secret in ("s3cret", "MIIE", JWT):
+        assert secret not in text
+    assert "[hidden]" in text
+
+
+def test_what_is_no_secret_is_shown(stream: io.StringIO) -> None:
+    logs.configure(json=True, stream=stream)
+    structlog.get_logger("t").info("created", machine="default/m-1", url="https://example.test:6443/api")
+    (line,) = _lines(stream)
+    assert (line["event"], line["machine"], line["level"]) == ("created", "default/m-1", "info")
+    assert line["url"] == "https://example.test:6443/api"
+
+
+def test_a_traceback_keeps_no_secret(stream: io.StringIO) -> None:
+    logs.configure(json=True, stream=stream)
+    try:
+        raise ValueError(f"bad answer to Bearer {JWT}")
+    except ValueError:
+        structlog.get_logger("t").exception("failed")
+    assert JWT not in stream.getvalue()
+    assert "ValueError" in _lines(stream)[0]["exception"]
+
+
+def test_libraries_that_use_the_standard_library_come_out_the_same_way(stream: io.StringIO) -> None:
+    logs.configure(json=True, stream=stream)
+    logging.getLogger("some.library").warning("token %s", "Bearer s3cret-token-value")
+    (line,) = _lines(stream)
+    assert line["level"] == "warning"
+    assert "s3cret" not in line["event"]
+
+
+def test_for_people_it_is_no_json(stream: io.StringIO) -> None:
+    logs.configure(json=False, stream=stream)
+    structlog.get_logger("t").info("created", machine="m-1")
+    assert "created" in stream.getvalue()
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(stream.getvalue())
+
+
+def test_what_is_below_the_level_is_not_written(stream: io.StringIO) -> None:
+    logs.configure(json=True, level="warning", stream=stream)
+    structlog.get_logger("t").info("quiet")
+    assert stream.getvalue() == ""

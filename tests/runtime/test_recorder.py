@@ -1,0 +1,152 @@
+"""Events: told once, counted when repeated, never a stream of writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.kernel.actions import Event
+from controllers.kernel.refs import MACHINE, NODE, Key, Kind, Obj, Ref
+from nodewright.runtime import recorder as module
+from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from nodewright.runtime.recorder import EventRecorder
+from tests.builders.clock import NOW
+from tests.runtime.virtual_time import virtual_time
+
+M1 = Ref(MACHINE, Key("team", "m-1"), "uid-1")
+
+
+class Server:
+    def __init__(self) -> None:
+        self.created: list[dict[str, Any]] = []
+        self.patched: list[tuple[str, dict[str, Any]]] = []
+        self.errors: list[Exception] = []
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.created.append(dict(body))
+        return dict(body)
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.patched.append((target.key.name, dict(patch)))
+        return {}
+
+
+def said(why: str = "created 3 Machines", target: Ref = M1) -> Event:
+    return Event(target, "Normal", "Created", why)
+
+
+class Desk:
+    def __init__(self, per_second: float = 1000) -> None:
+        self.server = Server()
+        self.recorder = EventRecorder(self.server, "nodewright-tests", lambda: NOW, per_second)
+        self.task = asyncio.create_task(self.recorder.run())
+
+    async def written(self) -> None:
+        await self.recorder.flush(1000)
+
+    async def close(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@virtual_time
+async def test_an_event_names_its_object_and_who_speaks() -> None:
+    desk = Desk()
+    desk.recorder.record(said())
+    await desk.written()
+    (event,) = desk.server.created
+    assert event["involvedObject"]["uid"] == "uid-1"
+    assert event["metadata"]["namespace"] == "team"
+    assert (event["reason"], event["message"], event["count"]) == ("Created", "created 3 Machines", 1)
+    assert event["source"] == {"component": "nodewright-tests"}
+    await desk.close()
+
+
+@virtual_time
+async def test_an_event_about_a_cluster_scoped_object_lies_in_default() -> None:
+    desk = Desk()
+    desk.recorder.record(said(target=Ref(NODE, Key("", "n"), "u")))
+    await desk.written()
+    assert desk.server.created[0]["metadata"]["namespace"] == "default"
+    assert "namespace" not in desk.server.created[0]["involvedObject"]
+    await desk.close()
+
+
+@virtual_time
+async def test_a_sentence_that_is_said_in_every_round_is_counted_and_written_ever_more_rarely() -> None:
+    desk = Desk()
+    for _ in range(600):
+        desk.recorder.record(said())
+        await asyncio.sleep(1)
+    await desk.written()
+    assert len(desk.server.created) == 1
+    assert len(desk.server.patched) <= 5
+    assert desk.server.patched[-1][1]["count"] > 300
+    assert {name for name, _ in desk.server.patched} == {desk.server.created[0]["metadata"]["name"]}
+    await desk.close()
+
+
+@virtual_time
+async def test_different_sentences_are_different_events() -> None:
+    desk = Desk()
+    desk.recorder.record(said("a"))
+    desk.recorder.record(said("b"))
+    await desk.written()
+    assert len({event["metadata"]["name"] for event in desk.server.created}) == 2
+    await desk.close()
+
+
+@virtual_time
+async def test_a_flood_is_bounded_in_rate_and_in_number() -> None:
+    desk = Desk(per_second=10)
+    for number in range(module.QUEUE_BOUND + 500):
+        desk.recorder.record(said(f"sentence {number}"))
+    await asyncio.sleep(10)
+    assert len(desk.server.created) <= 50 + 10 * 10 + 1
+    await desk.recorder.flush(10_000)
+    assert len(desk.server.created) == module.QUEUE_BOUND
+    await desk.close()
+
+
+@virtual_time
+async def test_an_event_whose_answer_was_lost_is_counted_on_later() -> None:
+    desk = Desk()
+    desk.server.errors = [ApiError(409, "AlreadyExists", "there")]
+    desk.recorder.record(said())
+    await desk.written()
+    await asyncio.sleep(60)
+    desk.recorder.record(said())
+    await desk.written()
+    assert len(desk.server.patched) == 1
+    await desk.close()
+
+
+@virtual_time
+async def test_an_event_that_the_server_has_expired_is_written_anew() -> None:
+    desk = Desk()
+    desk.recorder.record(said())
+    await desk.written()
+    await asyncio.sleep(60)
+    desk.server.errors = [ApiError(404, "NotFound", "expired")]
+    desk.recorder.record(said())
+    await desk.written()
+    assert len(desk.server.created) == 2
+    await desk.close()
+
+
+@virtual_time
+async def test_a_server_that_takes_no_events_disturbs_nobody() -> None:
+    desk = Desk()
+    desk.server.errors = [NoAnswer("down", sent=False), ApiError(403, "Forbidden", "no")]
+    for number in range(3):
+        desk.recorder.record(said(f"{number}"))
+    await desk.written()
+    assert len(desk.server.created) == 1
+    await desk.close()

@@ -1,0 +1,81 @@
+"""When a kind counts as read, and when no longer: a quiet server is a sound one, a lost one is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from controllers.kernel.refs import MACHINE, Kind
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.kube.client import Page
+from nodewright.runtime.kube.errors import NoAnswer, SilenceError
+from tests.runtime.virtual_time import virtual_time
+
+
+class Server:
+    """Quiet, or lost."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.lists = self.watches = 0
+
+    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page:
+        self._answer()
+        self.lists += 1
+        return Page([], "7", "")
+
+    async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
+        self._answer()
+        self.watches += 1
+        yield []
+        for _ in range(100):
+            await asyncio.sleep(1)
+            self._answer()
+        raise SilenceError("silence", sent=True)
+
+    def _answer(self) -> None:
+        if self.lost:
+            raise NoAnswer("no route", sent=False)
+
+
+async def _started(server: Server) -> tuple[Reflector, asyncio.Task[None]]:
+    reflector = Reflector(server, Cache([MACHINE]), MACHINE, ReflectorOptions(stale_after=180, longest_backoff=30))
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    return reflector, task
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@virtual_time
+async def test_a_kind_that_never_changes_stays_complete_and_is_not_listed_again() -> None:
+    server = Server()
+    reflector, task = await _started(server)
+    for _ in range(1000):
+        await asyncio.sleep(10)
+        assert reflector.complete
+    assert server.lists == 1
+    assert server.watches < 120
+    await _end(task)
+
+
+@virtual_time
+async def test_a_server_that_is_lost_for_long_makes_the_kind_incomplete_until_it_is_back() -> None:
+    server = Server()
+    reflector, task = await _started(server)
+    server.lost = True
+    await asyncio.sleep(60)
+    assert reflector.complete, "a short outage is no reason to stop"
+    assert "no route" in reflector.problem
+    await asyncio.sleep(180)
+    assert not reflector.complete
+    server.lost = False
+    await asyncio.sleep(60)
+    assert reflector.complete
+    assert reflector.problem == ""
+    await _end(task)
