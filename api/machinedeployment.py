@@ -8,8 +8,8 @@ from pydantic import Field
 
 from api import names
 from api.machineset import NAMES_NODES, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
-from api.meta import Conditions, Count, Generation, IntOrString, Message, ObjectMeta, OwningSelector
-from api.model import Model, Rule, Schema, name_fits
+from api.meta import Conditions, Count, Generation, IntOrString, Message, ObjectMeta, OwningSelector, Time
+from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
 _SURGE_POSITIVE = "(type(self.maxSurge) == int ? self.maxSurge > 0 : self.maxSurge != '0%')"
@@ -72,6 +72,26 @@ class MachineDeploymentSpec(Model):
     """Seconds without progress after which a rollout has failed. 0: never."""
 
 
+class DecidedSize(Model):
+    """How many Machines a MachineSet was to have, decided on one version of it."""
+
+    name: Annotated[str, Field(max_length=253)]
+    """The MachineSet."""
+    version: Annotated[str, Field(max_length=64)]
+    """Its resourceVersion when this was decided."""
+    replicas: Count
+    """The size that was decided."""
+
+
+class RolloutJournal(Model):
+    """Sizes that were decided last, written before MachineSets are scaled, so that no budget is spent twice."""
+
+    at: Time
+    """When they were decided."""
+    sets: Annotated[list[DecidedSize], Field(max_length=1000), ATOMIC_LIST]
+    """One entry for each MachineSet whose size was to change."""
+
+
 class MachineDeploymentStatus(Model):
     """What was seen of the deployment."""
 
@@ -91,6 +111,8 @@ class MachineDeploymentStatus(Model):
     """The selector as text, for the scale subresource."""
     collision_count: Count | None = None
     """How often the hash of a template was found to belong to another one; part of the next hash."""
+    rollout: RolloutJournal | None = None
+    """What was decided last about the sizes of the MachineSets."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None

@@ -9,7 +9,7 @@ from pydantic import Field
 from api import names
 from api.machine import MachineSpec
 from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta
-from api.model import Model, Rule, Schema, name_fits
+from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
 _LABELS = "self.template.metadata.labels"
@@ -59,7 +59,7 @@ class MachineSetSpec(Model):
     """Seconds that a Machine must be ready before it counts as available."""
     delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
     """Which Machines go first when there are too many, among those that are equally good otherwise.
-    Random means: by name."""
+    Random means: by lot, drawn from the UID."""
     selector: OwningSelector
     """Selects the Machines that belong here; must match the labels of the template."""
     template: MachineTemplateSpec
@@ -75,7 +75,9 @@ class Ordinals(Model):
         None
     )
     """Numbers given to Machines that were not seen yet, as ranges: ``8-10,12``."""
-    leaving: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=100_000)] | None = None
+    leaving: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=100_000), ATOMIC_LIST] | None = (
+        None
+    )
     """Names of Machines whose deletion was decided and not seen yet, so that no round chooses others instead."""
 
 

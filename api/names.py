@@ -83,6 +83,10 @@ DELETE_PRIORITY_ANNOTATION: Final = "nodewright.dev/delete-priority"
 """On a Machine: an integer; a higher one is deleted earlier. 0 without it."""
 ORDINAL_ANNOTATION: Final = "nodewright.dev/ordinal"
 """On a Machine: the ordinal in its MachineSet from which its name derives."""
+PROPAGATED_ANNOTATION: Final = "nodewright.dev/propagated"
+"""On a Machine: which labels, annotations and taints its MachineSet's template gave it, so that removal can follow."""
+RELEASED_FROM_ANNOTATION: Final = "nodewright.dev/released-from"
+"""On a Machine that left its MachineSet because its labels stopped matching: UID of that MachineSet."""
 PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
 """On a failed Machine: RFC 3339 time until which it is kept for debugging."""
 NO_DRAIN_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
@@ -141,6 +145,8 @@ CAPI_PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 """CAPI and CA (hard-coded): the same; the CA hides a paused node group."""
 PAUSED_ANNOTATIONS: Final = (PAUSED_ANNOTATION, CAPI_PAUSED_ANNOTATION)
 """Either pauses an object."""
+TOUCHED_ANNOTATION: Final = "nodewright.dev/touched"
+"""On a MachineSet: written only to learn whether a decided size was applied."""
 RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 """In a template's metadata: RFC 3339 time of a requested restart; a change of it is a new revision."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
@@ -221,7 +227,7 @@ class ClusterPhase(StrEnum):
 
 
 class DeletePolicy(StrEnum):
-    """Which of equally good victims goes first (lineage). ``Random`` means: by name."""
+    """Which of equally good victims goes first (lineage). ``Random`` means: by lot, drawn from the UID."""
 
     RANDOM = "Random"
     NEWEST = "Newest"

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 
 _HERE = Path(__file__).parent
@@ -20,15 +21,14 @@ def crd_folder() -> Path:
 
 
 @cache
-def _texts() -> tuple[str, ...]:
-    return tuple(path.read_text() for path in sorted(crd_folder().glob("*.yaml")))
-
-
-@cache
-def _loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def _packed() -> bytes:
+    """Parsed once: reading YAML takes a hundred times as long as reading it again from JSON."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    texts = [path.read_text() for path in sorted(crd_folder().glob("*.yaml"))]
+    return orjson.dumps([doc for text in texts for doc in yaml.load_all(text, Loader=loader) if doc])
 
 
 def load_crds() -> list[dict[str, Any]]:
     """Fresh copies, ordered by file name."""
-    return [doc for text in _texts() for doc in yaml.load_all(text, Loader=_loader()) if doc]
+    crds: list[dict[str, Any]] = orjson.loads(_packed())
+    return crds

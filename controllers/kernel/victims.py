@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from hashlib import sha256
 
 from api.names import DeletePolicy
-from controllers.kernel.digest import digest
 from controllers.kernel.machine_facts import MachineFacts
 
 
@@ -49,5 +49,5 @@ def _sort_key(machine: MachineFacts, policy: str) -> tuple[int, int, float, str,
     elif policy == DeletePolicy.NEWEST:
         age = -machine.created.timestamp()
     else:
-        lot = digest(machine.uid)
+        lot = sha256(machine.uid.encode()).hexdigest()
     return (rank(machine), -machine.priority, age, lot, machine.key.name)

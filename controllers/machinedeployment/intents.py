@@ -22,8 +22,6 @@ from controllers.machinedeployment.targets import Targets
 
 PATIENCE = 2.0
 """Seconds within which the effect of a decided size should be visible."""
-TOUCHED_ANNOTATION = f"{names.OWN_DOMAIN}/touched"
-"""On a MachineSet: written to learn whether a decided size was applied. If it was, this write is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def touches(observed: Observed, states: list[SetState]) -> list[Patch]:
     return [
         Patch(
             state.ref,
-            {"metadata": {"annotations": {TOUCHED_ANNOTATION: format_time(observed.now)}}},
+            {"metadata": {"annotations": {names.TOUCHED_ANNOTATION: format_time(observed.now)}}},
             why=f"learn whether MachineSet {state.name} got the size that was decided",
             resource_version=resource_version_of(state.body),
         )

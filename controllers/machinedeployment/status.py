@@ -150,7 +150,7 @@ def _machines_ready(observed: Observed, machines: tuple[MachineFacts, ...], roll
         return Condition(type_, "False", Reason.PENDING, "no Machine exists yet")
     if not rollup.text:
         return Condition(type_, "True", Reason.READY)
-    reason = "MachinesFailed" if any(machine.failed for machine in machines) else Reason.NOT_READY
+    reason = Reason.MACHINES_FAILED if any(machine.failed for machine in machines) else Reason.NOT_READY
     return Condition(type_, "False", reason, rollup.text)
 
 

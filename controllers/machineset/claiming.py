@@ -14,7 +14,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ownership import reference_to, references_with, references_without
 from controllers.kernel.refs import MACHINE_SET, uid_of
-from controllers.machineset.observe import RELEASED_ANNOTATION, Observed
+from controllers.machineset.observe import Observed
 
 MIN_RELEASES = 3
 """So many may always be set aside, however small the set."""
@@ -55,7 +55,7 @@ def claim_patches(observed: Observed, decided: Claims) -> list[Patch]:
             {
                 "metadata": {
                     "ownerReferences": references_with(machine.body, reference),
-                    "annotations": {RELEASED_ANNOTATION: None},
+                    "annotations": {names.RELEASED_FROM_ANNOTATION: None},
                 }
             },
             why=f"Machine {machine.key.name} matches the selector of MachineSet {set_name} and has no controller",
@@ -70,7 +70,7 @@ def claim_patches(observed: Observed, decided: Claims) -> list[Patch]:
             {
                 "metadata": {
                     "ownerReferences": references_without(machine.body, uid),
-                    "annotations": {RELEASED_ANNOTATION: uid},
+                    "annotations": {names.RELEASED_FROM_ANNOTATION: uid},
                 }
             },
             why=f"labels of Machine {machine.key.name} no longer match the selector of MachineSet {set_name}",

@@ -28,9 +28,6 @@ MAX_BATCH = 1000
 IN_FLIGHT = 2.0
 """Seconds after the youngest visible Machine's creation in which its siblings are taken to be on their way too.
 Creating them again would be harmless, since the names collide, but costs calls."""
-CREATION_DISABLED = "CreationDisabled"
-CLUSTER_DELETING = "ClusterDeleting"
-TEMPLATE_FAILS = "TemplateFails"
 """Reasons why missing Machines are not created."""
 
 
@@ -61,13 +58,15 @@ def hold(observed: Observed) -> Hold | None:
     if is_deleting(observed.body):
         return Hold(Reason.DELETING, f"MachineSet {set_name} is being deleted")
     if observed.cluster_deleting:
-        return Hold(CLUSTER_DELETING, f"Cluster {observed.cluster_deleting} is being deleted")
+        return Hold(Reason.CLUSTER_DELETING, f"Cluster {observed.cluster_deleting} is being deleted")
     if names.DISABLE_CREATE_ANNOTATION in annotations_of(observed.body):
-        return Hold(CREATION_DISABLED, f"MachineSet {set_name} has the annotation {names.DISABLE_CREATE_ANNOTATION}")
+        return Hold(
+            Reason.CREATION_DISABLED, f"MachineSet {set_name} has the annotation {names.DISABLE_CREATE_ANNOTATION}"
+        )
     culprit = _proof_that_template_fails(observed)
     if culprit is not None:
         return Hold(
-            TEMPLATE_FAILS,
+            Reason.TEMPLATE_FAILS,
             f"Machine {culprit.key.name} of this template failed for good ({culprit.reason}: {culprit.message}) and no "
             "Machine of the set is ready: another one would fail alike, correct the template",
         )
@@ -107,7 +106,7 @@ def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
     labels = {**_standing_labels(observed), **(meta.get("labels") or {})}
     annotations = {
         **(meta.get("annotations") or {}),
-        propagation.RECORD_ANNOTATION: propagation.record_text(template),
+        names.PROPAGATED_ANNOTATION: propagation.record_text(template),
     }
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "providerID"}
     shared = {

@@ -34,8 +34,6 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import is_count, template_problem
 from controllers.kernel.view import OWNER, View
 
-RELEASED_ANNOTATION = f"{names.OWN_DOMAIN}/released-from"
-"""On a Machine that left its MachineSet because its labels did: the UID of that MachineSet."""
 MAX_REPLICAS = 100_000
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, CLUSTER)
 
@@ -162,7 +160,7 @@ def _ownerless(view: View, body: Obj, wish: Wish) -> dict[str, Any]:
             continue
         if not is_deleting(machine) and wish.selector.matches(machine["metadata"].get("labels")):
             orphans.append(machine_facts.read(machine))
-        elif annotations_of(machine).get(RELEASED_ANNOTATION) == uid:
+        elif annotations_of(machine).get(names.RELEASED_FROM_ANNOTATION) == uid:
             released += 1
     return {"orphans": tuple(sorted(orphans, key=lambda machine: machine.key)), "released": released}
 

@@ -15,9 +15,6 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.template import IN_PLACE_SCALARS
 
-RECORD_ANNOTATION = f"{names.OWN_DOMAIN}/propagated"
-"""On a Machine: what its template gave it, as JSON like ``{"labels":["pool"],"taints":["gpu:NoSchedule"]}``."""
-
 Template = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, Any]]
 
@@ -66,7 +63,7 @@ def propagate(template: Template, machines: Iterable[MachineFacts], set_name: st
 def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
     """The usual case, told cheaply: a set of a thousand asks it a thousand times each round."""
     annotations = machine.body["metadata"].get("annotations") or {}
-    if annotations.get(RECORD_ANNOTATION) != text or "taints" in want:
+    if annotations.get(names.PROPAGATED_ANNOTATION) != text or "taints" in want:
         return False
     spec = machine.body.get("spec") or {}
     node = spec.get("metadata") or {}
@@ -85,13 +82,13 @@ def _patch(machine: MachineFacts, want: Given, text: str) -> dict[str, Any]:
     meta = machine.body["metadata"]
     spec = machine.body.get("spec") or {}
     annotations = meta.get("annotations") or {}
-    record = annotations.get(RECORD_ANNOTATION, "")
+    record = annotations.get(names.PROPAGATED_ANNOTATION, "")
     before = {} if record == text else _read_record(record)
     node = spec.get("metadata") or {}
     labels = _merged(machine.labels, want, before, "labels")
     notes = _merged(annotations, want, before, "annotations")
     if record != text:
-        notes[RECORD_ANNOTATION] = text
+        notes[names.PROPAGATED_ANNOTATION] = text
     node_labels = _merged(node.get("labels") or {}, want, before, "nodeLabels")
     node_notes = _merged(node.get("annotations") or {}, want, before, "nodeAnnotations")
     fields: dict[str, Any] = _merged(spec, want, before, "fields")

@@ -17,7 +17,6 @@ from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 
 AVAILABLE = str(DeploymentCondition.AVAILABLE)
-MACHINES_FAILED, BELOW_CEILING = "MachinesFailed", "BelowCeiling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def _frozen(observed: Observed, why: str) -> list[Condition]:
     if why:
         return [Condition(SetCondition.FROZEN, "True", Reason.CEILING_REACHED, why)]
     if find(observed.status.get("conditions"), SetCondition.FROZEN):
-        return [Condition(SetCondition.FROZEN, "False", BELOW_CEILING)]
+        return [Condition(SetCondition.FROZEN, "False", Reason.BELOW_CEILING)]
     return []
 
 
@@ -162,7 +161,7 @@ def _machines_ready(alive: tuple[MachineFacts, ...], wanted: int, rollup: Rollup
         return Condition(SetCondition.MACHINES_READY, "False", Reason.PENDING, "no Machine exists yet")
     if not rollup.text:
         return Condition(SetCondition.MACHINES_READY, "True", Reason.READY)
-    reason = MACHINES_FAILED if any(machine.failed for machine in alive) else Reason.NOT_READY
+    reason = Reason.MACHINES_FAILED if any(machine.failed for machine in alive) else Reason.NOT_READY
     return Condition(SetCondition.MACHINES_READY, "False", reason, rollup.text)
 
 

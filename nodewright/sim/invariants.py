@@ -66,30 +66,30 @@ class Guard:
     """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen.
 
     A MachineSet acts on the replicas that its MachineDeployment wrote last, so what was believed then is still in force
-    when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
+    for it when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
     """
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
-        self._in_force = Bounds(0, 0)
+        self._in_force: dict[str, Bounds] = {}
 
-    def expect(self, bounds_: Bounds) -> None:
-        """These are in force, though no MachineDeployment says so (a MachineSet that stands alone)."""
-        self._in_force = bounds_
+    def expect(self, machine_set: str, bounds_: Bounds) -> None:
+        """These are in force for ``machine_set``, though no MachineDeployment says so (it stands alone)."""
+        self._in_force[machine_set] = bounds_
 
     def before_scale(self, action: Patch, believed: Bounds) -> None:
         """A MachineDeployment tells a MachineSet how many it should be."""
         if action.target.kind is MACHINE_SET and "replicas" in (action.patch.get("spec") or {}):
-            self._in_force = believed
+            self._in_force[action.target.key.name] = believed
 
     def before_create(self, action: Create, believed: Bounds) -> None:
         """A Machine must not be made beyond what a spec allows that may still be in force."""
         if action.kind is MACHINE_SET:
-            self._in_force = believed
+            self._in_force[action.body["metadata"]["name"]] = believed
         if action.kind is not MACHINE or self._plane.get(MACHINE, _key(action)) is not None:
             return
         present = self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
-        most = max(believed.most, self._in_force.most, bounds(present).most if present else 0)
+        most = max(believed.most, self._promised(action.body, believed).most, bounds(present).most if present else 0)
         count = len(active(self._plane.list(MACHINE))) + 1
         if count > most:
             raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
@@ -105,9 +105,13 @@ class Guard:
         if victim is None or not available(victim):
             return
         left = sum(1 for m in seen if available(m) or _edited(m)) - 1
-        least = min(believed.least, self._in_force.least)
+        least = min(believed.least, self._promised(victim, believed).least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
+
+    def _promised(self, machine: Obj, believed: Bounds) -> Bounds:
+        owners = machine["metadata"].get("ownerReferences") or ()
+        return next((self._in_force[o["name"]] for o in owners if o["name"] in self._in_force), believed)
 
 
 def _edited(machine: Obj) -> bool:

@@ -18,10 +18,11 @@ from providers.simulated.world import World
 
 @dataclass(frozen=True, slots=True)
 class _Kubelet:
-    """The name of its Node and what it said last."""
+    """What it said last, of which host, and until when it has nothing else to say by itself."""
 
-    name: str
+    host: SimulatedHost
     says: Mapping[str, Any]
+    until: datetime | None
 
 
 class Kubelets:
@@ -40,15 +41,16 @@ class Kubelets:
         seen: set[str] = set()
         for host in self._world.booted():
             seen.add(host.id)
+            known = self._registered.get(host.id)
+            if known is not None and known.host is host and (known.until is None or now < known.until):
+                continue
             node = node_for(host, host.request_at(now), now)
             says = _telling(node["status"])
-            known = self._registered.get(host.id)
-            if known is not None and known.says == says:
-                continue
-            self._tell(host, node)
-            self._registered[host.id] = _Kubelet(host.name, says)
+            if known is None or known.says != says:
+                self._tell(host, node)
+            self._registered[host.id] = _Kubelet(host, says, host.next_change_after(now))
         for gone in self._registered.keys() - seen:
-            self._fall_silent(self._registered.pop(gone).name, now)
+            self._fall_silent(self._registered.pop(gone).host.name, now)
 
     def _fall_silent(self, name: str, now: datetime) -> None:
         """What the node lifecycle controller does to the Node of a kubelet that reports no more."""

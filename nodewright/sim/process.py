@@ -219,7 +219,7 @@ class Process:
                     continue
                 for obj in (change.old, change.new):
                     if obj is not None:
-                        for key in wake.keys(obj, view):
+                        for key in sorted(wake.keys(obj, view)):  # equal seeds, equal stories
                             self._queue[room.name, key] = room
 
     def _relist(self, kind: Kind) -> None:

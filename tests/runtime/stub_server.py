@@ -68,6 +68,7 @@ class StubServer:
     version: int = 100
     compacted: int = 0
     url: str = ""
+    snapshots: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     streams: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
 
     def put(self, name: str, **spec: Any) -> dict[str, Any]:
@@ -121,11 +122,12 @@ class StubServer:
         return web.json_response({"kind": "Status", "status": "Success"})
 
     def _list(self, request: web.Request) -> web.Response:
-        names = sorted(self.objects)
-        start, limit = int(request.query.get("continue", 0)), int(request.query.get("limit", 0)) or len(names)
-        page = [self.objects[name] for name in names[start : start + limit]]
-        more = {"continue": str(start + limit)} if start + limit < len(names) else {}
-        body = {"metadata": {"resourceVersion": str(self.version), **more}, "items": page}
+        """All pages of a list show the world as it was at the first one, as in Kubernetes."""
+        version, start = map(int, request.query.get("continue", f"{self.version}-0").split("-"))
+        world = self.snapshots.setdefault(version, [self.objects[name] for name in sorted(self.objects)])
+        limit = int(request.query.get("limit", 0)) or len(world)
+        more = {"continue": f"{version}-{start + limit}"} if start + limit < len(world) else {}
+        body = {"metadata": {"resourceVersion": str(version), **more}, "items": world[start : start + limit]}
         return web.Response(body=orjson.dumps(body), content_type="application/json")
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:

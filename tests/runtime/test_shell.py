@@ -15,14 +15,16 @@ from controllers.kernel.room import Wake
 from controllers.kernel.view import HostAbsent, HostNeed, HostPresent, HostReads, HostUnknown, View
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import Hands
+from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from nodewright.runtime.options import RoomOptions
 from nodewright.runtime.queue import Lane
 from nodewright.runtime.shell import Controller, Facts
 from providers.base.contract import HostIdentity, HostRequest
+from providers.base.errors import ErrorClass
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, machine_set
-from tests.runtime import test_hosts
+from tests.runtime import cloud_scene
 from tests.runtime.test_executor import FakeApi
 from tests.runtime.virtual_time import now, virtual_time
 
@@ -53,7 +55,7 @@ class Room:
         obj = view.get(self.kind, key)
         if obj is None or not self.hosts_needed:
             return None
-        return HostNeed(uid_of(obj), test_hosts.CONFIG, 5.0)
+        return HostNeed(uid_of(obj), cloud_scene.CONFIG, 5.0)
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> tuple[Key, HostReads | None] | None:
         if view.get(self.kind, key) is None:
@@ -80,7 +82,7 @@ class Stage:
     def __init__(self, decide: Callable[[Key, HostReads | None], Plan], *, hosts: bool = False) -> None:
         self.room = Room(decide, hosts)
         self.api = FakeApi()
-        self.hosts = test_hosts.Scene()
+        self.hosts = cloud_scene.Scene()
         self.cache = Cache([MACHINE_SET, MACHINE, NODE])
         self.gate = {kind: Always() for kind in self.cache.stores}
         for kind, gate in self.gate.items():
@@ -307,7 +309,7 @@ async def test_creates_without_answer_are_dropped_when_their_owner_is_gone(stage
 def _host_of(obj: Any) -> CreateHost:
     body = obj.build()
     identity = HostIdentity(uid_of(body), "default", body["metadata"]["name"])
-    return CreateHost(ref_of(MACHINE_SET, body), HostRequest(identity, test_hosts.CONFIG, "h1"), "why")
+    return CreateHost(ref_of(MACHINE_SET, body), HostRequest(identity, cloud_scene.CONFIG, "h1"), "why")
 
 
 @story
@@ -342,7 +344,7 @@ async def test_the_end_of_a_provider_call_wakes_the_machine(stage: Any) -> None:
 @story
 async def test_a_provider_that_is_down_lets_rounds_go_on_with_unknown(stage: Any) -> None:
     s = stage(always(), hosts=True)
-    s.hosts.cloud.errors["list"] = [test_hosts.error(test_hosts.ErrorClass.UNAVAILABLE)] * 2
+    s.hosts.cloud.errors["list"] = [cloud_scene.error(ErrorClass.UNAVAILABLE)] * 2
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(30)
     assert isinstance(s.room.seen[0].host, HostUnknown)
@@ -356,7 +358,7 @@ async def test_a_call_that_waits_for_its_turn_is_taken_back_when_its_machine_is_
     obj = machine_set("ms")
     s.show(MACHINE_SET, obj, "ADDED")
     await asyncio.sleep(0.1)
-    s.hosts.directory._scopes[next(iter(s.hosts.directory._scopes))]._options = test_hosts.HostOptions(calls_at_once=0)
+    s.hosts.directory._scopes[next(iter(s.hosts.directory._scopes))]._options = HostOptions(calls_at_once=0)
     assert s.hosts.directory.submit(_host_of(obj))
     s.show(MACHINE_SET, machine_set("ms").version("7").deleting())
     await s.quiet()

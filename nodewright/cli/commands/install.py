@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewright.cli.cluster.access import Target, connect, plain_errors
+from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import CliError
 from nodewright.cli.options import Context, Kubeconfig
 
 if TYPE_CHECKING:
-    from nodewright.cli.cluster.applying import ApplyingClient
+    from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Install the CustomResourceDefinitions into a cluster by server-side apply, and wait until they are served.
 
@@ -43,22 +43,19 @@ def command(
 
 
 async def _install(target: Target, how: _How) -> None:
-    from nodewright.cli.cluster.applying import ApplyingClient  # noqa: PLC0415
     from nodewright.crds import load_crds  # noqa: PLC0415
 
     connection = await connect(target)
-    with plain_errors():
-        client = ApplyingClient(connection, "cli")
-        async with client:
-            for crd in load_crds():
-                await _apply(client, crd, how)
-            if not how.dry_run:
-                await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
+    async with client_of(connection) as client:
+        for crd in load_crds():
+            await _apply(client, crd, how)
+        if not how.dry_run:
+            await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
     if not how.dry_run:
         typer.echo("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
 
 
-async def _apply(client: ApplyingClient, crd: dict[str, Any], how: _How) -> None:
+async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
 
@@ -80,7 +77,7 @@ def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:
     return "unchanged" if before.get("spec") == after.get("spec") else "configured"
 
 
-async def _find(client: ApplyingClient, name: str) -> dict[str, Any] | None:
+async def _find(client: KubeClient, name: str) -> dict[str, Any] | None:
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
 
@@ -92,7 +89,7 @@ async def _find(client: ApplyingClient, name: str) -> dict[str, Any] | None:
         raise
 
 
-async def _until_served(client: ApplyingClient, names: list[str], seconds: float) -> None:
+async def _until_served(client: KubeClient, names: list[str], seconds: float) -> None:
     waiting = list(names)
     try:
         async with asyncio.timeout(seconds):

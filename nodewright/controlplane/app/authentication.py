@@ -17,7 +17,7 @@ _AUTHENTICATED = "system:authenticated"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. Everybody who is authenticated may do everything: there is no RBAC here (see SCOPE.md)."""
+    """Who asks. Everybody who is authenticated may do everything: there is no RBAC here."""
 
     name: str
     groups: tuple[str, ...] = ()

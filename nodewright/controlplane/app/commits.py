@@ -27,6 +27,7 @@ class Commits:
         self._scheduled = False
         self._waiting: asyncio.Future[None] | None = None
         self._listeners: dict[str, set[Callable[[], None]]] = {}
+        self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
         store.on_change(self._on_change)
 
@@ -40,7 +41,8 @@ class Commits:
         self._tick()
 
     def stop(self) -> None:
-        """Stop looking for what time alone makes due."""
+        """Do nothing more: the store is about to be closed, which writes down what is left."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
@@ -84,6 +86,8 @@ class Commits:
 
     def _run(self) -> None:
         self._scheduled = False
+        if self._stopped:
+            return
         try:
             self._store.flush()
         except ApiError as error:

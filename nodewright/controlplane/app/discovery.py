@@ -87,8 +87,12 @@ def resource_list(registry: ResourceRegistry, group_name: str, version: str) -> 
 
 
 def verbs_of(resource: Resource) -> tuple[str, ...]:
-    """Give what can be asked of the objects of a resource."""
-    return ("create",) if resource in REVIEWS else _OBJECT_VERBS
+    """Give what can be asked of the objects of a resource. Namespaces are deleted one by one, as upstream."""
+    if resource in REVIEWS:
+        return ("create",)
+    if resource.group_kind == "Namespace":
+        return tuple(verb for verb in _OBJECT_VERBS if verb != "deletecollection")
+    return _OBJECT_VERBS
 
 
 def subresource_verbs(name: str) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def write_options(query: MultiMapping[str], verb: str, user_agent: str) -> Write
         message = f"Invalid value: {manager!r}: should only contain printable characters"
         raise _invalid(kind, Cause("fieldManager", "FieldValueInvalid", message))
     return WriteOptions(
-        field_manager=manager or user_agent[:_MAX_MANAGER],
+        field_manager=manager or user_agent,
         field_validation=validation,
         dry_run=dry_run(query.getall("dryRun", []), kind),
     )

@@ -82,10 +82,10 @@ class ControlPlane:
         self.stats = Stats()
         self.faults = Faults(self._live)
         commits = Commits(self.store)
+        stack.callback(commits.stop)
         self._install()
         commits.start()
         port = await self._listen(stack, self._front(commits, tokens), credentials)
-        stack.callback(commits.stop)
         stack.callback(self._live.close)
         self.url = _url(config.host, port)
         self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"

@@ -8,9 +8,11 @@ from pathlib import Path
 
 
 def private_folder(path: Path) -> Path:
-    """Make `path` a folder of mode 0700, parents included, and give it back. Raises OSError."""
+    """Make `path` a folder of mode 0700 if it is not there, parents included, and give it back. Raises OSError.
+
+    A folder that is there keeps its mode, since it may be somebody's home; every file of ours in it is 0600.
+    """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
     return path
 
 

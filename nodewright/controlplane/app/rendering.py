@@ -14,7 +14,8 @@ from aiohttp import web
 from nodewright.controlplane.app.negotiation import PLAIN, YAML, Wanted
 from nodewright.controlplane.values import ApiError, ListResult, Obj, Resource, WatchEvent
 
-_CACHED_EVENTS = 4096
+_CACHED_BYTES = 8 * 1024 * 1024
+"""Serialised events that wait for another watcher to want them."""
 _HEADERS = {"Cache-Control": "no-cache, private"}
 
 
@@ -83,21 +84,28 @@ class View:
 class EventLines:
     """Serialises watch events to lines of JSON, each plain one once, however many watchers get it."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = _CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._plain: OrderedDict[tuple[int, str], tuple[Obj, bytes]] = OrderedDict()
 
     def plain(self, event: WatchEvent) -> bytes:
         """Give the line of an event that shows the object as it is."""
         key = (id(event.object), event.type)
         known = self._plain.get(key)
-        # The entry holds the object, so its id can't be reused by another one as long as the entry is there.
-        if known is not None and known[0] is event.object:
+        # The entry holds the object, so its id can't be another's as long as the entry is there.
+        if known is not None:
             return known[1]
         made = line(event.type, event.object)
         self._plain[key] = (event.object, made)
-        if len(self._plain) > _CACHED_EVENTS:
-            self._plain.popitem(last=False)
+        self._bytes += len(made)
+        while self._bytes > self._max_bytes:
+            _, (_, forgotten) = self._plain.popitem(last=False)
+            self._bytes -= len(forgotten)
         return made
+
+    def __len__(self) -> int:
+        return len(self._plain)
 
 
 def line(kind: str, obj: Obj) -> bytes:

@@ -9,7 +9,8 @@ from multidict import MultiMapping
 
 from nodewright.controlplane.values import ApiError, Cause
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+_MAX_AGENT = 128
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
@@ -85,4 +86,4 @@ def dry_run(values: list[str], kind: str) -> bool:
 
 def user_agent(request: web.BaseRequest) -> str:
     """Give the first word of the client's User-Agent without its version: "kubectl", "kopf", "Python"."""
-    return request.headers.get("User-Agent", "").partition(" ")[0].partition("/")[0]
+    return request.headers.get("User-Agent", "").partition(" ")[0].partition("/")[0][:_MAX_AGENT]

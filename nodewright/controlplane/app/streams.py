@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,8 @@ from nodewright.controlplane.values import ApiError, Obj, WatchEvent
 
 _LOG = logging.getLogger("nodewright.controlplane")
 _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+_PORTION_BYTES = 256 * 1024
+"""Bytes after which a stream waits for its client to take them."""
 _GRACE_SECONDS = 5.0
 """How long past its end a stream may take to hand its last bytes to a client that reads slowly."""
 
@@ -47,11 +50,21 @@ class Stream:
         self.error = error
         self.wake.set()
 
-    def render(self, events: list[WatchEvent], lines: EventLines) -> bytes:
-        """Serialise events as this client wants them."""
-        if not self._view.wanted.as_kind:
-            return b"".join([lines.plain(event) for event in events])
-        return b"".join([line(event.type, self._shape(event)) for event in events])
+    def render(self, events: Sequence[WatchEvent], lines: EventLines) -> Iterator[bytes]:
+        """Serialise events as this client wants them, in portions that don't grow with the size of the objects."""
+        portion: list[bytes] = []
+        size = 0
+        for event in events:
+            if self._view.wanted.as_kind:
+                portion.append(line(event.type, self._shape(event)))
+            else:
+                portion.append(lines.plain(event))
+            size += len(portion[-1])
+            if size >= _PORTION_BYTES:
+                yield b"".join(portion)
+                portion, size = [], 0
+        if portion:
+            yield b"".join(portion)
 
     def bookmark(self, revision: str) -> WatchEvent:
         """Make the event that says: nothing before this resourceVersion is missing."""
@@ -137,9 +150,7 @@ class Streamer:
         try:
             while True:
                 stream.wake.clear()
-                content = self._next(stream, bookmarks)
-                if content:
-                    await response.write(content)
+                await self._send_next(response, stream, bookmarks)
                 if stream.watch.pending and stream.error is None:
                     await asyncio.sleep(0)
                 elif stream.over:
@@ -151,8 +162,8 @@ class Streamer:
         finally:
             bookmarks.cancel()
 
-    def _next(self, stream: Stream, bookmarks: _Bookmarks) -> bytes:
-        """Give the next portion: events, and after the last one of a round a bookmark if one is due."""
+    async def _send_next(self, response: web.StreamResponse, stream: Stream, bookmarks: _Bookmarks) -> None:
+        """Send the next events, and after the last one of a round a bookmark if one is due."""
         try:
             if stream.error is not None:
                 raise stream.error
@@ -161,14 +172,20 @@ class Streamer:
             if bookmarks.due and not stream.watch.pending:
                 events.append(stream.bookmark(self._store.resource_version))
                 bookmarks.restart()
-            return stream.render(events, self._lines)
+            for portion in stream.render(events, self._lines):
+                await response.write(portion)
+        except ConnectionError:
+            raise
         except ApiError as error:
-            refused = error
+            await self._refuse(response, stream, error)
         except Exception:
             _LOG.exception("a watch of %s failed", stream.watch.group_resource)
-            refused = ApiError.internal("the server failed on this watch; its log says why")
-        stream.end(refused)
-        return line("ERROR", refused.status())
+            why = ApiError.internal("the server failed on this watch; its log says why")
+            await self._refuse(response, stream, why)
+
+    async def _refuse(self, response: web.StreamResponse, stream: Stream, error: ApiError) -> None:
+        stream.end(error)
+        await response.write(line("ERROR", error.status()))
 
 
 class _Bookmarks:

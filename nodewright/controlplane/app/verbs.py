@@ -12,7 +12,7 @@ from nodewright.controlplane.app import options
 from nodewright.controlplane.app.authentication import User
 from nodewright.controlplane.app.bodies import Body, decode, decode_patch, media_type, read_bytes
 from nodewright.controlplane.app.config import Limits
-from nodewright.controlplane.app.discovery import subresource_verbs
+from nodewright.controlplane.app.discovery import subresource_verbs, verbs_of
 from nodewright.controlplane.app.negotiation import PLAIN, wanted_object
 from nodewright.controlplane.app.rendering import View, answer
 from nodewright.controlplane.app.requests import Target, dry_run, flag, number, user_agent
@@ -77,7 +77,7 @@ class Verbs:
         _check_scope(target, resource)
         _check_subresource(target, resource)
         serve = self._serve.get(target.verb)
-        if serve is None or not _fits(target):
+        if serve is None or not _fits(target, resource):
             raise ApiError.method_not_allowed(resource, target.verb or request.method)
         wanted = wanted_object(request.headers.get("Accept", ""))
         include = request.query.get("includeObject", "Metadata")
@@ -204,11 +204,13 @@ class Verbs:
         return answer(ask.view.one(written.obj), ask.view.wanted, status, warnings)
 
 
-def _fits(target: Target) -> bool:
+def _fits(target: Target, resource: Resource) -> bool:
     """Say whether the verb goes with what the path names: a collection, an object or a part of one."""
+    if target.subresource:
+        return True
     if target.verb == "create":
-        return not target.name or bool(target.subresource)
-    return bool(target.name) or target.verb not in ("update", "patch")
+        return not target.name
+    return target.verb in verbs_of(resource) and (bool(target.name) or target.verb not in ("update", "patch"))
 
 
 def _check_scope(target: Target, resource: Resource) -> None:

@@ -25,7 +25,7 @@ class StoreOptions:
     """
 
     kubelets_confirm_deletes: bool = False
-    log_length: int = 10_000
+    log_length: int = 5_000
     event_ttl: timedelta = timedelta(hours=1)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from nodewright.controlplane.openapi.builtins import NULLS_ARE_ABSENT
 from nodewright.controlplane.validation import nodes, pruning
@@ -13,6 +16,8 @@ from nodewright.controlplane.validation.patterns import compile_pattern
 from nodewright.controlplane.validation.rules import NOT_CHECKED, Rules
 from nodewright.controlplane.validation.verdict import compile_verdict
 from nodewright.controlplane.values import Cause, Obj
+
+_REMEMBERED = 128
 
 
 class Compiled:
@@ -60,9 +65,15 @@ class Compiled:
 def compile_schema(schema: Obj) -> Compiled:
     """Compile a structural schema of a whole object (`openAPIV3Schema`).
 
-    Raises ValueError, naming the place, for what is no schema and for rules or patterns that cannot be compiled.
+    Equal schemas share one compiled form: a process that makes many stores (a simulation, tests) compiles once. Raises
+    ValueError, naming the place, for what is no schema and for rules or patterns that cannot be compiled.
     """
-    return Compiled(schema)
+    return _compiled(orjson.dumps(schema))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compiled(packed: bytes) -> Compiled:
+    return Compiled(orjson.loads(packed))
 
 
 def _check_patterns(raw: Any) -> None:

@@ -99,6 +99,7 @@ class Reflector:
         objects: list[dict[str, Any]] = []
         limit = self._options.page_size
         page = await self._source.list_page(self.kind, limit)
+        version = page.resource_version  # the oldest of all pages: what happened since is told by the watch
         while True:
             objects.extend(page.items)
             if not page.continue_:
@@ -110,8 +111,9 @@ class Reflector:
                     raise
                 objects.clear()  # the snapshot was compacted under a slow list: take it in one piece
                 page = await self._source.list_page(self.kind, 0)
-        self._cache.listed(self.kind, objects, page.resource_version)
-        self._version = page.resource_version
+                version = page.resource_version
+        self._cache.listed(self.kind, objects, version)
+        self._version = version
         metrics.of(metrics.LISTS, self.kind.name, why).inc()
         self.synced.set()
         self._heard()

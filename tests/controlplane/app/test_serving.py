@@ -85,6 +85,7 @@ REFUSALS = {
     "creating without a namespace": ("POST", f"/apis/{GROUP}/v1/widgets", 405, "MethodNotAllowed"),
     "posting to an object": ("POST", f"{WIDGETS}/a", 405, "MethodNotAllowed"),
     "putting a collection": ("PUT", WIDGETS, 405, "MethodNotAllowed"),
+    "deleting all namespaces": ("DELETE", "/api/v1/namespaces", 405, "MethodNotAllowed"),
     "deleting a status": ("DELETE", f"{WIDGETS}/a/status", 405, "MethodNotAllowed"),
     "an unknown method": ("PROPFIND", WIDGETS, 405, "MethodNotAllowed"),
     "posting to discovery": ("POST", "/apis", 405, "MethodNotAllowed"),

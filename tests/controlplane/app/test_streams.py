@@ -155,3 +155,28 @@ def test_an_event_is_serialised_once_for_all_watchers() -> None:
     assert lines.plain(WatchEvent("ADDED", obj, "1")) is first
     assert lines.plain(WatchEvent("MODIFIED", obj, "1")) is not first
     assert lines.plain(WatchEvent("ADDED", dict(obj), "1")) is not first
+
+
+def test_what_is_kept_for_other_watchers_is_bounded() -> None:
+    lines = EventLines(max_bytes=1000)
+    for number in range(100):
+        lines.plain(WatchEvent("ADDED", {"number": number, "text": "x" * 80}, "1"))
+    assert 1 <= len(lines) <= 10
+    lines.plain(WatchEvent("ADDED", {"text": "x" * 2000}, "1"))
+    assert len(lines) == 0
+
+
+async def test_a_watch_that_cannot_be_served_ends_with_an_error_and_not_with_a_hole(
+    plane: ControlPlane, api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise RuntimeError("boom")
+
+    async with api.watch(WIDGETS, f"resourceVersion={await version(api)}") as events:
+        monkeypatch.setattr(EventLines, "plain", fail)
+        await api.create(WIDGETS, widget("a"))
+        event = await events.next()
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 500)
+        assert "boom" not in event["object"]["message"]
+        assert await events.next() is None
+    assert plane.watches == 0

@@ -173,6 +173,9 @@ class TestCustomKinds:
         sent = {"apiVersion": alpha.api_version, "kind": "Machine", "metadata": {"name": "m"}, "spec": {}}
         created = cluster.store.create(alpha, "default", sent).obj
         assert created["apiVersion"] == "cluster.example.com/v1alpha1"
+        stored = cluster.store._state.collection("machines.cluster.example.com").get("default", "m")
+        assert stored is not None
+        assert stored["apiVersion"] == "cluster.example.com/v1"
         assert cluster.store.get(new, "default", "m")["apiVersion"] == "cluster.example.com/v1"
         (event,) = watch.poll()
         assert event.object["apiVersion"] == "cluster.example.com/v1"

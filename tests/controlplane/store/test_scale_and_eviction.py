@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nodewright.controlplane.store import StoreOptions
 from nodewright.controlplane.values import ApiError, Obj, PatchRequest, WriteOptions
 from tests.controlplane.store.cluster import Cluster, owned_by
 
@@ -212,6 +213,18 @@ class TestEviction:
             }
         ]
         assert cluster.names("pods") == ["web-1", "web-2"]
+
+    def test_does_not_count_a_pod_that_is_on_its_way_out(self) -> None:
+        cluster = Cluster(options=StoreOptions(kubelets_confirm_deletes=True))
+        web_pods(cluster, 3)
+        budget(cluster, minAvailable=2)
+        evict(cluster, "web-0")
+        assert cluster.names("pods") == ["web-0", "web-1", "web-2"]
+        with pytest.raises(ApiError) as caught:
+            evict(cluster, "web-1")
+        assert caught.value.code == 429
+        assert numbers(cluster) == (3, 2, 2, 0)
+        evict(cluster, "web-0")
 
     def test_goes_on_once_another_pod_is_ready(self, cluster: Cluster) -> None:
         web_pods(cluster, 2)

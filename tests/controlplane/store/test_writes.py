@@ -167,6 +167,13 @@ class TestCreate:
         assert error.code == 400
         assert 'strict decoding error: unknown field "spec.colour"' in error.message
 
+    def test_refuses_a_body_that_is_nested_without_end(self, cluster: Cluster) -> None:
+        nested: Obj = {}
+        for _ in range(5000):
+            nested = {"x": nested}
+        error = refusal(lambda: cluster.machine("m", spec=nested))
+        assert (error.code, error.message) == (400, "the body is nested more than 200 levels deep")
+
     def test_a_dry_run_answers_but_stores_nothing(self, cluster: Cluster) -> None:
         before = cluster.store.resource_version
         created = cluster.create("machines", {"metadata": {"name": "m"}, "spec": {}}, dry_run=True)
