@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from api import names
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ownership import reference_to, references_with, references_without

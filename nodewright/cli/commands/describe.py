@@ -11,10 +11,16 @@ import typer
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.tree.branch import Branch, wrong
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from controllers.kernel.refs import Kind
-    from nodewright.cli.tree.branch import Branch
+    from nodewright.runtime.cache.cache import Cache
+
+MOST_EVENTS = 2000
+"""Events looked through; they live for an hour."""
 
 HELP = """Show one object and all that belongs to it as a tree: state, reasons, and what to do where something is wrong.
 
@@ -38,6 +44,13 @@ class Wanted:
     every_machine: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    tree: Branch
+    table: Table
+    warnings: Table | None
+
+
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kind: Annotated[str, typer.Argument(help="cluster (cl), machinedeployment (md), machineset (ms) or machine (ma).")],
     name: Annotated[str, typer.Argument(help="Name of the object.")],
@@ -54,11 +67,11 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.screen import console  # noqa: PLC0415
 
     wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
-    tree, drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
-    console().print(drawn)
-    from nodewright.cli.tree.branch import wrong  # noqa: PLC0415
-
-    if wrong(tree):
+    drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
+    console().print(drawn.table)
+    if drawn.warnings is not None:
+        console().print("", drawn.warnings, sep="\n")
+    if wrong(drawn.tree):
         raise typer.Exit(FAILED)
 
 
@@ -73,22 +86,33 @@ def kind_of(word: str) -> Kind:
     raise CliError(f'can\'t describe a "{word}"', "Kinds: cluster, machinedeployment, machineset, machine", USAGE)
 
 
-async def _describe(target: Target, wanted: Wanted) -> tuple[Branch, object]:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
+async def _describe(target: Target, wanted: Wanted) -> _Drawn:
+    from controllers.kernel.refs import EVENT, Key  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
     from nodewright.cli.tree.drawing import table  # noqa: PLC0415
     from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
+    from nodewright.cli.tree.warnings import latest, names_in  # noqa: PLC0415
 
     connection = await connect(target)
+    namespace = wanted.namespace or connection.namespace
     async with client_of(connection) as client:
         cache = await read_cluster(client)
-    namespace = wanted.namespace or connection.namespace
+        events = (await client.list_page(EVENT, limit=MOST_EVENTS, namespace=namespace)).items
     view = now_view(cache)
     obj = view.get(wanted.kind, Key(namespace, wanted.name))
     if obj is None:
-        there = sorted(str(o["metadata"]["name"]) for o in objects_of(cache, wanted.kind)
-                       if o["metadata"].get("namespace") == namespace)  # fmt: skip
-        hint = f"There are: {', '.join(there[:10])}" if there else f"There is none in namespace {namespace}; try -n"
-        raise CliError(f"{wanted.kind.name} {namespace}/{wanted.name} does not exist", hint)
+        raise _missing(cache, wanted, namespace)
     tree = grow(wanted.kind, obj, view, Taste(wanted.every_condition, wanted.every_machine))
-    return tree, table(tree, view.now)
+    everything = grow(wanted.kind, obj, view, Taste(every_machine=True))
+    warnings = latest(events, names_in(everything), namespace)
+    under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
+    return _Drawn(tree, table(tree, view.now), table(under, view.now) if under else None)
+
+
+def _missing(cache: Cache, wanted: Wanted, namespace: str) -> CliError:
+    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
+
+    objects = objects_of(cache, wanted.kind)
+    there = sorted(str(o["metadata"]["name"]) for o in objects if o["metadata"].get("namespace") == namespace)
+    hint = f"There are: {', '.join(there[:10])}" if there else f"There is none in namespace {namespace}; try -n"
+    return CliError(f"{wanted.kind.name} {namespace}/{wanted.name} does not exist", hint)

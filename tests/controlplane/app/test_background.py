@@ -38,7 +38,7 @@ async def test_another_host_must_be_asked_for(tmp_path: Path) -> None:
     async with ControlPlane(ControlPlaneConfig(host="localhost", kubeconfig=tmp_path / "kubeconfig")) as plane:
         assert plane.url.startswith("https://localhost:")
         assert plane.kubeconfig_path.is_file()
-    with pytest.raises(OSError, match="192.0.2.1"):
+    with pytest.raises(OSError, match=r"192\.0\.2\.1"):
         async with ControlPlane(ControlPlaneConfig(host="192.0.2.1")):
             pass
 

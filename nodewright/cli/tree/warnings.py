@@ -1,0 +1,54 @@
+"""The latest Warning events about objects of a tree: what went wrong lately, also where it is well again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from controllers.kernel.conditions import parse_time
+from nodewright.cli.tree.branch import Branch, Mood
+
+MOST = 5
+_DAWN = datetime.min.replace(tzinfo=UTC)
+
+
+def names_in(tree: Branch) -> set[str]:
+    """``Kind/name`` of every object in the tree."""
+    found = {tree.name} if "/" in tree.name else set()
+    for child in tree.children:
+        found |= names_in(child)
+    return found
+
+
+def latest(events: Iterable[Mapping[str, Any]], names: set[str], namespace: str) -> list[Branch]:
+    """The newest warnings about ``names`` (of ``namespace``, or cluster-scoped), the newest first, at most five."""
+    about = [e for e in events if e.get("type") == "Warning" and _subject(e, namespace) in names]
+    return [_line(event) for event in sorted(about, key=_moment, reverse=True)[:MOST]]
+
+
+def _subject(event: Mapping[str, Any], namespace: str) -> str:
+    involved = event.get("involvedObject") or {}
+    here = involved.get("namespace", "") in ("", namespace)
+    return f"{involved.get('kind', '')}/{involved.get('name', '')}" if here else ""
+
+
+def _moment(event: Mapping[str, Any]) -> datetime:
+    series = event.get("series") or {}
+    candidates = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    moments = [moment for text in candidates if isinstance(text, str) and (moment := parse_time(text))]
+    return max(moments, default=_DAWN)
+
+
+def _line(event: Mapping[str, Any]) -> Branch:
+    involved = event.get("involvedObject") or {}
+    times = int(event.get("count") or (event.get("series") or {}).get("count") or 1)
+    moment = _moment(event)
+    return Branch(
+        name=f"{involved.get('kind', '')}/{involved.get('name', '')}",
+        mood=Mood.BUSY,
+        state=f"{times}×" if times > 1 else "",
+        reason=str(event.get("reason", "")),
+        since=None if moment == _DAWN else moment,
+        message=str(event.get("message", "")),
+    )
