@@ -89,6 +89,10 @@ lock: ## Resolve the dependencies anew and write requirements.lock (hashes, no a
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 
+.PHONY: real-plane
+real-plane: setup ## Find a real etcd and kube-apiserver, or build them as pinned Go modules (minutes, once)
+	@$(PY) -m hack.binaries etcd kube-apiserver
+
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)
 	@rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .nodewright

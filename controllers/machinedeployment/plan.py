@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from api import names
-from api.conditions import Reason
 from api.names import OnFailure, StrategyType
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.pausing import SPEC_PAUSED_STAMP
-from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
-from controllers.kernel.refs import annotations_of, is_deleting, resource_version_of
+from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.refs import annotations_of, is_deleting
+from controllers.kernel.reporting import guarded, invalid, status_step
 from controllers.machinedeployment import creation, intents, progress, proportional_scale, revisions
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.on_delete import follow
@@ -38,9 +38,11 @@ def plan(observed: Observed) -> Plan:
     if not observed.complete:
         return Plan(outcome=Wait(UNREAD, "Machines, sets or Clusters are not completely read yet"))
     if observed.paused:
-        return Plan(_status_step(observed, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",))
+        return Plan(
+            status_step(observed.ref, observed.body, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",)
+        )
     if observed.wish.problem:
-        return _invalid(observed)
+        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.wish.problem)
     if is_deleting(observed.body):
         return _finish(observed, Targets(), [], [])
     unclear = intents.outstanding(observed)
@@ -82,14 +84,14 @@ def _make_current(observed: Observed) -> Plan:
         before = observed.status.get("collisionCount") or 0
         why = "another MachineSet has the name that derives from the template"
         status = {**status_patch(observed, {}), "collisionCount": before + 1}
-        return Plan(steps([_guard(observed, status, why)]), Wait(GIVE_WAY, why), (why,))
+        return Plan(steps([guarded(observed.ref, observed.body, status, why)]), Wait(GIVE_WAY, why), (why,))
     if observed.namesake is not None:
         why = f"MachineSet {observed.namesake['metadata']['name']} of this template is still being deleted"
         return _finish(observed, Targets(notes=(why,)), [], [], Wait(GIVE_WAY, why))
     create = creation.new_set(observed)
     name, size = create.body["metadata"]["name"], create.body["spec"]["replicas"]
     event = Event(observed.ref, "Normal", CREATED, f"Created MachineSet {name} with {size} Machines")
-    first = _guard(observed, status_patch(observed, {}), create.why)
+    first = guarded(observed.ref, observed.body, status_patch(observed, {}), create.why)
     return Plan(steps([first], [create], [event]), Wait(GIVE_WAY, "the new MachineSet is on its way"))
 
 
@@ -119,7 +121,7 @@ def _finish(
     delay = 0.0 if changes or own else hold_back(change, _machines(observed), observed.now)
     first: list[Action] = []
     if changes or own or (status and not delay):
-        first.append(_guard(observed, status, "status is out of date"))
+        first.append(guarded(observed.ref, observed.body, status, "status is out of date"))
     return Plan(
         steps(first, [*changes, *own], _events(observed, targets)),
         outcome or _outcome(observed, delay),
@@ -145,25 +147,6 @@ def _own_annotations(observed: Observed, now: SetState | None) -> list[Action]:
         return []
     why = "the revision or the pause is shown in annotations"
     return [Patch(observed.ref, {"metadata": {"annotations": patch}}, why)]
-
-
-def _guard(observed: Observed, status: dict[str, Any], why: str) -> Patch:
-    """Refused when the deployment changed since it was observed, even if there is nothing to write."""
-    patch = {"status": status} if status else {}
-    return Patch(observed.ref, patch, why, "status", resource_version_of(observed.body))
-
-
-def _status_step(observed: Observed, status: dict[str, Any]) -> tuple[tuple[Action, ...], ...]:
-    return steps([_guard(observed, status, "status is out of date")]) if status else ()
-
-
-def _invalid(observed: Observed) -> Plan:
-    problem = observed.wish.problem
-    status = invalid_patch(observed)
-    events: list[Action] = []
-    if "errorMessage" in status:
-        events.append(Event(observed.ref, "Warning", Reason.INVALID_CONFIGURATION, problem))
-    return Plan((*_status_step(observed, status), *steps(events)), Failed(Reason.INVALID_CONFIGURATION, problem))
 
 
 def _events(observed: Observed, targets: Targets) -> list[Action]:

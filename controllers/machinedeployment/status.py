@@ -10,6 +10,7 @@ from api.names import ErrorReason
 from controllers.kernel.conditions import Condition, merge, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
+from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
 from controllers.machinedeployment.observe import Observed
 from controllers.machinedeployment.progress import is_overdue, is_rolling_out, last_progress
@@ -52,7 +53,7 @@ def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
         "availableReplicas": counts.available,
         "unavailableReplicas": max(wish.replicas, counts.replicas) - counts.available,
         "labelSelector": str(wish.selector),
-        **_error_fields("", ""),
+        **error_fields("", ""),
         **journal,
         "conditions": _merged(observed, _conditions(observed, counts)),
     }
@@ -74,19 +75,10 @@ def invalid_patch(observed: Observed) -> dict[str, Any]:
     ]
     desired = {
         "observedGeneration": generation_of(observed.body),
-        **_error_fields(ErrorReason.INVALID_CONFIGURATION, problem),
+        **error_fields(ErrorReason.INVALID_CONFIGURATION, problem),
         "conditions": _merged(observed, decided),
     }
     return merge_patch(observed.status, desired)
-
-
-def _error_fields(reason: str, message: str) -> dict[str, str | None]:
-    return {
-        "errorReason": str(reason) or None,
-        "errorMessage": message or None,
-        "failureReason": str(reason) or None,
-        "failureMessage": message or None,
-    }
 
 
 def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:

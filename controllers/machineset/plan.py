@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from api.conditions import Reason
-from controllers.kernel.actions import Action, Create, Delete, Event, Patch
+from controllers.kernel.actions import Action, Create, Delete, Event
 from controllers.kernel.members import Removal
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.pace import StatusChange, hold_back
-from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
-from controllers.kernel.refs import is_deleting, resource_version_of
+from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.refs import is_deleting
+from controllers.kernel.reporting import guarded, invalid, status_step
 from controllers.machineset import creation, deletion_order, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
@@ -52,9 +52,11 @@ def plan(observed: Observed) -> Plan:
     if not observed.complete:
         return Plan(outcome=Wait(UNREAD, "Machines, sets or Clusters are not completely read yet"))
     if observed.paused:
-        return Plan(_status_step(observed, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",))
+        return Plan(
+            status_step(observed.ref, observed.body, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",)
+        )
     if observed.wish.problem:
-        return _invalid(observed)
+        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.wish.problem)
     decision = decide(observed)
     changes = _changes(observed, decision)
     frozen = freeze_reason(observed, decision.claims)
@@ -62,7 +64,7 @@ def plan(observed: Observed) -> Plan:
     delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
     if changes or (patch and not delay):
-        first.append(_guard(observed, patch, _why(decision)))
+        first.append(guarded(observed.ref, observed.body, patch, _why(decision)))
     return Plan(
         steps(first, changes, _events(observed, changes)),
         _outcome(observed, decision, delay),
@@ -120,28 +122,6 @@ def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
     arrived = not on_their_way and len(members.active) == wanted and all(machine.ready for machine in members.active)
     change = StatusChange(observed.status, patch, wanted, arrived)
     return hold_back(change, (*members.active, *members.leaving, *members.deleting), observed.now)
-
-
-def _guard(observed: Observed, status: dict[str, Any], why: str) -> Patch:
-    """Refused when the MachineSet changed since it was observed, even if there is nothing to write."""
-    patch = {"status": status} if status else {}
-    return Patch(observed.ref, patch, why, "status", resource_version_of(observed.body))
-
-
-def _status_step(observed: Observed, status: dict[str, Any]) -> tuple[tuple[Action, ...], ...]:
-    return steps([_guard(observed, status, "status is out of date")]) if status else ()
-
-
-def _invalid(observed: Observed) -> Plan:
-    problem = observed.wish.problem
-    status = invalid_patch(observed)
-    events: list[Action] = []
-    if "errorMessage" in status:
-        events.append(Event(observed.ref, "Warning", Reason.INVALID_CONFIGURATION, problem))
-    return Plan(
-        (*_status_step(observed, status), *steps(events)),
-        Failed(Reason.INVALID_CONFIGURATION, problem),
-    )
 
 
 def _why(decision: Decision) -> str:

@@ -12,6 +12,7 @@ from controllers.kernel.conditions import Condition, find, merge, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.refs import generation_of, is_deleting
+from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
@@ -84,16 +85,6 @@ def invalid_patch(observed: Observed) -> dict[str, Any]:
         "conditions": _merged(observed, decided),
     }
     return merge_patch(observed.status, desired)
-
-
-def error_fields(reason: str, message: str) -> dict[str, str | None]:
-    """The terminal error in the words of both families (facts 2.8: the Cluster Autoscaler reads the second)."""
-    return {
-        "errorReason": str(reason) or None,
-        "errorMessage": message or None,
-        "failureReason": str(reason) or None,
-        "failureMessage": message or None,
-    }
 
 
 def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import typer.main
 
 from nodewright.cli import exits
 from nodewright.cli.main import COMMANDS, build_app
+from nodewright.runtime.wiring import rooms
 
 PAGE = Path("docs/cli.md").read_text()
 SHARED = {"--help", "-h"}
@@ -45,6 +46,10 @@ def test_every_command_is_in_the_table_with_its_help_line() -> None:
         assert f"[`{name}`](#{name})" in PAGE
         first = text[0].lower() + text[1:]
         assert first in PAGE, f"{name}: the table should say: {first}"
+
+
+def test_every_controller_that_run_knows_is_documented() -> None:
+    assert [room.name for room in rooms() if f"`{room.name}`" not in section("run")] == []
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -19,6 +19,7 @@ from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
 from nodewright.cli.tree.drawing import age, rows, table
 from nodewright.cli.tree.growing import Taste, grow
+from nodewright.cli.tree.warnings import latest
 from nodewright.runtime.cache.cache import Cache
 from providers.base.errors import ErrorClass
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
@@ -182,3 +183,38 @@ def test_kinds_have_their_kubectl_names() -> None:
     assert kinds_meant(["cl", "cluster"]) == {"Cluster"}
     with pytest.raises(CliError, match="pod"):
         kinds_meant(["pod"])
+
+
+def test_the_same_advice_is_given_once_and_where_the_trouble_is() -> None:
+    web = machine_set("web").condition("Ready", "False", "QuotaExceeded", "1 of 3 ready: 2× QuotaExceeded")
+    machines = [machine(f"web-{i}").of(web).pending("QuotaExceeded", "20 of 20 cores are used") for i in range(2)]
+    tree = tree_of(MACHINE_SET, web, *machines)
+    assert [b.name for _, b in rows(tree) if b.advice] == ["Machine/web-0"]
+
+
+def test_under_a_machine_that_is_wrong_conditions_that_merely_wait_say_nothing() -> None:
+    one = machine("m").pending("QuotaExceeded", "full").condition("NodeReady", "False", "WaitingForNode", "no Node")
+    assert "├─NodeReady" not in names_in(tree_of(MACHINE, one))
+    assert "└─NodeReady" not in names_in(tree_of(MACHINE, one))
+
+
+def event(subject: str, message: str, seconds_ago: float, kind: str = "Warning") -> dict[str, Any]:
+    involved = {"kind": "Machine", "name": subject, "namespace": "default"}
+    return {"type": kind, "reason": "Odd", "message": message, "lastTimestamp": ago(seconds_ago),
+            "involvedObject": involved}  # fmt: skip
+
+
+def test_the_latest_warnings_are_told_unless_the_tree_says_the_same() -> None:
+    tree = tree_of(MACHINE, machine("m").pending("QuotaExceeded", "full"))
+    events = [
+        event("m", "older", 60), event("m", "newer", 5), event("m", "full", 1), event("other", "not ours", 1),
+        event("m", "all well", 1, "Normal"),
+    ]  # fmt: skip
+    assert [line.message for line in latest(events, tree, "default")] == ["newer", "older"]
+    assert latest(events, tree, "elsewhere") == []
+
+
+def test_an_event_of_any_shape_is_shown_or_passed_over() -> None:
+    tree = tree_of(MACHINE, machine("m"))
+    odd = [{}, {"type": "Warning"}, {"type": "Warning", "involvedObject": {"kind": "Machine", "name": "m"}}]
+    assert len(latest(odd, tree, "default")) <= 1

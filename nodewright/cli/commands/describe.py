@@ -91,7 +91,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
     from nodewright.cli.tree.drawing import table  # noqa: PLC0415
     from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
-    from nodewright.cli.tree.warnings import latest, names_in  # noqa: PLC0415
+    from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
 
     connection = await connect(target)
     namespace = wanted.namespace or connection.namespace
@@ -104,7 +104,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
         raise _missing(cache, wanted, namespace)
     tree = grow(wanted.kind, obj, view, Taste(wanted.every_condition, wanted.every_machine))
     everything = grow(wanted.kind, obj, view, Taste(every_machine=True))
-    warnings = latest(events, names_in(everything), namespace)
+    warnings = latest(events, everything, namespace)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
     return _Drawn(tree, table(tree, view.now), table(under, view.now) if under else None)
 

@@ -40,7 +40,15 @@ class Taste:
 
 def grow(kind: Kind, obj: Obj, view: View, taste: Taste) -> Branch:
     """The tree below ``obj``, which is of ``kind``: one of Cluster, MachineDeployment, MachineSet, Machine."""
-    return _Gardener(view, taste).branch(kind, obj)
+    return advised_once(_Gardener(view, taste).branch(kind, obj), set())
+
+
+def advised_once(branch: Branch, given: set[str]) -> Branch:
+    """The tree with each advice in one place: where the trouble is, not at all that it spoils above; there once."""
+    children = tuple(advised_once(child, given) for child in branch.children)
+    advice = "" if branch.advice in given else branch.advice
+    given.add(branch.advice)
+    return replace(branch, children=children, advice=advice)
 
 
 class _Gardener:
@@ -76,11 +84,18 @@ class _Gardener:
         )
 
     def _telling(self, conditions: list[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Without conditions that repeat, word for word, what the object's own line says."""
+        """Conditions that say more than the object's own line. Under one that is wrong, mere waiting says nothing."""
         if self._taste.every_condition:
             return conditions
-        said = (shown.get("reason"), shown.get("message"))
-        return [c for c in conditions if (c.get("reason"), c.get("message")) != said]
+        said = str(shown.get("message", "")) if shown.get("status") != "True" else ""
+        bad = mood_of_condition(shown) is Mood.BAD
+        return [
+            c
+            for c in conditions
+            if c is not shown
+            and not (c.get("message") and str(c["message"]) in said)
+            and not (bad and (mood_of_condition(c) is Mood.BUSY or c.get("reason") == shown.get("reason")))
+        ]
 
     def _of_cluster(self, cluster: Obj) -> list[Branch]:
         key = key_of(cluster)

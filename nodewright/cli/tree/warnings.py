@@ -21,10 +21,17 @@ def names_in(tree: Branch) -> set[str]:
     return found
 
 
-def latest(events: Iterable[Mapping[str, Any]], names: set[str], namespace: str) -> list[Branch]:
-    """The newest warnings about ``names`` (of ``namespace``, or cluster-scoped), the newest first, at most five."""
+def messages_in(tree: Branch) -> set[str]:
+    """Everything the tree says: a warning that repeats it says nothing new."""
+    return {tree.message}.union(*(messages_in(child) for child in tree.children))
+
+
+def latest(events: Iterable[Mapping[str, Any]], tree: Branch, namespace: str) -> list[Branch]:
+    """The newest warnings about the objects of ``tree`` (which is of ``namespace``), newest first, at most five."""
+    names, said = names_in(tree), messages_in(tree)
     about = [e for e in events if e.get("type") == "Warning" and _subject(e, namespace) in names]
-    return [_line(event) for event in sorted(about, key=_moment, reverse=True)[:MOST]]
+    lines = [_line(event) for event in sorted(about, key=_moment, reverse=True)]
+    return [line for line in lines if line.message not in said][:MOST]
 
 
 def _subject(event: Mapping[str, Any], namespace: str) -> str:
