@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from api.names import DELETE_MACHINE_ANNOTATION
 from controllers.kernel.actions import Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
@@ -14,6 +15,7 @@ from controllers.kernel.refs import (
     NODE,
     Key,
     Obj,
+    annotations_of,
     is_deleting,
     key_of,
     uid_of,
@@ -72,6 +74,7 @@ class Guard:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._in_force: dict[str, Bounds] = {}
+        self._ours: set[str] = set()
 
     def expect(self, machine_set: str, bounds_: Bounds) -> None:
         """These are in force for ``machine_set``, though no MachineDeployment says so (it stands alone)."""
@@ -97,17 +100,22 @@ class Guard:
     def before_delete(self, action: Delete, seen: list[Obj], believed: Bounds) -> None:
         """An available Machine must not go if that breaks the minimum, as far as the process can know.
 
-        ``seen`` is what its cache holds; a minimum that luck has broken already is not our doing.
+        ``seen`` is what its cache holds. What a person does to single Machines is no breach: one that they marked goes
+        first, and those that they deleted or edited meanwhile were there when the decision was made.
         """
         if action.target.kind is not MACHINE:
             return
+        self._ours.add(action.target.uid)
         victim = next((m for m in seen if uid_of(m) == action.target.uid), None)
-        if victim is None or not available(victim):
+        if victim is None or not available(victim) or annotations_of(victim).get(DELETE_MACHINE_ANNOTATION):
             return
-        left = sum(1 for m in seen if available(m) or _edited(m)) - 1
+        left = sum(1 for m in seen if available(m) or _edited(m) or self._deleted_by_somebody(m)) - 1
         least = min(believed.least, self._promised(victim, believed).least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
+
+    def _deleted_by_somebody(self, machine: Obj) -> bool:
+        return is_deleting(machine) and uid_of(machine) not in self._ours
 
     def _promised(self, machine: Obj, believed: Bounds) -> Bounds:
         owners = machine["metadata"].get("ownerReferences") or ()
