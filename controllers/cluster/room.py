@@ -9,6 +9,7 @@ from api import names
 from controllers.cluster.observe import Observed, observe
 from controllers.cluster.plan import plan
 from controllers.kernel.machine_facts import read
+from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of, labels_of
 from controllers.kernel.room import Wake
@@ -30,6 +31,10 @@ def counts_the_same(old: Obj, new: Obj) -> bool:
     return read(old) == read(new)
 
 
+def while_machines_move(key: Key, view: View) -> float:
+    return gathering(view.get(CLUSTER, key), "machines")
+
+
 def always(_old: Obj, _new: Obj) -> bool:
     """A Cluster cares for a MachineSet's coming and going only."""
     return True
@@ -45,7 +50,7 @@ class ClusterRoom:
     wakes: tuple[Wake, ...] = field(
         default=(
             Wake(CLUSTER, itself),
-            Wake(MACHINE, of_member, counts_the_same),
+            Wake(MACHINE, of_member, counts_the_same, while_machines_move),
             Wake(MACHINE_SET, of_member, always),
         )
     )

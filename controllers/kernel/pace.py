@@ -13,6 +13,7 @@ from typing import Any
 
 from controllers.kernel.conditions import is_true
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import Obj
 
 SETTLE = 2.0
 _PROGRESS = frozenset(
@@ -29,6 +30,10 @@ _PROGRESS = frozenset(
 )
 _GOOD = ("Ready", "Available", "MachinesReady")
 _MIN_STRIDE = 10
+SMALL = 100
+"""Machines that are looked at again for each change of one."""
+_GATHER_EACH = 0.0005
+_LONGEST_GATHERING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,21 @@ def hold_back(change: StatusChange, machines: Iterable[MachineFacts], now: datet
         return 0.0
     moved = max((machine.last_moved for machine in machines), default=None)
     return max((timedelta(seconds=SETTLE) - (now - moved)).total_seconds(), 0.0) if moved else 0.0
+
+
+def gathering(body: Obj | None, *counts: str) -> float:
+    """Seconds for which changes of its Machines may be gathered before an object is looked at.
+
+    A look costs as much as it has Machines, and each of them changes several times on its way: looked at each time, N
+    Machines would cost N² in all. ``counts`` names the numbers of Machines in its status; ``spec.replicas`` counts too.
+    """
+    if body is None:
+        return 0.0
+    spec, status = body.get("spec"), body.get("status")
+    found = [spec.get("replicas")] if isinstance(spec, Mapping) else []
+    found += [status.get(name) for name in counts] if isinstance(status, Mapping) else []
+    most = max((number for number in found if isinstance(number, int)), default=0)
+    return min(most * _GATHER_EACH, _LONGEST_GATHERING) if most >= SMALL else 0.0
 
 
 def _turns_bad(change: StatusChange) -> bool:

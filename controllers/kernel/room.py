@@ -21,11 +21,14 @@ class Wake:
     """A change of an object of ``kind`` wakes the keys that ``keys(obj, view)`` names.
 
     ``ignores`` tells whether a change from ``old`` to ``new`` can't matter (a Node's heartbeat): it saves rounds.
+    ``gathers`` tells for how many seconds changes may be gathered before the key's round (0: none), for rounds that
+    look at many objects: a set of a thousand Machines need not be looked at again for each of them.
     """
 
     kind: Kind
     keys: Callable[[Obj, View], Iterable[Key]]
     ignores: Callable[[Obj, Obj], bool] | None = None
+    gathers: Callable[[Key, View], float] | None = None
 
 
 class Room(Protocol[ObservedT]):

@@ -9,9 +9,9 @@ from typing import Any
 from api import names
 from api.conditions import Reason
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import Obj, key_of, labels_of, uid_of
+from controllers.kernel.refs import MACHINE_CLASS, Obj, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
-from controllers.machine.provider_config import Resolved, resolve
+from controllers.machine.provider_config import Resolved, class_key, resolve
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 
 HASH_LENGTH = 10
@@ -38,8 +38,45 @@ class _BadFieldError(ValueError):
         self.problem = ConfigProblem(path, message)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A wish with all that it was read from."""
+
+    machine: Obj
+    machine_class: Obj | None
+    wish: Wish
+
+
+_memo: dict[str, _Read] = {}
+_MEMO_SIZE = 50_000
+
+
 def wish_of(machine: Obj, view: View) -> Wish:
-    """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem."""
+    """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem.
+
+    Remembered as long as the Machine's spec and labels and its MachineClass are equal: each round asks twice, and most
+    rounds come from a change of the status. The memory is a pure function's, and bounded.
+    """
+    spec, uid = machine.get("spec"), uid_of(machine)
+    named = class_key(spec, key_of(machine).namespace) if isinstance(spec, Mapping) else None
+    machine_class = view.get(MACHINE_CLASS, named) if named is not None else None
+    known = _memo.get(uid)
+    if known is not None and known.machine_class is machine_class and _asks_the_same(known.machine, machine):
+        return known.wish
+    wish = _wish_of(machine, view)
+    if len(_memo) >= _MEMO_SIZE:
+        _memo.clear()
+    _memo[uid] = _Read(machine, machine_class, wish)
+    return wish
+
+
+def _asks_the_same(old: Obj, new: Obj) -> bool:
+    return old is new or (
+        key_of(old) == key_of(new) and labels_of(old) == labels_of(new) and old.get("spec") == new.get("spec")
+    )
+
+
+def _wish_of(machine: Obj, view: View) -> Wish:
     spec = machine.get("spec")
     if not isinstance(spec, Mapping):
         return _refused(ConfigProblem("", "spec must be an object"))

@@ -8,18 +8,21 @@ from typing import Any
 
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch
+from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
 from controllers.kernel.refs import Obj, uid_of
 from controllers.machine import node_metadata
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
 from controllers.machine.phases import COMING_UP, TABLE, Stage
 from controllers.machine.readiness import node_condition, node_is_ready, ready_condition
+from providers.base.contract import HostState
 
 SETTLE = timedelta(seconds=2)
 """A Machine that is Ready so soon after its host was accepted is reported once, as Ready: no write in between."""
 NO_HOST_SETTLE = timedelta(seconds=10)
 """The same while the host is only asked for."""
+LIST_LAG = timedelta(seconds=2)
+"""For so long a list may show a host as booting whose Node is Ready: the next one brings the addresses as well."""
 LONG = timedelta(seconds=120)
 """After one report on the way, the next one comes when it is Ready or when it takes longer than this."""
 
@@ -71,13 +74,25 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
     if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
         return False
-    if observed.spec_is_new or observed.status.get("nodeRef") or node_is_ready(observed.node):
+    if observed.spec_is_new or observed.status.get("nodeRef"):
         return False
+    if node_is_ready(observed.node):
+        return _list_lags(observed)
     host = observed.host
     since = host.created_at if host is not None and host.created_at is not None else observed.created_at
     if observed.status.get("phase"):
         return observed.now < since + LONG
     return observed.now < since + (SETTLE if host is not None else NO_HOST_SETTLE)
+
+
+def _list_lags(observed: Observed) -> bool:
+    """Reported now, the Machine would be reported again for its host's addresses in a moment."""
+    host, node = observed.host, observed.node
+    if host is None or node is None or host.state is not HostState.PENDING or host.addresses:
+        return False
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
+    since = parse_time(ready.get("lastTransitionTime")) if ready else None
+    return since is not None and observed.now < since + LIST_LAG
 
 
 def reason_is_new(observed: Observed, decision: Decision) -> bool:

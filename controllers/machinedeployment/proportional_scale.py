@@ -20,9 +20,10 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> 
     """Sizes for the deployment's replicas without moving the rollout."""
     wanted = observed.wish.replicas
     active = [state for state in observed.sets if state.replicas > 0]
+    room = _room(observed)
     if len(active) <= 1:
         only = active[0] if active else now or (old[-1] if old else None)
-        return Targets({only.uid: wanted} if only is not None else {})
+        return Targets({only.uid: min(wanted, only.replicas + room)} if only is not None else {})
     if now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
     if not any(_was_scaled_for(state) not in (None, wanted) for state in active):
@@ -30,8 +31,13 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> 
     allowed = observed.wish.limits.max_total if wanted else 0
     add = allowed - sum(state.replicas for state in active)
     if add >= 0:
-        return Targets(_grow(active, allowed, add))
+        return Targets(_grow(active, allowed, min(add, room)))
     return Targets(_shrink(observed, active, -add))
+
+
+def _room(observed: Observed) -> int:
+    """How many Machines may be made now: those that a set was told to give up hold hosts until they are gone."""
+    return max(observed.wish.limits.max_total - sum(state.total for state in observed.sets), 0)
 
 
 def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel import machine_facts
 from controllers.kernel.ownership import controller_of, controller_uid
+from controllers.kernel.pace import gathering
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
@@ -51,6 +52,10 @@ def same_to_a_deployment(old: Obj, new: Obj) -> bool:
     return machine_facts.read(old) == machine_facts.read(new)
 
 
+def while_machines_move(key: Key, view: View) -> float:
+    return gathering(view.get(MACHINE_DEPLOYMENT, key), "replicas")
+
+
 def deployments_of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
     key = key_of(cluster)
     return tuple(key_of(d) for d in view.indexed(MACHINE_DEPLOYMENT, CLUSTER_NAME, f"{key.namespace}/{key.name}"))
@@ -78,7 +83,7 @@ class MachineDeploymentRoom:
     wakes: tuple[Wake, ...] = (
         Wake(MACHINE_DEPLOYMENT, itself),
         Wake(MACHINE_SET, deployments_of_set),
-        Wake(MACHINE, deployments_of_machine, same_to_a_deployment),
+        Wake(MACHINE, deployments_of_machine, same_to_a_deployment, while_machines_move),
         Wake(CLUSTER, deployments_of_cluster, same_pause),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel import machine_facts
 from controllers.kernel.ownership import controller_of, controller_uid
+from controllers.kernel.pace import gathering
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
@@ -51,6 +52,10 @@ def same_to_a_set(old: Obj, new: Obj) -> bool:
     return bool(old["metadata"].get("annotations") == new["metadata"].get("annotations"))
 
 
+def while_machines_move(key: Key, view: View) -> float:
+    return gathering(view.get(MACHINE_SET, key), "replicas")
+
+
 def sets_of_deployment(deployment: Obj, view: View) -> Iterable[Key]:
     return tuple(key_of(body) for body in view.indexed(MACHINE_SET, OWNER, uid_of(deployment)))
 
@@ -81,7 +86,7 @@ class MachineSetRoom:
     reads: tuple[Kind, ...] = READS
     wakes: tuple[Wake, ...] = (
         Wake(MACHINE_SET, itself),
-        Wake(MACHINE, sets_of_machine, same_to_a_set),
+        Wake(MACHINE, sets_of_machine, same_to_a_set, while_machines_move),
         Wake(MACHINE_DEPLOYMENT, sets_of_deployment, same_pause),
         Wake(CLUSTER, sets_of_cluster, same_pause),
     )

@@ -245,7 +245,8 @@ class Controller:
             if version is not None:
                 keys.update(wake.keys(version, view))
         for key in keys:
-            self.queue.add(key, lane)
+            pause = wake.gathers(key, view) if wake.gathers is not None else 0.0
+            self.queue.add_after(key, pause, lane)
 
     def _host_changed(self, uid: str) -> None:
         key = self._key_of.get(uid)

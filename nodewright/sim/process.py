@@ -77,6 +77,7 @@ class Process:
         self._later: list[_Due] = []
         self._numbers = count()
         self._failures: dict[tuple[str, Key], int] = {}
+        self._gathering: set[tuple[str, Key]] = set()
         self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
         self._watches: dict[Kind, Any] = {}
         self._lossy: dict[Kind, datetime] = {}
@@ -132,6 +133,7 @@ class Process:
         """One round of a random waiting key. Raises Crash."""
         slot = self._out.random.choice(list(self._queue)) if len(self._queue) < 64 else next(iter(self._queue))
         room = self._queue.pop(slot)
+        self._gathering.discard(slot)
         key = slot[1]
         view = self._cache.view(self._out.clock())
         need = room.needs(key, view)
@@ -220,7 +222,15 @@ class Process:
                 for obj in (change.old, change.new):
                     if obj is not None:
                         for key in sorted(wake.keys(obj, view)):  # equal seeds, equal stories
-                            self._queue[room.name, key] = room
+                            self._gather(room, key, wake.gathers(key, view) if wake.gathers else 0.0)
+
+    def _gather(self, room: Room[Any], key: Key, seconds: float) -> None:
+        """Put the key into the queue, soon: once for all changes that come within ``seconds``."""
+        if not seconds:
+            self._queue[room.name, key] = room
+        elif (room.name, key) not in self._gathering:
+            self._gathering.add((room.name, key))
+            self._later_(room, key, seconds)
 
     def _relist(self, kind: Kind) -> None:
         resource = self._out.plane.resource(kind)

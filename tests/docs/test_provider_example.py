@@ -40,7 +40,9 @@ def installed(project: Path) -> Path:
 
 
 def test_the_example_passes_the_contract_tests(project: Path, installed: Path) -> None:
-    told = _python(project, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "tests", path=installed)
+    told = _python(
+        project, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "tests", path=installed
+    )
     assert " passed" in told
     assert "failed" not in told
 

@@ -160,6 +160,13 @@ class TestPaused:
         settle(world)
         assert sets_of(world) == {OLD: 4}
 
+    def test_machines_that_still_have_to_go_take_up_room(self) -> None:
+        """Found by the simulation, seed 213: paused while an old set had its size but not yet its victim, it overshot."""
+        md = deployment(3, surge=0, unavailable=1).paused()
+        old, new = a_set("md-old", 0, of=md), a_set("md-new", 2, NEW, of=md)
+        assert next_sizes(md, old, new, machines(old, available=1), machines(new, available=2)) == {}
+        assert next_sizes(md, old, new, machines(new, available=2)) == {"md-new": 3}
+
     def test_the_rollout_goes_on_when_the_pause_ends(self) -> None:
         world = self.mid_rollout()
         set_replicas(world, 6)
