@@ -161,7 +161,7 @@ class TestPaused:
         assert sets_of(world) == {OLD: 4}
 
     def test_machines_that_still_have_to_go_take_up_room(self) -> None:
-        """Found by the simulation, seed 213: paused while an old set had its size but not yet its victim, it overshot."""
+        """Found by simulation: paused while an old set had its size but not yet its victim, it overshot."""
         md = deployment(3, surge=0, unavailable=1).paused()
         old, new = a_set("md-old", 0, of=md), a_set("md-new", 2, NEW, of=md)
         assert next_sizes(md, old, new, machines(old, available=1), machines(new, available=2)) == {}
