@@ -9,7 +9,7 @@ from typing import Any
 from api import names
 from api.conditions import Reason
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import MACHINE_CLASS, Obj, key_of, labels_of, uid_of
+from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, generation_of, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
 from controllers.machine.provider_config import Resolved, class_key, resolve
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
@@ -40,11 +40,23 @@ class _BadFieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A wish with all that it was read from."""
+    """A wish with all that it was read from. ``generation``: in Python 1 equals True and 1.0, in a spec it does not."""
 
-    machine: Obj
+    key: Key
+    generation: int
+    labels: Mapping[str, str]
+    spec: Any
     machine_class: Obj | None
     wish: Wish
+
+    def is_of(self, machine: Obj, machine_class: Obj | None) -> bool:
+        return (
+            self.machine_class is machine_class
+            and self.generation == generation_of(machine)
+            and self.key == key_of(machine)
+            and self.labels == labels_of(machine)
+            and bool(self.spec == machine.get("spec"))
+        )
 
 
 _memo: dict[str, _Read] = {}
@@ -61,19 +73,13 @@ def wish_of(machine: Obj, view: View) -> Wish:
     named = class_key(spec, key_of(machine).namespace) if isinstance(spec, Mapping) else None
     machine_class = view.get(MACHINE_CLASS, named) if named is not None else None
     known = _memo.get(uid)
-    if known is not None and known.machine_class is machine_class and _asks_the_same(known.machine, machine):
+    if known is not None and known.is_of(machine, machine_class):
         return known.wish
     wish = _wish_of(machine, view)
     if len(_memo) >= _MEMO_SIZE:
         _memo.clear()
-    _memo[uid] = _Read(machine, machine_class, wish)
+    _memo[uid] = _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, wish)
     return wish
-
-
-def _asks_the_same(old: Obj, new: Obj) -> bool:
-    return old is new or (
-        key_of(old) == key_of(new) and labels_of(old) == labels_of(new) and old.get("spec") == new.get("spec")
-    )
 
 
 def _wish_of(machine: Obj, view: View) -> Wish:

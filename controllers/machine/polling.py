@@ -8,7 +8,7 @@ from datetime import datetime
 from controllers.kernel.conditions import parse_time
 from controllers.machine.observe import Observed
 
-_STEPS = ((30.0, 0.5), (120.0, 2.0), (600.0, 10.0))
+_STEPS = ((30.0, 2.0), (120.0, 2.0), (600.0, 10.0))
 """(seconds that it has taken so far, seconds until the next look)."""
 _SLOWEST = 30.0
 

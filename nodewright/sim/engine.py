@@ -28,6 +28,8 @@ from providers.simulated.world import World
 SETTLE_STEPS = 60_000
 QUIET_SECONDS = 1_200.0
 """Nothing happened on its own for so long: what was going to happen has happened (back-offs end at 600 s)."""
+GRAIN = 0.05
+"""Seconds; twice as often as the running program's simulated kubelets look at their hosts."""
 STORY_TAIL = 60
 
 
@@ -86,13 +88,18 @@ class Engine:
         return self._result("")
 
     def settle_quietly(self, done: Callable[[], bool]) -> None:
-        """Without bad luck and without checks: deliver, run, let time pass until ``done``. Raises Breach if never."""
+        """Without bad luck and without checks: deliver, run, let time pass until ``done``. Raises Breach if never.
+
+        Time passes in steps of at least ``GRAIN``: everything is looked at after each, however little has changed.
+        """
         for _ in range(SETTLE_STEPS):
             self._work_off()
             if done():
                 return
+            before = self.clock.elapsed
             if not self._pass_time():
                 break
+            self.clock.advance(max(0.0, GRAIN - (self.clock.elapsed - before)))
         raise Breach("never done")
 
     def _declare(self) -> None:

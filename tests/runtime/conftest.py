@@ -8,9 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 
+from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.runtime.stub_server import StubServer, serve
+from tests.runtime.town import Town
 
 QUICK = ClientLimits(backoff=0.001, watch_silence=5, request_timeout=5)
 
@@ -33,3 +37,11 @@ async def stub() -> AsyncIterator[StubServer]:
 async def client(stub: StubServer) -> AsyncIterator[KubeClient]:
     async with KubeClient(Connection(stub.url), "tests", QUICK) as kube:
         yield kube
+
+
+@pytest.fixture
+async def town() -> AsyncIterator[Town]:
+    async with ControlPlane(ControlPlaneConfig(crds=tuple(load_crds()))) as plane:
+        connection = await load_kubeconfig([plane.kubeconfig_path])
+        async with KubeClient(connection, "tests") as client:
+            yield Town(plane, connection, client)
