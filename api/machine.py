@@ -263,6 +263,9 @@ class MachineStatus(Model):
     """``metadata.generation`` that this status is about."""
     node_ref: ObjectReference | None = None
     """The Node, once it joined."""
+    host_scope: Annotated[str, Field(max_length=512)] | None = None
+    """Account or region of the provider in which the host was made, as ``provider/scope``: it is looked for there even
+    after the configuration was edited."""
     last_updated: Time | None = None
     """When the status last changed."""
     versions: ObservedVersions | None = None

@@ -14,6 +14,7 @@ from controllers.kernel.conditions import Condition, merge, merge_patch
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
+from controllers.kernel.wording import counted
 
 _OWNED = frozenset(str(type_) for type_ in ClusterCondition if type_ is not ClusterCondition.REACHABLE)
 _MOST_REASONS = 3
@@ -31,7 +32,7 @@ def plan(observed: Observed) -> Plan:
     pause = 0.0 if observed.deleting or observed.paused else hold_back(change, observed.machines, observed.now)
     if pause > 0:
         return Plan(outcome=Wait(pause, "its Machines are moving"))
-    why = f"Cluster {key_of(observed.cluster)}: {ready} of {len(observed.machines)} Machines are ready"
+    why = f"Cluster {key_of(observed.cluster)}: {ready} of {counted(len(observed.machines), 'Machine')} ready"
     guard = resource_version_of(observed.cluster)
     write = Patch(observed.ref, {"status": patch}, why, "status", guard)
     return Plan(steps([write]), _waiting(observed).outcome)
@@ -100,7 +101,7 @@ def _phase(observed: Observed) -> ClusterPhase:
 
 
 def _left(observed: Observed) -> str:
-    return f"{len(observed.machines)} Machines and {observed.sets} MachineSets of it are left"
+    return f"{counted(len(observed.machines), 'Machine')} and {counted(observed.sets, 'MachineSet')} of it left"
 
 
 def _as_progress(patch: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class HostReads:
 
     ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None;
     ``answered_at`` when it said so (after ``InProgress.after`` seconds from then the plan asks again).
-    ``in_flight`` names the provider call that is still running ("" if none).
+    ``in_flight`` names the provider call that is still running ("" if none). ``scope`` is the account or region in
+    which a present host was found, as ``provider/scope``.
     """
 
     host: HostRead
@@ -89,6 +90,11 @@ class HostReads:
     attempt: Attempt | None = None
     in_flight: str = ""
     answered_at: datetime | None = None
+    scope: str = ""
+
+
+UNRECORDED = "?"
+"""Value of ``HostNeed.made_in``: there is a host, and it was not written down where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,8 @@ class HostNeed:
     ``config`` None: the Machine's own config could not be resolved (``problems`` says why); the shell then looks
     for the UID in every scope it knows. ``fresh_within`` (seconds) is how old the list may be.
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
+    ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
+    listed, nobody can say that the host is absent, wherever an edited config points now.
     """
 
     machine_uid: str
@@ -106,6 +114,7 @@ class HostNeed:
     problems: tuple[ConfigProblem, ...] = ()
     spec_hash: str = ""
     config_path: str = "providerConfig.value"
+    made_in: str = ""
 
 
 OWNER = "owner"

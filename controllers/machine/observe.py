@@ -31,6 +31,7 @@ from controllers.kernel.view import (
     NAMESPACE,
     NODE_NAME,
     PROVIDER_ID,
+    UNRECORDED,
     ConfigProblem,
     HostAbsent,
     HostNeed,
@@ -157,6 +158,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
         problems=wish.problems,
         spec_hash=wish.spec_hash,
         config_path=wish.config_path,
+        made_in=_made_in(machine),
     )
 
 
@@ -184,6 +186,13 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
     return _mapping(machine.get("status"))
+
+
+def _made_in(machine: Obj) -> str:
+    """Where its host was made; UNRECORDED if it has a host and the status that says where was never written."""
+    if not node_link.provider_id_of(machine):
+        return ""
+    return str(status_of(machine).get("hostScope") or UNRECORDED)
 
 
 def _is_still(machine: Obj) -> bool:

@@ -109,6 +109,7 @@ def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
         "observedGeneration": observed.generation,
         "conditions": _conditions(observed, _decided(observed, decision)),
         **_host_facts(observed),
+        **({"hostScope": observed.reads.scope} if observed.reads.scope and observed.provider_id else {}),
         **_node_facts(observed),
         **decision.record,
     }

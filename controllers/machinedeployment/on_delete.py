@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controllers.kernel.wording import counted
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.rolling_update import available_uids
 from controllers.machinedeployment.targets import Stock, Targets
@@ -30,5 +31,5 @@ def follow(observed: Observed, now: SetState, old: Sequence[SetState]) -> Target
         targets[now.uid] = max(wanted - left, 0)
     else:
         targets[now.uid] = max(min(wanted - still_there, wanted), now.replicas)
-    notes = (f"{left} old Machines stay until somebody deletes them",) if left else ()
+    notes = (counted(left, "old Machine stays", "old Machines stay") + " until somebody deletes them",) if left else ()
     return Targets(targets, notes)

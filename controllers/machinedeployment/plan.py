@@ -18,6 +18,7 @@ from controllers.kernel.pausing import SPEC_PAUSED_STAMP
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import annotations_of, is_deleting
 from controllers.kernel.reporting import guarded, invalid, status_step
+from controllers.kernel.wording import counted
 from controllers.machinedeployment import creation, intents, progress, proportional_scale, revisions
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.on_delete import follow
@@ -90,7 +91,7 @@ def _make_current(observed: Observed) -> Plan:
         return _finish(observed, Targets(notes=(why,)), [], [], Wait(GIVE_WAY, why))
     create = creation.new_set(observed)
     name, size = create.body["metadata"]["name"], create.body["spec"]["replicas"]
-    event = Event(observed.ref, "Normal", CREATED, f"Created MachineSet {name} with {size} Machines")
+    event = Event(observed.ref, "Normal", CREATED, f"Created MachineSet {name} with {counted(size, 'Machine')}")
     first = guarded(observed.ref, observed.body, status_patch(observed, {}), create.why)
     return Plan(steps([first], [create], [event]), Wait(GIVE_WAY, "the new MachineSet is on its way"))
 

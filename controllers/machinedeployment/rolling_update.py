@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controllers.kernel.wording import counted
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.targets import Stock, Targets
 
@@ -38,7 +39,8 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     left = sum(map(len, stocks)) - observed.wish.partition
     if left > 0:
         notes.append(
-            f"{left} old Machines wait: {max(spare, 0)} available ones are spare, {limits.min_available} must stay"
+            f"{counted(left, 'old Machine waits', 'old Machines wait')}: {limits.min_available} available ones must stay, "
+            f"{max(spare, 0)} can be spared"
         )
     return Targets(targets, tuple(notes))
 
@@ -62,7 +64,9 @@ def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> 
     total = now.total + sum(state.total for state in old)
     room = wish.limits.max_total - total
     if room <= 0:
-        return now.replicas, [f"new Machines wait: {total} of at most {wish.limits.max_total} exist"]
+        return now.replicas, [
+            f"new Machines wait: {total} of {counted(wish.limits.max_total, 'possible Machine exists', 'possible Machines exist')}"
+        ]
     return min(now.replicas + room, goal), []
 
 

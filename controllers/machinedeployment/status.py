@@ -12,6 +12,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
+from controllers.kernel.wording import counted
 from controllers.machinedeployment.observe import Observed
 from controllers.machinedeployment.progress import is_overdue, is_rolling_out, last_progress
 from controllers.machinedeployment.revisions import current
@@ -99,7 +100,7 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
         _paused(observed),
     ]
     if is_deleting(observed.body):
-        message = f"{len(observed.sets)} MachineSets and {counts.replicas} Machines are left"
+        message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
         conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
     return conditions
 
@@ -108,7 +109,8 @@ def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
     least = observed.wish.limits.min_available
     if counts.available >= least:
         return Condition(DeploymentCondition.AVAILABLE, "True", Reason.AVAILABLE)
-    message = f"{counts.available} Machines are available, at least {least} are needed"
+    available = counted(counts.available, "Machine is available", "Machines are available")
+    message = f"{available}, at least {counted(least, 'is', 'are')} needed"
     text = f"{message}: {rollup.text}" if rollup.text else message
     return Condition(DeploymentCondition.AVAILABLE, "False", rollup.reason or Reason.NOT_AVAILABLE, text)
 
@@ -131,9 +133,8 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     left = counts.replicas - counts.updated
     if left == 0 and current(observed) is not None:
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
-    return Condition(
-        DeploymentCondition.ROLLING_OUT, "True", Reason.ROLLING_OUT, f"{left} Machines have an earlier template"
-    )
+    message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
+    return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.ROLLING_OUT, message)
 
 
 def _machines_ready(observed: Observed, machines: tuple[MachineFacts, ...], rollup: Rollup) -> Condition:
@@ -150,7 +151,7 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup) -> Condition
     wanted = observed.wish.replicas
     if counts.replicas >= wanted or is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
-    message = f"from {counts.replicas} to {wanted} Machines"
+    message = f"from {counts.replicas} to {counted(wanted, 'Machine')}"
     text = f"{message}: {rollup.text}" if rollup.text else message
     return Condition(DeploymentCondition.SCALING_UP, "True", Reason.SCALING_UP, text)
 
@@ -159,9 +160,8 @@ def _scaling_down(observed: Observed) -> Condition:
     going = sum(len(state.members.deleting) + len(state.members.leaving) for state in observed.sets)
     if not going and not is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
-    return Condition(
-        DeploymentCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, f"{going} Machines are being deleted"
-    )
+    message = counted(going, "Machine is being deleted", "Machines are being deleted")
+    return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, message)
 
 
 def _paused(observed: Observed) -> Condition:

@@ -15,6 +15,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ownership import reference_to, references_with, references_without
 from controllers.kernel.refs import MACHINE_SET, uid_of
+from controllers.kernel.wording import counted
 from controllers.machineset.observe import Observed
 
 MIN_RELEASES = 3
@@ -41,8 +42,8 @@ def freeze_reason(observed: Observed, decided: Claims) -> str:
     if not decided.kept:
         return ""
     return (
-        f"{len(decided.kept)} Machines left the selector and {observed.released} that did so before still exist: "
-        "restore their labels or delete them"
+        f"{counted(len(decided.kept), 'Machine')} left the selector, and of those that did so before "
+        f"{counted(observed.released, 'still exists', 'still exist')}: restore their labels or delete them"
     )
 
 

@@ -19,6 +19,7 @@ from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
 from controllers.kernel.template import rollout_part
+from controllers.kernel.wording import counted
 from controllers.machineset import propagation
 from controllers.machineset.claiming import Claims
 from controllers.machineset.observe import Observed
@@ -128,7 +129,7 @@ def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
                 },
                 "spec": spec,
             },
-            why=f"MachineSet {set_name} needs {observed.wish.replicas} Machines",
+            why=f"MachineSet {set_name} needs {counted(observed.wish.replicas, 'Machine')}",
         )
         for ordinal in ordinals
     ]

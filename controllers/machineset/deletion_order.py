@@ -13,6 +13,7 @@ from controllers.kernel.members import Removal, removal
 from controllers.kernel.names import machine_name
 from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
 from controllers.kernel.victims import Rank, in_order, rank
+from controllers.kernel.wording import counted
 from controllers.machineset.claiming import Claims
 from controllers.machineset.observe import Observed
 
@@ -65,7 +66,7 @@ def taken_back(observed: Observed, missing: int) -> frozenset[str]:
 def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> list[Delete]:
     """Deletes of the chosen ones, and once more of those that are ``leaving`` and not seen going yet."""
     namespace, wish = observed.ref.key.namespace, observed.wish
-    title = f"MachineSet {observed.ref.key.name} needs {wish.replicas} Machines"
+    title = f"MachineSet {observed.ref.key.name} needs {counted(wish.replicas, 'Machine')}"
     actions = [
         Delete(
             Ref(MACHINE, Key(namespace, machine_name(observed.prefix, ordinal))),

@@ -19,6 +19,7 @@ from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, status_step
+from controllers.kernel.wording import counted
 from controllers.machineset import creation, deletion_order, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
@@ -126,9 +127,9 @@ def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
 
 def _why(decision: Decision) -> str:
     if decision.created:
-        return f"reserve the identities of {len(decision.created)} Machines"
+        return "reserve identities for " + counted(len(decision.created), "Machine")
     if decision.removal.victims:
-        return f"record the choice of {len(decision.removal.victims)} Machines to delete"
+        return "record the choice of " + counted(len(decision.removal.victims), "Machine") + " to delete"
     return "status is out of date"
 
 
@@ -147,7 +148,7 @@ def _events(observed: Observed, changes: Iterable[Action]) -> list[Action]:
 def _sentence(verb: str, names: list[str]) -> str:
     shown = ", ".join(names[:NAMES_IN_EVENT])
     more = f" and {len(names) - NAMES_IN_EVENT} more" if len(names) > NAMES_IN_EVENT else ""
-    return f"{verb} {len(names)} Machine{'s' if len(names) > 1 else ''}: {shown}{more}"
+    return f"{verb} {counted(len(names), 'Machine')}: {shown}{more}"
 
 
 def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:

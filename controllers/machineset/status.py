@@ -14,6 +14,7 @@ from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
+from controllers.kernel.wording import counted
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 
@@ -112,7 +113,8 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
     ]
     if is_deleting(observed.body):
         left = counts.replicas + len(observed.members.deleting)
-        conditions.append(Condition(SetCondition.DELETING, "True", Reason.DELETING, f"{left} Machines are left"))
+        message = counted(left, "Machine is left", "Machines are left")
+        conditions.append(Condition(SetCondition.DELETING, "True", Reason.DELETING, message))
     return conditions
 
 
@@ -131,10 +133,10 @@ def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None
         return Condition(SetCondition.READY, "True", Reason.READY)
     if counts.replicas > wanted:
         return Condition(
-            SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counts.replicas} Machines, {wanted} are asked for"
+            SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counted(counts.replicas, 'Machine')}, {wanted} wanted"
         )
     reason = rollup.reason or (held.reason if held else Reason.SCALING_UP)
-    message = f"{counts.ready} of {wanted} Machines are ready"
+    message = f"{counts.ready} of {counted(wanted, 'Machine is ready', 'Machines are ready')}"
     return Condition(SetCondition.READY, "False", reason, f"{message}: {rollup.text}" if rollup.text else message)
 
 
@@ -144,7 +146,8 @@ def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
         return Condition(AVAILABLE, "True", Reason.AVAILABLE)
     waiting = counts.ready >= wanted
     reason = Reason.WAITING_FOR_MIN_READY_SECONDS if waiting else rollup.reason or Reason.NOT_AVAILABLE
-    return Condition(AVAILABLE, "False", reason, f"{counts.available} of {wanted} Machines are available")
+    message = f"{counts.available} of {counted(wanted, 'Machine is available', 'Machines are available')}"
+    return Condition(AVAILABLE, "False", reason, message)
 
 
 def _machines_ready(alive: tuple[MachineFacts, ...], wanted: int, rollup: Rollup) -> Condition:
@@ -160,7 +163,7 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup, held: Hold |
     wanted = observed.wish.replicas
     if len(observed.members.active) >= wanted or is_deleting(observed.body):
         return Condition(SetCondition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
-    message = f"from {counts.replicas} to {wanted} Machines"
+    message = f"from {counts.replicas} to {counted(wanted, 'Machine')}"
     if held is not None:
         return Condition(SetCondition.SCALING_UP, "True", held.reason, f"{message} is held back: {held.why}")
     why = f": {rollup.text}" if rollup.text else ""
@@ -172,7 +175,7 @@ def _scaling_down(observed: Observed, counts: Counts) -> Condition:
     excess = len(observed.members.active) - wanted
     if excess <= 0 and not going and not is_deleting(observed.body):
         return Condition(SetCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
-    parts = [f"from {len(observed.members.active)} to {wanted} Machines"] if excess > 0 else []
+    parts = [f"from {len(observed.members.active)} to {counted(wanted, 'Machine')}"] if excess > 0 else []
     if going:
-        parts.append(f"{going} Machines are being deleted")
+        parts.append(counted(going, "Machine is being deleted", "Machines are being deleted"))
     return Condition(SetCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, ", ".join(parts))

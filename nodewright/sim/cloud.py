@@ -45,6 +45,7 @@ class Cloud:
             problems=need.problems,
             answer=answer.answer if answer and answer.spec_hash == need.spec_hash else None,
             attempt=self._attempts.get(uid),
+            scope=f"simulated/{self._world.name}",
         )
 
     def _host(self, need: HostNeed) -> HostRead:

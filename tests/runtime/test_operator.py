@@ -14,7 +14,7 @@ from nodewright.runtime import operator as module
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.operator import login_of, operate
-from tests.runtime.test_running import SECONDS, Town, town
+from tests.runtime.town import SECONDS, Town
 
 __all__ = ["town"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from controllers.kernel.refs import EVENT, MACHINE, MACHINE_SET, NODE, Key, Ref
+from api import names
+from controllers.kernel.refs import EVENT, MACHINE, MACHINE_SET, NODE, Key, Ref, key_of
 from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.values import ApiError as ServerError
 from nodewright.runtime.kube.errors import ApiError
@@ -70,6 +72,45 @@ async def test_after_a_restart_work_goes_on_where_it_was(town: Town) -> None:
     async with town.controllers():
         await town.until(lambda: town.ready() == 5)
         assert len(town.objects(MACHINE)) == town.hosts() == 5
+
+
+async def test_a_host_is_not_lost_when_its_config_was_broken_while_nobody_watched(town: Town) -> None:
+    """After a restart nobody lists the scope that the broken config named: absent there must not mean gone."""
+    await _edited_while_nobody_watched(town, {"apiVersion": "nobody.example.com/v1"})
+    async with town.controllers():
+        await town.client.delete(Ref(MACHINE_SET, Key("default", "ms")), "Orphan")
+        (machine,) = town.objects(MACHINE)
+        await town.client.delete(Ref(MACHINE, key_of(machine)))
+        await town.until(lambda: _says(town, "no config of that is known now"))
+        assert town.hosts() == 1
+        letting_go = {"metadata": {"annotations": {names.ABANDON_HOST_ANNOTATION: "yes"}}}
+        await town.client.merge_patch(Ref(MACHINE, key_of(machine)), letting_go)
+        await town.until(lambda: not town.objects(MACHINE))
+        assert town.hosts() == 1, "let go, not deleted"
+
+
+async def test_a_host_is_not_called_missing_when_its_config_names_another_account(town: Town) -> None:
+    await _edited_while_nobody_watched(town, {"cloud": {"name": "other"}})
+    async with town.controllers() as manager:
+        await town.until(lambda: all(c.queue.idle for c in manager.controllers))
+        (machine,) = town.objects(MACHINE)
+        assert machine["status"]["phase"] == "Running"
+        assert not machine["status"].get("errorReason")
+    assert town.hosts() == 1
+
+
+async def _edited_while_nobody_watched(town: Town, config: dict[str, Any]) -> None:
+    """One Ready Machine in the cloud ``small``; then its config is merged with ``config``, no controller running."""
+    async with town.controllers():
+        await town.machine_set("ms", 1, cloud={"name": "small"})
+        await town.until(lambda: town.ready() == 1)
+    (machine,) = town.objects(MACHINE)
+    assert machine["status"]["hostScope"] == "simulated/small"
+    await town.client.merge_patch(Ref(MACHINE, key_of(machine)), {"spec": {"providerConfig": {"value": config}}})
+
+
+def _says(town: Town, words: str) -> bool:
+    return any(words in str(machine.get("status", {}).get("conditions")) for machine in town.objects(MACHINE))
 
 
 async def test_an_object_that_was_deleted_while_nobody_watched_is_cleaned_up(town: Town) -> None:

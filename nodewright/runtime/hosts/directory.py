@@ -13,6 +13,7 @@ import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
 from controllers.kernel.view import (
+    UNRECORDED,
     ConfigProblem,
     HostAbsent,
     HostNeed,
@@ -69,10 +70,11 @@ class HostDirectory:
         """What is known of the host. None: a list is under way; the listener is told when to look again."""
         checked = self._check(need.config) if need.config is not None else _Checked(None, ())
         uid = need.machine_uid
+        known = self._known_home(need)
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
         if checked.scope is None and uid not in self._home:
             read = self._look_everywhere(need)
-            return None if read is None else HostReads(read, problems)
+            return None if read is None else HostReads(self._doubted(read, need, False), problems)
         if checked.scope is not None:
             self._scope(checked.scope, need.config)
         read = self._look_where_it_may_be(need, checked.scope)
@@ -81,12 +83,13 @@ class HostDirectory:
         scope = self._scopes[self._home[uid]]
         answer = scope.answer(uid, need.spec_hash)
         return HostReads(
-            read,
+            self._doubted(read, need, known or need.made_in == UNRECORDED),
             problems,
             answer=answer.said if answer else None,
             attempt=scope.attempt(uid, need.spec_hash),
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
+            scope=scope.name if isinstance(read, HostPresent) else "",
         )
 
     def submit(self, action: HostAction) -> bool:
@@ -125,6 +128,22 @@ class HostDirectory:
         """Stop listing, wait up to ``grace`` seconds for calls that run."""
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
+
+    def _known_home(self, need: HostNeed) -> bool:
+        """Whether the scope in which the host was made is one that is listed; then the search begins there."""
+        for key in self._scopes:
+            if str(key) == need.made_in:
+                self._home.setdefault(need.machine_uid, key)
+                return True
+        return False
+
+    @staticmethod
+    def _doubted(read: HostRead, need: HostNeed, known: bool) -> HostRead:
+        """Nobody can say that a host is absent whose scope is not listed: its config may have been edited since."""
+        if not isinstance(read, HostAbsent) or not need.made_in or known:
+            return read
+        where = "a provider's account" if need.made_in == UNRECORDED else need.made_in
+        return HostUnknown(f"its host was made in {where}, and no config of that is known now")
 
     def _read(self, key: ScopeKey, need: HostNeed) -> HostRead | None:
         scope, poller = self._scopes[key], self._pollers[key]

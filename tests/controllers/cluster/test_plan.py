@@ -89,7 +89,7 @@ def test_a_cluster_that_goes_waits_for_its_machines() -> None:
     going = cluster("c-1").deleting(5, names.CLUSTER_FINALIZER)
     found = plan(going, machine("a").in_cluster("c-1"), machine_set("s").in_cluster("c-1"))
     assert isinstance(found.outcome, Blocked)
-    assert "1 Machines and 1 MachineSets" in found.outcome.why
+    assert "1 Machine and 1 MachineSet" in found.outcome.why
 
 
 def test_its_finalizer_goes_with_the_last_machine() -> None:
