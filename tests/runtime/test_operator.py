@@ -16,8 +16,6 @@ from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.operator import login_of, operate
 from tests.runtime.town import SECONDS, Town
 
-__all__ = ["town"]
-
 
 class Running:
     def __init__(self, town: Town) -> None:
