@@ -175,6 +175,8 @@ class Reason(StrEnum):
     """The host is replaced by another under the same Machine."""
     DRAINING = "Draining"
     """Pods are being evicted; the message names those that remain and what holds them."""
+    DRAIN_BLOCKED = "DrainBlocked"
+    """Nothing can be evicted now: PodDisruptionBudgets hold all pods that remain; the message names both."""
     WAITING_FOR_VOLUME_DETACH = "WaitingForVolumeDetach"
     """Volumes are still attached to the Node."""
     WAITING_FOR_HOOK = "WaitingForHook"

@@ -48,10 +48,14 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class NotDrained:
-    """``actions`` are to be done now; ``why`` names the pods and budgets that are waited for."""
+    """``actions`` are to be done now; ``why`` names the pods and budgets that are waited for.
+
+    ``blocked``: budgets hold all that is left, so nothing moves before somebody else acts.
+    """
 
     actions: tuple[Action, ...]
     why: str
+    blocked: bool = False
 
 
 Assessment = Drained | NotDrained
@@ -73,7 +77,8 @@ def assess(drain: Draining) -> Assessment:
         Evict(ref_of(POD, pod), f"evict pod {key_of(pod)} from Node {name}: {drain.why}")
         for pod in pods.evictable[:MOST_EVICTIONS]
     )
-    return NotDrained(evictions, f"draining Node {name}: {_left(pods)}")
+    blocked = bool(pods.blocked) and not (pods.evictable or pods.terminating or pods.completing)
+    return NotDrained(evictions, f"draining Node {name}: {_left(pods)}", blocked)
 
 
 def _given_up(drain: Draining, name: str) -> str:

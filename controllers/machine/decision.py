@@ -39,6 +39,8 @@ class Decision:
     record: Mapping[str, Any] = field(default_factory=dict)
     warning: Failure | None = None
     """A reason and text worth an Event when the reason is new."""
+    news: Failure | None = None
+    """The same for an Event of type Normal: something begins that nobody may expect. Decided in one round only."""
 
 
 def infrastructure(status: bool | None, reason: str, message: str = "") -> Condition:

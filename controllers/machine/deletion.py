@@ -8,6 +8,7 @@ there is no host, the Machine stays: a leaked host costs money and nobody would 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from api import names
@@ -20,7 +21,7 @@ from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
 from controllers.machine import attempts
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
-from controllers.machine.draining import drain, drained_condition
+from controllers.machine.draining import blocked_warning, drain, drained_condition
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
@@ -91,7 +92,8 @@ def _remove(observed: Observed, host: Host) -> Decision:
     drained = (drained_condition(assessment),) if observed.node is not None else ()
     if isinstance(assessment, NotDrained):
         said = (Reason.DRAINING, assessment.why)
-        return _going(observed, Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
+        going = _going(observed, Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
+        return replace(going, warning=blocked_warning(assessment))
     hook = _hook(observed, _PRE_TERMINATE)
     if hook:
         text = f"waiting until the annotation {hook} is removed before deleting the host"

@@ -9,7 +9,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess
 from controllers.kernel.conditions import Condition
 from controllers.kernel.refs import annotations_of
-from controllers.machine.decision import condition
+from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
 
@@ -42,10 +42,16 @@ def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessme
     )
 
 
+def blocked_warning(assessment: NotDrained) -> Failure | None:
+    """Worth an Event: nothing moves before somebody else acts."""
+    return Failure(Reason.DRAIN_BLOCKED, assessment.why) if assessment.blocked else None
+
+
 def drained_condition(assessment: Assessment) -> Condition:
     match assessment:
-        case NotDrained(why=why):
-            return condition(MachineCondition.DRAINED, False, Reason.DRAINING, why)
+        case NotDrained(why=why, blocked=blocked):
+            reason = Reason.DRAIN_BLOCKED if blocked else Reason.DRAINING
+            return condition(MachineCondition.DRAINED, False, reason, why)
         case Drained(skipped=skipped) if skipped:
             return condition(MachineCondition.DRAINED, True, Reason.DRAIN_SKIPPED, skipped)
         case Drained():

@@ -56,6 +56,8 @@ def _assembled(observed: Observed, decision: Decision, report: Patch | None, met
     said: list[Action] = []
     if report and decision.warning and status.reason_is_new(observed, decision):
         said.append(Event(observed.ref, "Warning", str(decision.warning.reason), decision.warning.message))
+    if report and decision.news:
+        said.append(Event(observed.ref, "Normal", str(decision.news.reason), decision.news.message))
     after: list[Action] = [metadata] if metadata else []
     outcome = decision.outcome
     if isinstance(observed.link, Conflict) and not observed.deleting:

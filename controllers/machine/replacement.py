@@ -16,7 +16,7 @@ from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.machine import attempts
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
-from controllers.machine.draining import drain, drained_condition
+from controllers.machine.draining import blocked_warning, drain, drained_condition
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
@@ -35,6 +35,7 @@ def begin(observed: Observed, host: Host, why: str) -> Decision:
         outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
         up_to_date=up_to_date(False, Reason.REPLACING, why),
         record={"replacement": record},
+        news=Failure(Reason.REPLACING, f"host {host.name} is replaced by a new one: {why}"),
     )
 
 
@@ -56,6 +57,7 @@ def remove_old(observed: Observed, host: Host) -> Decision:
             Blocked(assessment.why, LOOK_AGAIN),
             up_to_date=stale,
             extra=(drained_condition(assessment),),
+            warning=blocked_warning(assessment),
         )
     attempt = attempts.current(observed)
     actions: list[Action] = []

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from api.conditions import MachineCondition, Reason
+from api.names import OperationType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
 from controllers.kernel.refs import Obj, uid_of
@@ -196,8 +197,11 @@ def _last_operation(observed: Observed, stage: Stage, decision: Decision) -> Map
     said = decision.failure.message if decision.failure else stage.value
     if stage is Stage.JOINED and ready:
         said = "its Node has joined and is ready"
+    before = observed.status.get("lastOperation")
+    # A Machine is created once: what its host goes through after an update or a replacement belongs to that.
+    updated = row.type is OperationType.CREATE and isinstance(before, Mapping) and before.get("type") == "Update"
     return {
-        "type": str(row.type),
+        "type": str(OperationType.UPDATE if updated else row.type),
         "state": str(row.state),
         "description": said,
         "lastUpdated": format_time(observed.now),

@@ -105,8 +105,13 @@ def _find_out(observed: Observed, unclear: list[SetState]) -> Plan:
 
 
 def _forget(observed: Observed, now: SetState | None) -> list[Action]:
-    """Old MachineSets are forgotten only when the rollout is done: until then one may be gone back to."""
-    done = now is not None and progress.is_complete(observed) and not observed.wish.paused
+    """Old MachineSets are forgotten only when the rollout is done: until then one may be gone back to.
+
+    Under OnDelete it is done when people have deleted the last old Machine, perhaps never: empty sets can't wait for it.
+    """
+    if now is None or observed.wish.paused:
+        return []
+    done = progress.is_complete(observed) or observed.wish.strategy == StrategyType.ON_DELETE
     return list(revisions.to_forget(observed)) if done else []
 
 

@@ -39,8 +39,8 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     left = sum(map(len, stocks)) - observed.wish.partition
     if left > 0:
         notes.append(
-            f"{counted(left, 'old Machine waits', 'old Machines wait')}: {limits.min_available} available ones must stay, "
-            f"{max(spare, 0)} can be spared"
+            f"{counted(left, 'old Machine waits', 'old Machines wait')}: "
+            f"{limits.min_available} available ones must stay, {max(spare, 0)} can be spared"
         )
     return Targets(targets, tuple(notes))
 
@@ -64,9 +64,8 @@ def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> 
     total = now.total + sum(state.total for state in old)
     room = wish.limits.max_total - total
     if room <= 0:
-        return now.replicas, [
-            f"new Machines wait: {total} of {counted(wish.limits.max_total, 'possible Machine exists', 'possible Machines exist')}"
-        ]
+        limit = counted(wish.limits.max_total, "Machine")
+        return now.replicas, [f"new Machines wait: there may be {limit} with the surge, and there are {total}"]
     return min(now.replicas + room, goal), []
 
 

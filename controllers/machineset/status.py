@@ -23,7 +23,10 @@ AVAILABLE = str(DeploymentCondition.AVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Machines that are not being deleted, as ``kubectl get`` shows them. ``going``: those that are."""
+    """Machines that are not being deleted, as ``kubectl get`` shows them. ``going``: those that are.
+
+    A Machine whose deletion was decided still exists, but is not counted as ready any more: nobody can build on it.
+    """
 
     replicas: int
     fully_labeled: int
@@ -32,15 +35,16 @@ class Counts:
     going: int
 
 
-def count(observed: Observed) -> Counts:
+def count(observed: Observed, journal: Ordinals) -> Counts:
     wish, members = observed.wish, observed.members
     alive = (*members.active, *members.leaving)
+    staying = [machine for machine in alive if machine.key.name not in journal.leaving]
     labels = ((wish.template.get("metadata") or {}).get("labels") or {}).items()
     return Counts(
         replicas=len(alive),
         fully_labeled=sum(1 for machine in alive if labels <= machine.labels.items()),
-        ready=sum(1 for machine in alive if machine.ready),
-        available=sum(1 for machine in alive if machine.is_available(wish.min_ready, observed.now)),
+        ready=sum(1 for machine in staying if machine.ready),
+        available=sum(1 for machine in staying if machine.is_available(wish.min_ready, observed.now)),
         going=len(members.deleting) + len(members.leaving),
     )
 
@@ -50,7 +54,7 @@ def status_patch(observed: Observed, journal: Ordinals, held: Hold | None, froze
 
     ``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
     """
-    counts = count(observed)
+    counts = count(observed, journal)
     desired: dict[str, Any] = {
         "replicas": counts.replicas,
         "fullyLabeledReplicas": counts.fully_labeled,

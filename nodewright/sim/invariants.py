@@ -20,6 +20,8 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
+from nodewright.controlplane.store.watching import Watch
+from nodewright.controlplane.values import ApiError, WatchOptions
 from nodewright.sim.plane import Plane
 from nodewright.sim.users import DEPLOYMENT
 from providers.simulated.world import World
@@ -64,6 +66,36 @@ def available(machine: Obj) -> bool:
     return not is_deleting(machine) and is_true((machine.get("status") or {}).get("conditions"), "Ready")
 
 
+class _Census:
+    """How many Machines are active in the plane now; kept by a watch, since it is asked before each creation."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._watch: Watch | None = None
+        self._active: set[Key] = set()
+
+    def count(self) -> int:
+        try:
+            self._catch_up()
+        except ApiError:  # so much has happened since that the plane has forgotten some of it
+            self._watch = None
+            self._catch_up()
+        return len(self._active)
+
+    def _catch_up(self) -> None:
+        if self._watch is None:
+            listed = self._plane.list_page(MACHINE)
+            self._active = {key_of(machine) for machine in active(listed.items)}
+            options = WatchOptions(resource_version=listed.resource_version)
+            self._watch = self._plane.store.watch(self._plane.resource(MACHINE), "", options)
+        while self._watch.pending:
+            for event in self._watch.poll():
+                if event.type in {"ADDED", "MODIFIED"} and not is_deleting(event.object):
+                    self._active.add(key_of(event.object))
+                elif event.type != "BOOKMARK":
+                    self._active.discard(key_of(event.object))
+
+
 class Guard:
     """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen.
 
@@ -74,6 +106,7 @@ class Guard:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._in_force: dict[str, Bounds] = {}
+        self._census = _Census(plane)
         self._ours: set[str] = set()
 
     def expect(self, machine_set: str, bounds_: Bounds) -> None:
@@ -93,7 +126,7 @@ class Guard:
             return
         present = self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
         most = max(believed.most, self._promised(action.body, believed).most, bounds(present).most if present else 0)
-        count = len(active(self._plane.list(MACHINE))) + 1
+        count = self._census.count() + 1
         if count > most:
             raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
 

@@ -6,6 +6,7 @@ Rules that are not written here are not rules; the contract tests (``providers.b
    the provider's work and its answer) it returns the same host and makes no second one.
 2. ``list`` shows every host of the scope that carries a Machine's UID, in one call; a host is listed from the moment
    ``create`` was accepted until nothing of it is left that costs money.
+   ``get`` and ``list`` agree on it. Once it is ``Running`` it has a ``provider_id`` and at least one of ``addresses``.
 3. A host keeps ``machine_uid`` and ``spec_hash`` of the request it was made or last updated for (tag, metadata, file).
 4. ``delete`` of a host that is gone is no error; deletion is finished when ``list`` no longer shows it.
 5. ``update`` never loses the host's identity; it answers soon (``InProgress`` if it takes long); repeats are safe.

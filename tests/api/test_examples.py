@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api.providerconfig import read, read_class
+from nodewright.cli.examples import TEXT
 from providers.simulated.config import KIND, SimulatedMachineConfig
 from tests.api.samples import EXAMPLES, examples
 
@@ -29,6 +30,10 @@ CONFIGURATIONS = _configurations()
 def test_all_examples_are_there() -> None:
     want = {"cluster.yaml", "machineset.yaml", "machine.yaml", "legacy-string.yaml", "kubermatic-style.yaml"}
     assert want <= {file.name for file in EXAMPLES.glob("*.yaml")}
+
+
+def test_the_package_carries_the_cluster_example_as_it_is() -> None:
+    assert (EXAMPLES / "cluster.yaml").read_text() == TEXT
 
 
 def test_the_cluster_example_asks_for_three_simulated_machines() -> None:

@@ -100,7 +100,7 @@ class Load:
         ledger.unsure.discard(name)
 
     async def _scale(self, client: KubeClient) -> None:
-        ref = Ref(MACHINE_DEPLOYMENT, Key(NAMESPACE, "web"))
+        ref = Ref(MACHINE_DEPLOYMENT, Key(NAMESPACE, "workers"))
         try:
             while True:
                 wanted = self._random.randint(0, MOST_REPLICAS)

@@ -37,7 +37,7 @@ def test_on_a_terminal_it_leaves_a_cluster_to_play_with_until_ctrl_c(tmp_path: P
         os.environ.update(TERM="xterm-256color", COLUMNS="140")
         os.execv(sys.executable, [sys.executable, "-m", "nodewright.cli", "demo", "--data-dir", str(tmp_path / "demo")])
     shown = b""
-    while b"describe cluster dev" not in shown:
+    while b"describe cluster demo" not in shown:
         shown += os.read(terminal, 65536)
     assert b"\x1b[" in shown
     assert "✔ 3 Machines are 3 Ready Nodes".encode() in re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown)

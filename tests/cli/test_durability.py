@@ -82,13 +82,13 @@ async def check_after_kill(up: Up, ledger: Ledger) -> None:
         alive = [m for m in machines if not m["metadata"].get("deletionTimestamp")]
         assert len(alive) <= MOST_REPLICAS + SURGE
         assert without_hosts_that_go(up, machines) == []
-        deployment = await client.get(MACHINE_DEPLOYMENT, Key(NAMESPACE, "web"))
+        deployment = await client.get(MACHINE_DEPLOYMENT, Key(NAMESPACE, "workers"))
         assert deployment["spec"]["replicas"] in ledger.replicas
 
 
 async def converged(client: KubeClient, up: Up) -> str:
     """What is not as it should be yet, "" if all is."""
-    deployment = await client.get(MACHINE_DEPLOYMENT, Key(NAMESPACE, "web"))
+    deployment = await client.get(MACHINE_DEPLOYMENT, Key(NAMESPACE, "workers"))
     want = deployment["spec"]["replicas"]
     machines = (await everything(client, MACHINE)).items
     nodes = (await everything(client, NODE)).items

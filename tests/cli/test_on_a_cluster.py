@@ -17,14 +17,14 @@ def at_work(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> I
     with Up(tmp_path_factory.mktemp("work"), kubectl_binary, "--in-memory") as running:
         kubectl = running.kubectl
         kubectl("apply", "-f", str(EXAMPLE))
-        kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/web")
+        kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/workers")
         yield kubectl
 
 
 def test_describe_shows_the_whole_cluster_and_that_all_is_well(at_work: Kubectl) -> None:
-    shown = nodewright("describe", "cluster", "dev", "--all-machines", "--kubeconfig", str(at_work.kubeconfig))
+    shown = nodewright("describe", "cluster", "demo", "--all-machines", "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 0, shown.stderr
-    assert "MachineDeployment/web" in shown.stdout
+    assert "MachineDeployment/workers" in shown.stdout
     assert "3/3 ready" in shown.stdout
     assert shown.stdout.count("─Node/") == 3
 
@@ -44,12 +44,12 @@ def test_plan_of_a_settled_cluster_has_nothing_to_do(at_work: Kubectl) -> None:
 
 def test_plan_of_a_new_template_names_the_new_set_and_changes_nothing(at_work: Kubectl, tmp_path: Path) -> None:
     file = tmp_path / "next.yaml"
-    file.write_text(EXAMPLE.read_text().replace("1.33.0", "1.34.0"))
+    file.write_text(EXAMPLE.read_text().replace("1.32.4", "1.34.0"))
     before = at_work("get", "machinesets,machines", "-o", "name")
     shown = nodewright("plan", str(file), "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 0, shown.stderr
-    assert "create MachineSet web-" in shown.stdout
-    assert "create Machine web-" in shown.stdout
+    assert "create MachineSet workers-" in shown.stdout
+    assert "create Machine workers-" in shown.stdout
     assert at_work("get", "machinesets,machines", "-o", "name") == before
 
 
@@ -62,7 +62,7 @@ def test_install_again_changes_nothing(at_work: Kubectl) -> None:
 
 def test_commands_without_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:
     missing = tmp_path / "none"
-    for command in (["describe", "md", "web"], ["plan"], ["install"]):
+    for command in (["describe", "md", "workers"], ["plan"], ["install"]):
         refused = nodewright(*command, "--kubeconfig", str(missing))
         assert refused.returncode == 1
         assert str(missing) in refused.stderr

@@ -51,9 +51,9 @@ def test_the_example_on_an_empty_cluster_makes_a_set_three_machines_and_three_ho
     code, objects = planned(capsys, EXAMPLE)
     done = [a["what"] for o in objects for a in o["actions"] if not a["quiet"]]
     assert code == 0
-    assert sum(what.startswith("create MachineSet web-") for what in done) == 1
-    assert sum(what.startswith("create Machine web-") for what in done) == 3
-    assert sum(what.startswith("create host for web-") for what in done) == 3
+    assert sum(what.startswith("create MachineSet workers-") for what in done) == 1
+    assert sum(what.startswith("create Machine workers-") for what in done) == 3
+    assert sum(what.startswith("create host for workers-") for what in done) == 3
     assert all(a["why"] for o in objects for a in o["actions"])
 
 

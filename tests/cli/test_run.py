@@ -43,12 +43,12 @@ def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tm
     cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
     process = start(server, cloud)
     server.kubectl("apply", "-f", str(EXAMPLE))
-    server.kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/web")
+    server.kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/workers")
     before = server.kubectl.items("machines")
     assert stop(process) == 0
-    server.kubectl("scale", "machinedeployment/web", "--replicas=4")
+    server.kubectl("scale", "machinedeployment/workers", "--replicas=4")
     process = start(server, cloud)
-    server.kubectl.wait("jsonpath={.status.availableReplicas}=4", "machinedeployment/web")
+    server.kubectl.wait("jsonpath={.status.availableReplicas}=4", "machinedeployment/workers")
     after = {m["metadata"]["uid"]: m["spec"]["providerID"] for m in server.kubectl.items("machines")}
     assert {m["metadata"]["uid"]: m["spec"]["providerID"] for m in before}.items() <= after.items()
     assert stop(process) == 0
@@ -57,7 +57,7 @@ def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tm
 def test_only_the_controllers_that_are_named_work(server: Up) -> None:
     process = start(server, "--controllers=machinedeployment,machineset")
     server.kubectl("apply", "-f", str(EXAMPLE))
-    server.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/web")
+    server.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/workers")
     machines = server.kubectl.items("machines")
     assert len(machines) == 3
     assert all("providerID" not in json.dumps(m["spec"]) for m in machines)

@@ -45,8 +45,9 @@ def test_keys_and_kubeconfig_are_private(up: Up) -> None:
     data = up.folder / "data"
     assert mode_of(up.kubeconfig) == 0o600
     assert mode_of(data) == 0o700
-    open_to_others = [p for p in data.rglob("*") if p.is_file() and mode_of(p) & 0o077 and p.name != "example.yaml"]
-    assert [p.name for p in open_to_others if p.suffix in (".key", ".pem", ".db", ".token")] == []
+    up.lines.get(timeout=10)
+    assert {"example.yaml", "port"} <= {p.name for p in data.iterdir()}
+    assert [p.name for p in data.rglob("*") if p.is_file() and mode_of(p) & 0o077] == []
 
 
 def test_it_listens_on_loopback_only(up: Up) -> None:
@@ -97,10 +98,11 @@ def test_a_kubeconfig_in_yaml_is_not_ours_either(tmp_path: Path) -> None:
     assert "is not ours" in nodewright("up", "--in-memory", "--kubeconfig", str(theirs)).stderr
 
 
-def test_in_memory_and_a_folder_exclude_each_other() -> None:
-    refused = nodewright("up", "--in-memory", "--data-dir", "/tmp/x")
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
+def test_in_memory_a_folder_gets_the_kubeconfig_and_no_state(tmp_path: Path, kubectl_binary: Path) -> None:
+    folder = tmp_path / "data"
+    with Up(tmp_path, kubectl_binary, "--in-memory", "--data-dir", str(folder), "--no-controllers") as up:
+        assert up.kubectl("get", "namespaces")
+        assert not (folder / "state.db").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

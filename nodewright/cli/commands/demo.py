@@ -86,6 +86,6 @@ async def _play(running: Session, narrator: Narrator, keep: bool) -> None:
         await story.declare()
     narrator.say(
         f"\nYours to play with until Ctrl-C:\n  export KUBECONFIG={running.kubeconfig}\n"
-        "  kubectl get machines -w\n  kubectl scale machinedeployment web --replicas=10\n"
-        "  nodewright describe cluster dev"
+        "  kubectl get machines -w\n  kubectl scale machinedeployment workers --replicas=10\n"
+        "  nodewright describe cluster demo"
     )

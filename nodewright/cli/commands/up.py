@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import LogLevel, Verbosity
 
 if TYPE_CHECKING:
@@ -40,16 +39,22 @@ def command(
         int,
         typer.Option("--port", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one."),
     ] = 0,
-    in_memory: Annotated[bool, typer.Option("--in-memory", help="Keep nothing: state ends with the process.")] = False,
+    in_memory: Annotated[
+        bool,
+        typer.Option(
+            "--in-memory", help="Keep no state: it ends with the process; a data folder then only gets the kubeconfig."
+        ),
+    ] = False,
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
     log_level: LogLevel = Verbosity.WARNING,
 ) -> None:
-    if in_memory and data_dir is not None:
-        raise CliError("--in-memory and --data-dir exclude each other", "Leave one of them out", USAGE)
     from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
+    from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     configure(level=log_level.value)
+    if in_memory and data_dir is not None and kubeconfig is None:
+        kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
     asyncio.run(_serve(Wish(folder, kubeconfig.absolute() if kubeconfig else None, port, not no_controllers)))
 
@@ -82,5 +87,5 @@ def _greeting(running: Session, wish: Wish, seconds: float) -> list[str]:
         f"  export KUBECONFIG={running.kubeconfig}",
         f"  kubectl apply -f {example}",
         "  kubectl get machines -w",
-        "  nodewright describe cluster dev",
+        "  nodewright describe cluster demo",
     ]

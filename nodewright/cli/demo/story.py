@@ -17,7 +17,7 @@ from nodewright.cli.demo.picture import Picture
 from nodewright.cli.demo.stage import Stage
 from nodewright.cli.examples import TEXT
 
-DEPLOYMENT = "web"
+DEPLOYMENT = "workers"
 FIRST = 3
 GROWN = 5
 NEXT_KUBELET = "1.34.0"

@@ -53,4 +53,6 @@ def remembered_port(folder: Path) -> int:
 
 
 def remember_port(folder: Path, port: int) -> None:
-    (folder / _PORT).write_text(f"{port}\n")
+    with os.fdopen(os.open(folder / _PORT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+        os.fchmod(file.fileno(), 0o600)  # earlier versions left it open to others
+        file.write(f"{port}\n")

@@ -31,6 +31,7 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.INVALID_CONFIGURATION: "Correct the field named (`nodewright validate FILE` names every fault).",
     Reason.MACHINE_CLASS_NOT_FOUND: "Create the MachineClass, or correct the reference.",
     Reason.READINESS_GATE_FAILED: "See the condition that the readiness gate names.",
+    Reason.DRAIN_BLOCKED: "Give the PodDisruptionBudget room, or set spec.nodeDrainTimeout.",
     Reason.WAITING_FOR_HOOK: "Whoever set the hook's annotation has to remove it.",
     Reason.CEILING_REACHED: "Machines were relabelled away from their set: put their labels back or delete them.",
     Reason.PROGRESS_DEADLINE_EXCEEDED: "See the Machines below; apply the template before to roll back.",

@@ -13,6 +13,7 @@ import orjson
 from aiohttp import web
 
 from nodewright.controlplane.app.config import Limits
+from nodewright.controlplane.store.copying import MAX_DEPTH
 from nodewright.controlplane.values import ApiError, PatchType
 
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -102,7 +103,7 @@ def _json(content: bytes) -> Body:
     except orjson.JSONDecodeError as error:
         raise ApiError.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     # Every key token matches _KEY, so an equal count proves that no key was given twice: the slow way is rare.
-    if len(_KEY.findall(content)) == _count_keys(parsed):
+    if len(_KEY.findall(content)) == _count_keys(parsed, MAX_DEPTH):
         return Body(parsed)
     doubled: list[str] = []
     marked = json.loads(content, object_pairs_hook=_Pairs)
@@ -110,11 +111,15 @@ def _json(content: bytes) -> Body:
     return Body(parsed, tuple(doubled))
 
 
-def _count_keys(value: Any) -> int:
+def _count_keys(value: Any, depth: int) -> int:
+    """Keys of all objects in ``value``. Raises ApiError 400 for what is nested deeper than ``depth``."""
+    if depth < 0:
+        raise ApiError.bad_request(f"the body is nested more than {MAX_DEPTH} levels deep")
+    below = depth - 1
     if type(value) is dict:
-        return len(value) + sum([_count_keys(v) for v in value.values() if type(v) in (dict, list)])
+        return len(value) + sum([_count_keys(v, below) for v in value.values() if type(v) in (dict, list)])
     if type(value) is list:
-        return sum([_count_keys(v) for v in value if type(v) in (dict, list)])
+        return sum([_count_keys(v, below) for v in value if type(v) in (dict, list)])
     return 0
 
 

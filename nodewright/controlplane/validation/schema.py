@@ -68,7 +68,11 @@ def compile_schema(schema: Obj) -> Compiled:
     Equal schemas share one compiled form: a process that makes many stores (a simulation, tests) compiles once. Raises
     ValueError, naming the place, for what is no schema and for rules or patterns that cannot be compiled.
     """
-    return _compiled(orjson.dumps(schema))
+    try:
+        packed = orjson.dumps(schema)
+    except orjson.JSONEncodeError:  # nested too deeply, or no JSON: the reader says where
+        return Compiled(schema)
+    return _compiled(packed)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -237,7 +237,7 @@ CASES: dict[str, Case] = {
     "a replacement is recorded before anything is touched": Case(
         BOUND,
         HostReads(host(spec_hash="old"), answer=NeedsReplacement("too old")),
-        ["patch Machine status"],
+        ["patch Machine status", "event Replacing"],
         Wait,
         says={
             "phase": "Updating",

@@ -69,6 +69,14 @@ class TestOnDelete:
         (body,) = world.all(MACHINE_SET)
         assert body["metadata"]["annotations"][names.DISABLE_CREATE_ANNOTATION] == "mine"
 
+    def test_empty_old_sets_beyond_the_limit_are_forgotten_though_the_rollout_never_ends(self) -> None:
+        world = World(machine_deployment("md").replicas(3).on_delete().kubelet(OLD).history_limit(1))
+        settle(world)
+        for version in ("1.40.1", "1.40.2", "1.40.3", "1.40.4"):
+            set_template(world, version)
+            settle(world)
+        assert sets_of(world) == {OLD: 3, "1.40.3": 0, "1.40.4": 0}
+
     def test_more_replicas_are_new_ones(self) -> None:
         world = self.world()
         set_replicas(world, 5)

@@ -117,7 +117,7 @@ def test_a_batch_makes_one_event() -> None:
 def test_each_delete_says_why_this_one() -> None:
     found = plan(pool(1), member("a").ready(), member("b").not_ready())
     (delete,) = [action for action in found.actions() if isinstance(action, Delete)]
-    assert delete.why == "MachineSet pool needs 1 Machines; this one goes first: it is not ready"
+    assert delete.why == "MachineSet pool needs 1 Machine; this one goes first: it is not ready"
 
 
 def with_leaving(builder: MachineSetBuilder, *names: str) -> MachineSetBuilder:

@@ -42,6 +42,14 @@ def test_counts() -> None:
     assert status["observedGeneration"] == 1
 
 
+def test_a_machine_whose_deletion_was_decided_is_not_counted_as_ready() -> None:
+    owner = pool(0).observed()
+    found = plan(owner, member("a").ready(since=60))
+    status = status_of(found)
+    assert status["ordinals"]["leaving"] == ["a"]
+    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (1, 0, 0)
+
+
 def test_a_machine_without_a_label_of_the_template_is_not_fully_labelled() -> None:
     owner = pool(1).template_label("tier", "gpu")
     assert status_of(plan(owner, member("a").ready()))["fullyLabeledReplicas"] == 0

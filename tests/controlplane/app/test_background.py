@@ -12,12 +12,14 @@ from nodewright.controlplane.app.background import serve_in_background
 
 
 def test_functions_run_in_the_thread_of_the_plane() -> None:
+    before = set(threading.enumerate())
     with serve_in_background(ControlPlaneConfig()) as background:
         assert background.call(lambda _: threading.current_thread().name) == "nodewright-controlplane"
         assert background.call(lambda plane: int(plane.store.resource_version)) > 0
         with pytest.raises(ZeroDivisionError):
             background.call(lambda _: 1 // 0)
-    assert "nodewright-controlplane" not in {thread.name for thread in threading.enumerate()}
+    started = set(threading.enumerate()) - before
+    assert "nodewright-controlplane" not in {thread.name for thread in started}
 
 
 def test_a_start_that_fails_fails_for_the_caller(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ MALFORMED = {
     "an alias, the seed of a bomb": (b"a: &x [1]\nb: [*x, *x]\n", YAML, "aliases are not allowed"),
     "a tag that makes objects": (b"a: !!python/object/apply:os.getcwd []\n", YAML, "error decoding YAML"),
     "deep nesting": (b"[" * 100_000, JSON, "json parse error"),
+    "nesting that can be read but is too deep": (b'{"a":' * 600 + b"1" + b"}" * 600, JSON, "more than 200 levels deep"),
 }
 
 
