@@ -176,13 +176,13 @@ class MachineSpec(Model):
     node_drain_timeout: Duration | None = None
     """How long a drain may take before deletion goes on without it. Absent or 0: for ever."""
     node_volume_detach_timeout: Duration | None = None
-    """How long deletion waits for volumes to detach. Absent or 0: for ever."""
+    """How long deletion waits for volumes to detach. Accepted and kept; not acted on yet. Deletion does not wait for volumes."""
     node_deletion_timeout: Duration | None = None
-    """How long deletion tries to delete the Node object after its host is gone. Absent: 10s. 0: for ever."""
+    """How long deletion tries to delete the Node object after its host is gone. Accepted and kept; not acted on yet. It tries for ever."""
     readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Count | None = None
-    """Seconds that the Machine must be Ready before it is Available."""
+    """Seconds that the Machine must be Ready before it is Available. Accepted and kept; not acted on yet. Sets go by their own."""
 
 
 class NodeAddress(Model):
@@ -239,7 +239,7 @@ class MachineDeletion(Model):
     node_drain_start_time: Time | None = None
     """When draining began."""
     wait_for_node_volume_detach_start_time: Time | None = None
-    """When waiting for volumes began."""
+    """When waiting for volumes began. Not written yet."""
     wait_for_pre_terminate_hook_start_time: Time | None = None
     """When waiting for pre-terminate hooks began."""
     host_deletion_start_time: Time | None = None

@@ -36,7 +36,8 @@ class RollingUpdate(Model):
     partition: Count = 0
     """Machines that stay with the old template (a canary step); 0 rolls out to all."""
     on_failure: Literal["Continue", "Pause", "Rollback"] = "Continue"
-    """What happens when ``progressDeadlineSeconds`` has passed: go on, stop, or return to the last revision."""
+    """What happens when ``progressDeadlineSeconds`` has passed: go on, or stop. Rollback is to return to the last
+    revision. Accepted and kept; not acted on yet: it stops as Pause does."""
 
 
 class MachineDeploymentStrategy(Model):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from api.conditions import Reason
+from api.conditions import Reason, SetCondition
 from controllers.kernel.actions import Action, Event, Patch
+from controllers.kernel.conditions import find
 from controllers.kernel.plan import Failed, Plan, Step, steps
 from controllers.kernel.refs import Obj, Ref, resource_version_of
 
@@ -29,6 +30,16 @@ def guarded(ref: Ref, body: Obj, status: Mapping[str, Any], why: str) -> Patch:
 def status_step(ref: Ref, body: Obj, status: Mapping[str, Any]) -> tuple[Step, ...]:
     """The write that brings the status up to date; no step if it is."""
     return steps([guarded(ref, body, status, "status is out of date")]) if status else ()
+
+
+def new_failure(ref: Ref, before: Mapping[str, Any], patch: Mapping[str, Any]) -> list[Action]:
+    """One event when ``patch`` is the first status to say that Machines failed for good; the message counts reasons."""
+    said, old = (find(status.get("conditions"), SetCondition.MACHINES_READY) for status in (patch, before))
+    if said is None or said["reason"] != Reason.MACHINES_FAILED:
+        return []
+    if old is not None and old.get("reason") == Reason.MACHINES_FAILED:
+        return []
+    return [Event(ref, "Warning", Reason.MACHINES_FAILED, said["message"])]
 
 
 def invalid(ref: Ref, body: Obj, status: Mapping[str, Any], problem: str) -> Plan:

@@ -17,7 +17,7 @@ from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.pausing import SPEC_PAUSED_STAMP
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import annotations_of, is_deleting
-from controllers.kernel.reporting import guarded, invalid, status_step
+from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
 from controllers.machinedeployment import creation, intents, progress, proportional_scale, revisions
 from controllers.machinedeployment.observe import Observed, SetState
@@ -128,8 +128,9 @@ def _finish(
     first: list[Action] = []
     if changes or own or (status and not delay):
         first.append(guarded(observed.ref, observed.body, status, "status is out of date"))
+    failures = new_failure(observed.ref, observed.status, status) if first else []
     return Plan(
-        steps(first, [*changes, *own], _events(observed, targets)),
+        steps(first, [*changes, *own, *failures], _events(observed, targets)),
         outcome or _outcome(observed, delay),
         targets.notes,
     )

@@ -18,7 +18,7 @@ from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
-from controllers.kernel.reporting import guarded, invalid, status_step
+from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
 from controllers.machineset import creation, deletion_order, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
@@ -66,8 +66,9 @@ def plan(observed: Observed) -> Plan:
     first: list[Action] = []
     if changes or (patch and not delay):
         first.append(guarded(observed.ref, observed.body, patch, _why(decision)))
+    failures = new_failure(observed.ref, observed.status, patch) if first else []
     return Plan(
-        steps(first, changes, _events(observed, changes)),
+        steps(first, [*changes, *failures], _events(observed, changes)),
         _outcome(observed, decision, delay),
         decision.notes,
     )

@@ -63,9 +63,10 @@ def test_told_on_the_object_while_others_go_on(kubectl: Kubectl, what: str) -> N
     machine = kubectl.items("ma", "-l", "pool=lost")[0]
     assert words in machine["status"]["errorMessage"]
     name = machine["metadata"]["name"]
-    described = kubectl("describe", "machine", name)
-    assert words in described
-    assert "Warning" in described
+    for what in (f"machine/{name}", "machineset/lost"):
+        described = kubectl("describe", what)
+        assert words in described
+        assert "Warning" in described
     # What was never made is gone at once, bad config or not.
     kubectl("delete", "ms", "lost", "fine", "--wait", "--cascade=foreground")
     assert kubectl.items("ma") == []

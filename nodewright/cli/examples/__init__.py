@@ -1,4 +1,4 @@
-"""The example that ``up`` puts beside its kubeconfig and that ``demo`` plays with: a copy of ``examples/cluster.yaml``."""
+"""The example that ``up`` puts beside its kubeconfig and ``demo`` plays with: a copy of ``examples/cluster.yaml``."""
 
 from __future__ import annotations
 
