@@ -90,8 +90,7 @@ class ClusterCondition(StrEnum):
     READY = "Ready"
     """The cluster can be reached and is not going."""
     REACHABLE = "Reachable"
-    """Its API answers: always that of the cluster we live in. Remote clusters (by a kubeconfig Secret) are not there
-    yet."""
+    """Its API answers (a cluster with a kubeconfig Secret), or it is the one we live in. Not written yet."""
     DELETING = "Deleting"
     """Machines of it are left."""
     PAUSED = "Paused"

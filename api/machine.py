@@ -176,13 +176,15 @@ class MachineSpec(Model):
     node_drain_timeout: Duration | None = None
     """How long a drain may take before deletion goes on without it. Absent or 0: for ever."""
     node_volume_detach_timeout: Duration | None = None
-    """How long deletion waits for volumes to detach. Accepted and kept; not acted on yet. Deletion does not wait for volumes."""
+    """How long deletion waits for volumes to detach. Accepted and kept; not acted on yet."""
     node_deletion_timeout: Duration | None = None
-    """How long deletion tries to delete the Node object after its host is gone. Accepted and kept; not acted on yet. It tries for ever."""
+    """How long deletion tries to delete the Node object after its host is gone.
+    Accepted and kept; not acted on yet. It tries for ever."""
     readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Count | None = None
-    """Seconds that the Machine must be Ready before it is Available. Accepted and kept; not acted on yet. Sets go by their own."""
+    """Seconds that the Machine must be Ready before it is Available.
+    Accepted and kept; not acted on yet. Sets go by their own."""
 
 
 class NodeAddress(Model):

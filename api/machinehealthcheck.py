@@ -93,7 +93,9 @@ class MachineHealthCheckStatus(Model):
 
 
 class MachineHealthCheck(Model):
-    """Finds unhealthy Machines and has them replaced, unless too many look bad at once. Accepted and kept; not acted on yet."""
+    """Finds unhealthy Machines and has them replaced, unless too many look bad at once.
+
+    Accepted and kept; not acted on yet."""
 
     resource: ClassVar = Resource(
         kind="MachineHealthCheck",

@@ -243,7 +243,7 @@ class StrategyType(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What a rollout does when ``progressDeadlineSeconds`` has passed. ``Rollback`` stops it as ``Pause`` does, so far."""
+    """What a rollout does when ``progressDeadlineSeconds`` has passed. ``Rollback`` stops it like ``Pause`` so far."""
 
     CONTINUE = "Continue"
     PAUSE = "Pause"

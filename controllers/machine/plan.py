@@ -46,7 +46,11 @@ def _living(observed: Observed, decision: Decision) -> Plan:
         # The status is guarded by the version that this write changes: it is the next round's.
         return Plan(decision.steps, decision.outcome)
     if metadata is None and status.is_quiet(observed, decision):
-        return Plan(decision.steps, _sooner(decision.outcome), ("the report waits: soon there is more to say",))
+        return Plan(
+            decision.steps,
+            _sooner(decision.outcome),
+            ("its status waits: soon there is more to say",),
+        )
     return _assembled(observed, decision, status.write(observed, decision), metadata)
 
 
@@ -82,4 +86,6 @@ def _changes_spec(decision: Decision) -> bool:
 
 def _sooner(outcome: Outcome) -> Outcome:
     """A held-back report must come even if nothing else happens."""
-    return outcome if isinstance(outcome, Wait) and outcome.after <= QUIET_LOOK else Wait(QUIET_LOOK, "coming up")
+    if isinstance(outcome, Wait):
+        return Wait(min(outcome.after, QUIET_LOOK), outcome.why)
+    return Wait(QUIET_LOOK, "the provider's next list tells more of its host")

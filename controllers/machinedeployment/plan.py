@@ -107,7 +107,7 @@ def _find_out(observed: Observed, unclear: list[SetState]) -> Plan:
 def _forget(observed: Observed, now: SetState | None) -> list[Action]:
     """Old MachineSets are forgotten only when the rollout is done: until then one may be gone back to.
 
-    Under OnDelete it is done when people have deleted the last old Machine, perhaps never: empty sets can't wait for it.
+    Under OnDelete it is done when people have deleted the last old Machine, perhaps never: nothing waits for that.
     """
     if now is None or observed.wish.paused:
         return []
@@ -168,7 +168,7 @@ def _events(observed: Observed, targets: Targets) -> list[Action]:
 def _outcome(observed: Observed, delay: float) -> Outcome:
     waits: list[Wait] = []
     if delay:
-        waits.append(Wait(delay, "counts are still moving"))
+        waits.append(Wait(delay, "its Machines are still changing; the counts are written when they rest"))
     min_ready = observed.wish.min_ready
     moments = (machine.available_at(min_ready) for machine in alive(observed))
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
@@ -176,7 +176,7 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
         waits.append(Wait((min(coming) - observed.now).total_seconds(), "the next Machine becomes available"))
     overdue = progress.overdue_in(observed)
     if overdue is not None and overdue > 0:
-        waits.append(Wait(overdue, "the rollout has a deadline"))
+        waits.append(Wait(overdue, "Machines must become available before progressDeadlineSeconds are over"))
     if waits:
         return min(waits, key=lambda wait: wait.after)
     if overdue is not None:

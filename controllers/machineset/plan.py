@@ -157,10 +157,10 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
         return Blocked(decision.held.why, HELD)
     waits: list[Wait] = []
     if delay:
-        waits.append(Wait(delay, "counts are still moving"))
+        waits.append(Wait(delay, "its Machines are still changing; the counts are written when they rest"))
     members = observed.members
     if decision.created or decision.removal.victims or members.pending or members.leaving:
-        waits.append(Wait(RETRY, "creates and deletes are on their way"))
+        waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
     elif members.existing > observed.wish.replicas:
         waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)

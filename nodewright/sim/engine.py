@@ -28,6 +28,8 @@ from providers.simulated.world import World
 SETTLE_STEPS = 60_000
 QUIET_SECONDS = 1_200.0
 """Nothing happened on its own for so long: what was going to happen has happened (back-offs end at 600 s)."""
+FETCH_EVERY = 1000
+"""Rounds; the plane remembers only so many changes for a watch that does not fetch them."""
 GRAIN = 0.05
 """Seconds; twice as often as the running program's simulated kubelets look at their hosts."""
 STORY_TAIL = 60
@@ -150,7 +152,9 @@ class Engine:
             if not self.process.poll() and not self.process.ready():
                 return
             self.process.deliver(everything=True)
-            for _ in range(self.process.ready()):
+            for number in range(self.process.ready()):
+                if number % FETCH_EVERY == FETCH_EVERY - 1:
+                    self.process.poll()
                 if self.process.ready():
                     self._round()
         raise Breach("the rounds never come to rest: some room writes for ever")

@@ -105,10 +105,20 @@ class Process:
     def poll(self) -> int:
         """Fetch what the watches have; how many events wait to be delivered."""
         waiting = 0
-        for kind, watch in self._watches.items():
-            self._backlog[kind].extend(watch.poll())
+        for kind in self._watches:
+            self._fetch(kind)
             waiting += len(self._backlog[kind])
         return waiting
+
+    def _fetch(self, kind: Kind) -> None:
+        """A watch that fell behind what the plane remembers is begun again with a list, as a reflector does."""
+        try:
+            while self._watches[kind].pending:
+                self._backlog[kind].extend(self._watches[kind].poll())
+        except ApiError as error:
+            if error.code != 410:
+                raise
+            self._relist(kind)
 
     def deliver(self, everything: bool = False) -> None:
         """Hand some waiting events of some kind to the cache, or all of them; one may get lost on the way."""

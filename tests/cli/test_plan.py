@@ -179,6 +179,31 @@ def test_many_objects_with_the_same_future_are_one_branch() -> None:
     assert sum(name.startswith("Machine/") for name in every) == 20
 
 
+def shown(*objects: Builder, everything: bool = False) -> list[str]:
+    prospects = Foresight(paper_with(*objects), every_room()).foresee()
+    found = [branch for _, branch in rows(as_tree(prospects, "t", Taste(everything)))]
+    return [": ".join(part for part in (b.name, b.reason, b.message) if part) for b in found]
+
+
+def test_a_machine_that_waits_for_a_quota_says_so_beside_the_host_it_would_get() -> None:
+    waiting = machine("m").condition("InfrastructureReady", "False", "QuotaExceeded", "cores: 8 of 8")
+    lines = shown(waiting)
+    assert lines.index("at present: QuotaExceeded: cores: 8 of 8") < next(
+        i for i, line in enumerate(lines) if line.startswith("create host for m")
+    )
+
+
+def test_a_machine_without_trouble_says_none() -> None:
+    coming = machine("m").condition("InfrastructureReady", "False", "Provisioning", "the provider was asked for a host")
+    assert not any(line.startswith("at present") for line in shown(coming))
+
+
+def test_notes_are_told_on_request_only() -> None:
+    web = machine_set("web")
+    assert not any(line.startswith("note") for line in shown(web))
+    assert any(line.startswith("note: ") for line in shown(web, everything=True))
+
+
 def test_nothing_to_do_is_said() -> None:
     shown = [branch.name for _, branch in rows(as_tree([], "If nothing is changed", Taste()))]
     assert shown == ["If nothing is changed", "nothing to do: everything is as it is declared"]

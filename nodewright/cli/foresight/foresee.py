@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from api.conditions import MachineCondition
 from controllers.kernel.actions import (
     Action,
     Create,
@@ -18,15 +19,23 @@ from controllers.kernel.actions import (
     Scale,
     UpdateHost,
 )
+from controllers.kernel.conditions import find
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait
-from controllers.kernel.refs import MACHINE, Key, Kind
+from controllers.kernel.refs import MACHINE, Key, Kind, Obj
 from controllers.kernel.room import Room
 from nodewright.cli.cluster.snapshot import objects_of
 from nodewright.cli.foresight.assumed_hosts import AssumedHosts
 from nodewright.cli.foresight.paper import Paper
 from nodewright.cli.manifests.positions import write_path
+from nodewright.cli.tree.advice import advice_for
 from providers.base.registry import Registry
 
+_TELLING = (
+    MachineCondition.INFRASTRUCTURE_READY,
+    MachineCondition.UP_TO_DATE,
+    MachineCondition.DRAINED,
+    MachineCondition.READY,
+)
 MOST_ROUNDS = 50
 """Rooms settle within a few; more means that two of them undo each other's work."""
 
@@ -40,6 +49,14 @@ class Deed:
     quiet: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What an object's own status says is wrong with it, before anything is done on paper."""
+
+    reason: str
+    message: str
+
+
 @dataclass(slots=True)
 class Prospect:
     """All that would happen to one object now, and what it would wait for then."""
@@ -49,6 +66,7 @@ class Prospect:
     deeds: list[Deed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     outcome: Outcome = field(default_factory=Settled)
+    trouble: Trouble | None = None
 
     @property
     def failed(self) -> bool:
@@ -94,7 +112,10 @@ class Foresight:
         if observed is None:
             return False
         plan = room.plan(observed)
-        prospect = self._prospects.setdefault((room.name, key), Prospect(room.kind, key))
+        prospect = self._prospects.get((room.name, key))
+        if prospect is None:
+            trouble = trouble_of(self.paper.view().get(room.kind, key)) if room.kind == MACHINE else None
+            prospect = self._prospects[room.name, key] = Prospect(room.kind, key, trouble=trouble)
         prospect.outcome = plan.outcome
         prospect.notes.extend(note for note in plan.notes if note not in prospect.notes)
         did = False
@@ -115,6 +136,17 @@ class Foresight:
             case _:
                 self.paper.perform(action)
                 return True
+
+
+def trouble_of(machine: Obj | None) -> Trouble | None:
+    """A terminal failure, else the condition that a person or the provider has to do something about."""
+    status = (machine or {}).get("status") or {}
+    if status.get("failureReason"):
+        return Trouble(str(status["failureReason"]), str(status.get("failureMessage") or ""))
+    conditions = status.get("conditions")
+    found = (find(conditions, str(type_)) or {} for type_ in _TELLING)
+    bad = next((c for c in found if c.get("status") == "False" and advice_for(str(c.get("reason")))), None)
+    return Trouble(str(bad["reason"]), str(bad.get("message") or "")) if bad else None
 
 
 def describe(action: Action) -> str:

@@ -38,6 +38,7 @@ def as_data(prospects: Iterable[Prospect]) -> list[dict[str, Any]]:
             "name": p.key.name,
             "actions": [{"what": d.what, "why": d.why, "quiet": d.quiet} for d in p.deeds],
             "notes": p.notes,
+            "trouble": {"reason": p.trouble.reason, "message": p.trouble.message} if p.trouble else None,
             "outcome": type(p.outcome).__name__,
             "waitsFor": p.waits_for,
         }
@@ -49,7 +50,9 @@ def _branch(prospect: Prospect, taste: Taste) -> Branch | None:
     deeds = [deed for deed in prospect.deeds if taste.everything or not deed.quiet]
     if not deeds and not prospect.waits_for and not (taste.everything and prospect.notes):
         return None
-    lines = [*_deeds(deeds), *(Branch("not", message=note) for note in prospect.notes)]
+    lines = [*_trouble(prospect), *_deeds(deeds)]
+    if taste.everything:
+        lines.extend(Branch("note", message=note) for note in prospect.notes)
     if prospect.waits_for:
         failed = isinstance(prospect.outcome, Failed)
         reason = prospect.outcome.reason if isinstance(prospect.outcome, Failed) else ""
@@ -57,6 +60,12 @@ def _branch(prospect: Prospect, taste: Taste) -> Branch | None:
         lines.append(Branch(name, mood, reason=reason, message=prospect.waits_for))
     where = f"{prospect.key.namespace}/" if prospect.key.namespace else ""
     return Branch(f"{prospect.kind.name}/{where}{prospect.key.name}", children=tuple(lines))
+
+
+def _trouble(prospect: Prospect) -> Iterator[Branch]:
+    """What its status says is wrong now: the same may befall it again."""
+    if prospect.trouble is not None:
+        yield Branch("at present", Mood.BAD, reason=prospect.trouble.reason, message=prospect.trouble.message)
 
 
 def _deeds(deeds: Iterable[Deed]) -> Iterator[Branch]:
