@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,14 +29,17 @@ class Worlds:
         self._directory = directory
         self._worlds: dict[str, World] = {}
         self._journals: dict[str, FileJournal] = {}
+        self._lock: int | None = None
 
     def keep_in(self, directory: Path) -> None:
         """From now on keep hosts in ``directory``, and reopen the clouds whose journals lie there.
 
-        Raises RuntimeError if a cloud is open already (its hosts would be lost), ValueError for a damaged journal.
+        Raises RuntimeError if a cloud is open already (its hosts would be lost) or another process keeps its hosts
+        there (two would invent the same ones), ValueError for a damaged journal.
         """
         if self._worlds:
             raise RuntimeError(f"clouds are open already: {', '.join(self._worlds)}")
+        self._lock = _locked(directory)
         self._directory = directory
         for path in sorted(directory.glob("*.jsonl")) if directory.is_dir() else ():
             self.open(Cloud(name=path.stem))
@@ -68,3 +73,18 @@ class Worlds:
             journal.close()
         self._worlds.clear()
         self._journals.clear()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _locked(directory: Path) -> int:
+    """Hold ``directory`` until the descriptor is closed or the process ends, however it ends."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RuntimeError(f"another process keeps its simulated hosts in {directory}") from None
+    return descriptor

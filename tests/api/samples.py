@@ -15,6 +15,8 @@ from typing import Any
 import yaml
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MANIFESTS = Path(__file__).parent / "manifests"
+"""Manifests of others, whose providers are not ours."""
 
 CONFIG = {"apiVersion": "simulated.nodewright.dev/v1alpha1", "kind": "SimulatedMachineConfig"}
 
@@ -298,7 +300,7 @@ GOOD: dict[str, dict[str, Any]] = {
 def examples() -> dict[str, dict[str, Any]]:
     """Every object in ``examples/``, by file and kind."""
     found = {}
-    for file in sorted(EXAMPLES.glob("*.yaml")):
+    for file in sorted([*EXAMPLES.glob("*.yaml"), *MANIFESTS.glob("*.yaml")]):
         for obj in yaml.safe_load_all(file.read_text()):
             found[f"{file.name} {obj['kind']}"] = obj
     return found

@@ -28,7 +28,7 @@ CONFIGURATIONS = _configurations()
 
 
 def test_all_examples_are_there() -> None:
-    want = {"cluster.yaml", "machineset.yaml", "machine.yaml", "legacy-string.yaml", "kubermatic-style.yaml"}
+    want = {"cluster.yaml", "machineset.yaml", "machine.yaml", "legacy-string.yaml"}
     assert want <= {file.name for file in EXAMPLES.glob("*.yaml")}
 
 
@@ -60,5 +60,5 @@ def test_simulated_configurations_are_accepted_by_their_provider(config: Any) ->
     assert SimulatedMachineConfig.model_validate(config.value)
 
 
-def test_only_the_kubermatic_example_needs_another_provider() -> None:
+def test_only_the_kubermatic_manifest_needs_another_provider() -> None:
     assert set(CONFIGURATIONS) - set(SIMULATED) == {"kubermatic-style.yaml MachineDeployment"}

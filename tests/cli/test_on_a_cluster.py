@@ -32,7 +32,7 @@ def test_describe_shows_the_whole_cluster_and_that_all_is_well(at_work: Kubectl)
 def test_describe_of_something_that_is_not_there_says_what_is(at_work: Kubectl) -> None:
     shown = nodewright("describe", "md", "wob", "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 1
-    assert "There are: web" in shown.stderr
+    assert "There are: workers" in shown.stderr
 
 
 def test_plan_of_a_settled_cluster_has_nothing_to_do(at_work: Kubectl) -> None:

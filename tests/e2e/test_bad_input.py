@@ -63,8 +63,8 @@ def test_told_on_the_object_while_others_go_on(kubectl: Kubectl, what: str) -> N
     machine = kubectl.items("ma", "-l", "pool=lost")[0]
     assert words in machine["status"]["errorMessage"]
     name = machine["metadata"]["name"]
-    for what in (f"machine/{name}", "machineset/lost"):
-        described = kubectl("describe", what)
+    for shown in (f"machine/{name}", "machineset/lost"):
+        described = kubectl("describe", shown)
         assert words in described
         assert "Warning" in described
     # What was never made is gone at once, bad config or not.

@@ -84,3 +84,13 @@ def test_clouds_that_are_open_are_not_moved(tmp_path: Path) -> None:
     worlds.open(Cloud(name="a"))
     with pytest.raises(RuntimeError, match="open already: a"):
         worlds.keep_in(tmp_path)
+
+
+def test_two_programs_cannot_keep_their_hosts_in_one_directory(tmp_path: Path) -> None:
+    """Each would number its hosts alone, and there would be two hosts of one name."""
+    with Worlds(Clock()) as first, Worlds(Clock()) as second:
+        first.keep_in(tmp_path)
+        with pytest.raises(RuntimeError, match="another process keeps its simulated hosts"):
+            second.keep_in(tmp_path)
+        first.close()
+        second.keep_in(tmp_path)

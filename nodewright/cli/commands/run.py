@@ -73,6 +73,8 @@ def _keep_hosts_in(folder: Path) -> None:
 
     try:
         WORLDS.keep_in(folder)
+    except RuntimeError as error:
+        raise CliError(str(error), "Stop the other one, or choose another --simulated-cloud") from error
     except ValueError as error:
         raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 

@@ -131,6 +131,8 @@ def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
     if wish.data_dir is not None:
         try:
             WORLDS.keep_in(wish.data_dir / "simulated")
+        except RuntimeError as error:
+            raise CliError(str(error), "Stop the other one, or choose another --data-dir") from error
         except ValueError as error:
             raise CliError(str(error), "Remove the damaged file, or begin anew with another --data-dir") from error
     stack.callback(WORLDS.close)
