@@ -95,7 +95,6 @@ def rooms_named(names: str) -> Rooms:
 
 
 async def _run(target: Target, how: _How) -> None:
-    from nodewright.runtime.operator import operate  # noqa: PLC0415
     from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
     connection = await connect(target)
@@ -108,6 +107,9 @@ async def _run(target: Target, how: _How) -> None:
     )
     names = ", ".join(room.name for room in how.rooms)
     typer.echo(f"starting {names} against {connection.server}")
+    # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
+    from nodewright.runtime.operator import operate  # noqa: PLC0415
+
     with plain_errors():
         await operate(connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work"))
     typer.echo("stopped")
