@@ -14,10 +14,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of, labels_of
 from controllers.kernel.room import Wake
 from controllers.kernel.view import HostNeed, HostReads, View
-
-
-def itself(cluster: Obj, _view: View) -> Iterable[Key]:
-    return (key_of(cluster),)
+from controllers.kernel.waking import itself
 
 
 def of_member(obj: Obj, _view: View) -> Iterable[Key]:

@@ -26,7 +26,6 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import (
-    CLUSTER_NAME,
     MACHINE_CLASS_REF,
     NODE_NAME,
     PROVIDER_ID,
@@ -34,14 +33,11 @@ from controllers.kernel.view import (
     HostReads,
     View,
 )
+from controllers.kernel.waking import itself, members_of_cluster, same_pause
 from controllers.machine import leftover, observe
 from controllers.machine.leftover import Leftover
 from controllers.machine.observe import Observed, status_of
 from controllers.machine.plan import plan
-
-
-def itself(machine: Obj, _view: View) -> Iterable[Key]:
-    return (key_of(machine),)
 
 
 def of_node(node: Obj, view: View) -> Iterable[Key]:
@@ -72,10 +68,6 @@ def of_class(machine_class: Obj, view: View) -> Iterable[Key]:
     return (key_of(machine) for machine in view.indexed(MACHINE, MACHINE_CLASS_REF, str(key_of(machine_class))))
 
 
-def of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
-    return (key_of(machine) for machine in view.indexed(MACHINE, CLUSTER_NAME, str(key_of(cluster))))
-
-
 def is_heartbeat(old: Obj, new: Obj) -> bool:
     """Whether a Node's change can't matter: metadata, spec, addresses, version, conditions but for their times."""
     return _what_matters(old) == _what_matters(new)
@@ -84,10 +76,6 @@ def is_heartbeat(old: Obj, new: Obj) -> bool:
 def pod_is_unmoved(old: Obj, new: Obj) -> bool:
     """A drain cares for pods that come, go, finish, or are asked to go."""
     return _pod_state(old) == _pod_state(new)
-
-
-def pause_is_unchanged(old: Obj, new: Obj) -> bool:
-    return _pause(old) == _pause(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +90,7 @@ class MachineRoom:
             Wake(MACHINE, itself),
             Wake(NODE, of_node, is_heartbeat),
             Wake(MACHINE_CLASS, of_class),
-            Wake(CLUSTER, of_cluster, pause_is_unchanged),
+            Wake(CLUSTER, members_of_cluster(MACHINE), same_pause),
             Wake(POD, of_pod, pod_is_unmoved),
         )
     )
@@ -145,11 +133,6 @@ def _what_matters(node: Obj) -> tuple[object, ...]:
 def _pod_state(pod: Obj) -> tuple[object, ...]:
     meta, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
     return (meta.get("uid"), meta.get("deletionTimestamp"), phase, (pod.get("spec") or {}).get("nodeName"))
-
-
-def _pause(cluster: Obj) -> tuple[object, ...]:
-    marks = (annotations_of(cluster).get(annotation) for annotation in names.PAUSED_ANNOTATIONS)
-    return ((cluster.get("spec") or {}).get("paused"), *marks)
 
 
 ROOM = MachineRoom()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from api.selectors import SelectorError, from_label_selector
 from controllers.kernel import machine_facts
 from controllers.kernel.ownership import controller_of, controller_uid
 from controllers.kernel.pace import gathering
-from controllers.kernel.pausing import paused_by
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -18,18 +16,14 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
-    is_deleting,
     key_of,
     labels_of,
 )
 from controllers.kernel.room import Wake
-from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, HostNeed, HostReads, View
+from controllers.kernel.view import NAMESPACE, HostNeed, HostReads, View
+from controllers.kernel.waking import itself, members_of_cluster, same_pause, selects
 from controllers.machinedeployment.observe import READS, Observed, observe
 from controllers.machinedeployment.plan import plan
-
-
-def itself(obj: Obj, _view: View) -> Iterable[Key]:
-    return (key_of(obj),)
 
 
 def deployments_of_set(body: Obj, view: View) -> Iterable[Key]:
@@ -39,7 +33,7 @@ def deployments_of_set(body: Obj, view: View) -> Iterable[Key]:
     if owner is not None:
         return (Key(namespace, str(owner["name"])),) if owner.get("kind") == MACHINE_DEPLOYMENT.name else ()
     labels = dict(labels_of(body))
-    return tuple(key_of(d) for d in view.indexed(MACHINE_DEPLOYMENT, NAMESPACE, namespace) if _selects(d, labels))
+    return tuple(key_of(d) for d in view.indexed(MACHINE_DEPLOYMENT, NAMESPACE, namespace) if selects(d, labels))
 
 
 def deployments_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -56,24 +50,6 @@ def while_machines_move(key: Key, view: View) -> float:
     return gathering(view.get(MACHINE_DEPLOYMENT, key), "replicas")
 
 
-def deployments_of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
-    key = key_of(cluster)
-    return tuple(key_of(d) for d in view.indexed(MACHINE_DEPLOYMENT, CLUSTER_NAME, f"{key.namespace}/{key.name}"))
-
-
-def same_pause(old: Obj, new: Obj) -> bool:
-    """Of its Cluster a deployment only sees whether it is paused or going."""
-    return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
-
-
-def _selects(deployment: Obj, labels: dict[str, str]) -> bool:
-    try:
-        selector = from_label_selector((deployment.get("spec") or {}).get("selector"))
-    except (SelectorError, AttributeError, TypeError):
-        return False
-    return not selector.empty and selector.matches(labels)
-
-
 class MachineDeploymentRoom:
     """Room[Observed]; it needs no hosts."""
 
@@ -84,7 +60,7 @@ class MachineDeploymentRoom:
         Wake(MACHINE_DEPLOYMENT, itself),
         Wake(MACHINE_SET, deployments_of_set),
         Wake(MACHINE, deployments_of_machine, same_to_a_deployment, while_machines_move),
-        Wake(CLUSTER, deployments_of_cluster, same_pause),
+        Wake(CLUSTER, members_of_cluster(MACHINE_DEPLOYMENT), same_pause),
     )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

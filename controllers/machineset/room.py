@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from api.selectors import SelectorError, from_label_selector
 from controllers.kernel import machine_facts
 from controllers.kernel.ownership import controller_of, controller_uid
 from controllers.kernel.pace import gathering
-from controllers.kernel.pausing import paused_by
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -18,19 +16,15 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
-    is_deleting,
     key_of,
     labels_of,
     uid_of,
 )
 from controllers.kernel.room import Wake
-from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, OWNER, HostNeed, HostReads, View
+from controllers.kernel.view import NAMESPACE, OWNER, HostNeed, HostReads, View
+from controllers.kernel.waking import itself, members_of_cluster, same_pause, selects
 from controllers.machineset.observe import READS, Observed, observe
 from controllers.machineset.plan import plan
-
-
-def itself(obj: Obj, _view: View) -> Iterable[Key]:
-    return (key_of(obj),)
 
 
 def sets_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -40,7 +34,7 @@ def sets_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     if owner is not None:
         return (Key(namespace, str(owner["name"])),) if owner.get("kind") == MACHINE_SET.name else ()
     labels = labels_of(machine)
-    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, NAMESPACE, namespace) if _selects(body, labels))
+    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, NAMESPACE, namespace) if selects(body, labels))
 
 
 def same_to_a_set(old: Obj, new: Obj) -> bool:
@@ -60,24 +54,6 @@ def sets_of_deployment(deployment: Obj, view: View) -> Iterable[Key]:
     return tuple(key_of(body) for body in view.indexed(MACHINE_SET, OWNER, uid_of(deployment)))
 
 
-def sets_of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
-    key = key_of(cluster)
-    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, CLUSTER_NAME, f"{key.namespace}/{key.name}"))
-
-
-def same_pause(old: Obj, new: Obj) -> bool:
-    """Of its owner and Cluster a set only sees whether they are paused or going."""
-    return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
-
-
-def _selects(body: Obj, labels: object) -> bool:
-    try:
-        selector = from_label_selector((body.get("spec") or {}).get("selector"))
-    except (SelectorError, AttributeError, TypeError):
-        return False
-    return isinstance(labels, dict) and not selector.empty and selector.matches(labels)
-
-
 class MachineSetRoom:
     """Room[Observed]; it needs no hosts."""
 
@@ -88,7 +64,7 @@ class MachineSetRoom:
         Wake(MACHINE_SET, itself),
         Wake(MACHINE, sets_of_machine, same_to_a_set, while_machines_move),
         Wake(MACHINE_DEPLOYMENT, sets_of_deployment, same_pause),
-        Wake(CLUSTER, sets_of_cluster, same_pause),
+        Wake(CLUSTER, members_of_cluster(MACHINE_SET), same_pause),
     )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

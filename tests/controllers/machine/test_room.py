@@ -8,11 +8,12 @@ import pytest
 
 from controllers.kernel.actions import Delete
 from controllers.kernel.plan import NOTHING, Wait
-from controllers.kernel.refs import NODE, Key
+from controllers.kernel.refs import MACHINE, NODE, Key
 from controllers.kernel.room import Room
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
+from controllers.kernel.waking import members_of_cluster
 from controllers.machine.observe import FRESH, SETTLED_FRESH
-from controllers.machine.room import ROOM, is_heartbeat, of_class, of_cluster, of_node, of_pod, pod_is_unmoved
+from controllers.machine.room import ROOM, is_heartbeat, of_class, of_node, of_pod, pod_is_unmoved
 from providers.base.contract import Host, HostState
 from tests.builders import FakeView, cluster, machine, machine_class, node
 from tests.builders.objects import Builder, NodeBuilder
@@ -71,7 +72,7 @@ def test_a_class_and_a_cluster_wake_the_machines_that_name_them() -> None:
     by_class.spec["providerConfig"] = {"valueFrom": {"machineClass": {"name": "small"}}}
     view = FakeView(by_class, machine("m-2").in_cluster("c-1"))
     assert list(of_class(machine_class("small").build(), view)) == [M1]
-    assert list(of_cluster(cluster("c-1").build(), view)) == [Key("default", "m-2")]
+    assert list(members_of_cluster(MACHINE)(cluster("c-1").build(), view)) == [Key("default", "m-2")]
 
 
 def test_a_pod_wakes_only_a_machine_that_drains() -> None:

@@ -1,0 +1,37 @@
+"""What rooms have in common when they say which keys a change wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from api.selectors import SelectorError, from_label_selector
+from controllers.kernel.pausing import paused_by
+from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of
+from controllers.kernel.view import CLUSTER_NAME, View
+
+
+def itself(obj: Obj, _view: View) -> Iterable[Key]:
+    return (key_of(obj),)
+
+
+def members_of_cluster(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
+    """Objects of ``kind`` that carry the Cluster's name."""
+
+    def keys(cluster: Obj, view: View) -> Iterable[Key]:
+        return tuple(key_of(obj) for obj in view.indexed(kind, CLUSTER_NAME, str(key_of(cluster))))
+
+    return keys
+
+
+def same_pause(old: Obj, new: Obj) -> bool:
+    """Of its owner and Cluster an object only sees whether they are paused or going."""
+    return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
+
+
+def selects(body: Obj, labels: Mapping[str, str]) -> bool:
+    """Whether the selector of ``body`` matches; an unreadable or empty one matches nothing."""
+    try:
+        selector = from_label_selector((body.get("spec") or {}).get("selector"))
+    except (SelectorError, AttributeError, TypeError):
+        return False
+    return not selector.empty and selector.matches(labels)
