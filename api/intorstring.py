@@ -19,7 +19,7 @@ class IntOrStringError(ValueError):
 def resolve(value: int | str, total: int, rounding: Rounding) -> int:
     """The count that ``value`` means out of ``total``; an integer is itself, whatever the total.
 
-    Surge rounds up and unavailable rounds down (lineage, ``facts`` 3.10). Raises IntOrStringError.
+    Surge rounds up and unavailable rounds down (lineage). Raises IntOrStringError.
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise IntOrStringError(f"{value!r} is neither an integer nor a percentage")

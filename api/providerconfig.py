@@ -1,4 +1,4 @@
-"""Read a provider's configuration in all three generations of KEP-3's lineage (facts, machine-api 2.0).
+"""Read a provider's configuration in all three generations of KEP-3's lineage.
 
 1. ``providerConfig: "<YAML or JSON>"``: a plain string;
 2. ``providerConfig: {value: {…}}`` or ``{valueFrom: {machineClass: {name}}}``;

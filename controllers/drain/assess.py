@@ -1,6 +1,6 @@
 """How far is the drain of a Node, and what is the next thing to do? Asked anew each round; no worker waits.
 
-CAPI, MC and gardener's MCM drain inside a reconcile worker, or until a timeout of hours (facts 3.4, 4 E); a Node whose
+CAPI, MC and gardener's MCM drain inside a reconcile worker, or until a timeout of hours; a Node whose
 kubelet is silent can never finish terminating its pods, so waiting for it is waiting for ever (cluster-api#13508).
 """
 

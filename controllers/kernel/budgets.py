@@ -8,7 +8,7 @@ from api.intorstring import IntOrStringError, percent, resolve
 
 DEFAULT_MAX_SURGE: int | str = 1
 DEFAULT_MAX_UNAVAILABLE: int | str = 0
-"""Defaults of the lineage (facts 2.3): one more, none less."""
+"""Defaults of the lineage: one more, none less."""
 
 
 class BudgetError(ValueError):
@@ -37,7 +37,7 @@ def rollout_limits(
 ) -> RolloutLimits:
     """Surge rounds up, unavailable down; when percentages make both 0, one may be unavailable, else nothing could move.
 
-    As kube's Deployment and the machine controllers that descend from it (facts 3.2, 3.10). Raises BudgetError.
+    As kube's Deployment and the machine controllers that descend from it. Raises BudgetError.
     """
     wanted_surge = DEFAULT_MAX_SURGE if max_surge is None else max_surge
     wanted_unavailable = DEFAULT_MAX_UNAVAILABLE if max_unavailable is None else max_unavailable

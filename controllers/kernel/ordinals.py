@@ -3,7 +3,7 @@
 It lives in ``status.ordinals`` of the MachineSet as ``{next: 13, reserved: "8-10,12", leaving: ["m-a", ...]}`` and is
 written *before* Machines are created or deleted, guarded by the MachineSet's resourceVersion. So two controllers, or
 one with a stale view, can't give the same number twice, create above the replicas or choose other victims instead of
-those already chosen (facts 6.1: MC#390, MCM#1091, CAPI#13649).
+those already chosen (MC#390, MCM#1091, CAPI#13649).
 """
 
 from __future__ import annotations

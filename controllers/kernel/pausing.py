@@ -10,7 +10,7 @@ from controllers.kernel.view import View
 
 SPEC_PAUSED_STAMP = "spec.paused"
 """Value under which a MachineDeployment's own ``spec.paused`` is shown to the Cluster Autoscaler (which reads only the
-annotation, facts 2.8). It says nothing new to us: read back as a pause, it would outlive ``spec.paused``."""
+annotation). It says nothing new to us: read back as a pause, it would outlive ``spec.paused``."""
 
 
 def cluster_name_of(obj: Obj) -> str:

@@ -13,7 +13,7 @@ from controllers.kernel.refs import Obj, Ref, resource_version_of
 
 
 def error_fields(reason: str, message: str) -> dict[str, str | None]:
-    """The terminal error in the words of both families (facts 2.8: the Cluster Autoscaler reads the second)."""
+    """The terminal error in the words of both families (the Cluster Autoscaler reads the second)."""
     return {
         "errorReason": str(reason) or None,
         "errorMessage": message or None,

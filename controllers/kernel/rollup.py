@@ -1,6 +1,6 @@
 """Reasons of many Machines in one sentence: ``3× QuotaExceeded: cores; 1× WaitingForNode``.
 
-Users ask why a set is not ready and find the answer on no peer's set (facts 4.G, 6.13: cluster-api#5635, MCM#70).
+Users ask why a set is not ready and find the answer on no peer's set (cluster-api#5635, MCM#70).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In place (no rollout): labels and annotations of the Machines (``metadata``), of the Nodes (``spec.metadata``), taints,
 timeouts, readiness gates. Everything else, known or not, is a new revision: hosts may depend on it. A change of
-``replicas`` is outside of the template, so it never rolls anything (facts 6.1: CAPI#12990).
+``replicas`` is outside of the template, so it never rolls anything (CAPI#12990).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
 them through an exponential that is 1.0 after about a year, so that old Machines tie with annotated ones
-(facts 3.1, 6.3; cluster-api#5424, #10755).
+(cluster-api#5424, #10755).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The host of a living Machine: make it once, bind the Machine to it, and tell when it is broken or gone.
 
 One Machine has at most one host ever, but for a recorded replacement: a host that vanished is reported, never made
-again under the same Machine (facts 6.1; kubermatic re-creates it, machine-controller#381 got three of them so).
+again under the same Machine (kubermatic re-creates it, machine-controller#381 got three of them so).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``status.appliedNodeMetadata`` is the ownership record. It is written before a key is added to the Node and shrinks only
 after a key has left it, so that a crash in between can neither orphan a key nor take one of somebody else's.
-kubermatic rolls every Node for a label and never removes one (machine-controller#1969, facts 6.15).
+kubermatic rolls every Node for a label and never removes one (machine-controller#1969).
 """
 
 from __future__ import annotations

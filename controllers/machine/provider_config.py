@@ -1,4 +1,4 @@
-"""Find a Machine's provider config in any of the forms that the API has had (facts 2.0).
+"""Find a Machine's provider config in any of the forms that the API has had.
 
 providerConfig: "<YAML or JSON>"                    2017, the first CRDs
 providerConfig: {value: {…}} or {valueFrom: {…}}    2018, apiserver-builder; KEP-3

@@ -68,7 +68,7 @@ def write_paused(observed: Observed) -> Patch | None:
 
 
 def is_quiet(observed: Observed, decision: Decision) -> bool:
-    """Whether to hold the report of a Machine that smoothly comes up: soon there is more to say (facts 5.1).
+    """Whether to hold the report of a Machine that smoothly comes up: soon there is more to say.
 
     To Ready it costs POST, providerID and one status; or one status more if it takes longer than SETTLE.
     """

@@ -42,7 +42,7 @@ def first_size(observed: Observed) -> int:
 
 
 def new_set(observed: Observed) -> Create:
-    """The MachineSet of the deployment's template, with all that the Cluster Autoscaler looks for (facts 2.8)."""
+    """The MachineSet of the deployment's template, with all that the Cluster Autoscaler looks for."""
     wish, deployment = observed.wish, observed.body
     hash_ = hash_for_new(deployment, wish)
     replicas = first_size(observed)

@@ -3,7 +3,7 @@
 It lives in ``status.rollout`` as ``{at: time, sets: [{name, version, replicas}]}`` and is written, guarded by the
 MachineDeployment's resourceVersion, before MachineSets are scaled. A MachineSet that still shows the version on which
 its size was decided may or may not have been scaled already, so nothing more is decided until that is known: a view
-that lags in one of several MachineSets can't take a second share of the same budget (facts 3.10 f, CAPI#9334).
+that lags in one of several MachineSets can't take a second share of the same budget (CAPI#9334).
 """
 
 from __future__ import annotations

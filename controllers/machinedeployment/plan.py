@@ -141,7 +141,7 @@ def _machines(observed: Observed) -> tuple[Any, ...]:
 
 
 def _own_annotations(observed: Observed, now: SetState | None) -> list[Action]:
-    """The revision, and ``spec.paused`` in the form in which the Cluster Autoscaler looks for it (facts 2.8)."""
+    """The revision, and ``spec.paused`` in the form in which the Cluster Autoscaler looks for it."""
     have = annotations_of(observed.body)
     want: dict[str, Any] = dict(revisions.deployment_annotations(observed)) if now is not None else {}
     stamp = have.get(names.CAPI_PAUSED_ANNOTATION)

@@ -1,6 +1,6 @@
 """Scaling while a rollout is paused: each MachineSet keeps its share, so that the risk of the new template does.
 
-As apps/v1 Deployment does it (facts 3.2), with two differences: a set without a record of its share keeps its size
+As apps/v1 Deployment does it, with two differences: a set without a record of its share keeps its size
 (machine-controller-manager#802 read "no record" as zero and scaled everything away), and on the way down Machines that
 are not available go first, wherever they are.
 """

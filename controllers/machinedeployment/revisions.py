@@ -1,7 +1,7 @@
 """Which MachineSet is the current one, its revision number, and which old ones to forget.
 
 Going back to an earlier template finds the MachineSet kept of it and makes that the current one again: this is how
-``rollback`` works here, and nothing is created or deleted that need not be (facts 3.10, scenario e).
+``rollback`` works here, and nothing is created or deleted that need not be.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """RollingUpdate: never above replicas + surge, never below the minimum available by our own hand.
 
-The arithmetic is apps/v1 Deployment's (facts 3.2, 3.10) with one difference: here it is *known* which Machines a
+The arithmetic is apps/v1 Deployment's with one difference: here it is *known* which Machines a
 MachineSet would remove, since the order is shared. So an unhealthy old Machine goes at once and for free, and nothing
 is assumed. Limits are taken from what is there before this round, so each change stands alone.
 """

@@ -36,7 +36,7 @@ def asked_just_now(observed: Observed) -> bool:
 
     The Cluster Autoscaler marks a Machine and then lowers ``replicas``; the two arrive through different watches. One
     round trip of the status between seeing the new ``replicas`` and choosing victims lets the mark arrive first
-    (facts 6.1, autoscaler#8494; cluster-api#75).
+    (autoscaler#8494; cluster-api#75).
     """
     return observed.status.get("observedGeneration") != generation_of(observed.body)
 

@@ -1,8 +1,8 @@
 """Run the controllers as a kopf operator: kopf keeps the process (signals, login, liveness, start-up and clean-up).
 
 kopf watches nothing and writes nothing here: its handlers are those of the operator's own life. Watches and caches are
-ours, since kopf's cost 11 to 18 times the CPU per event and lose deletions on a relist (measured; facts: python-stack
-2.3 and 2.5). Should kopf end by an error of its own, it is started again. This is the only module that imports kopf.
+ours, since kopf's cost 11 to 18 times the CPU per event and lose deletions on a relist (ADR 0002).
+Should kopf end by an error of its own, it is started again. This is the only module that imports kopf.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ async def test_in_a_cluster_the_service_account_is_used(tmp_path: Path) -> None:
 
 
 def test_kubernetes_asyncio_and_kopf_are_not_imported_for_a_plain_kubeconfig() -> None:
-    """They cost seconds at start; facts: python-stack 1."""
+    """They cost seconds at start."""
     program = (
         "import sys, nodewright.runtime.manager, nodewright.runtime.kube.kubeconfig\n"
         "print([name for name in ('kubernetes_asyncio', 'kopf', 'openstack', 'grpc') if name in sys.modules])"

@@ -63,7 +63,7 @@ def node_of_pod(obj: Obj) -> str | None:
 
 
 def machine_class(obj: Obj) -> str | None:
-    """``namespace/name`` of the class; all three generations of the field are read (facts: machine-api 2.0)."""
+    """``namespace/name`` of the class; all three generations of the field are read."""
     for field in ("providerConfig", "providerSpec"):
         reference = _at(obj, "spec", field, "valueFrom", "machineClass")
         name = _text(_at(reference, "name")) if isinstance(reference, Mapping) else None

@@ -1,4 +1,4 @@
-"""Surge and unavailable: the vectors of facts 3.10."""
+"""Surge and unavailable: test vectors."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_oldest_and_newest_compare_exact_ages() -> None:
 
 
 def test_machines_of_three_years_are_told_apart_and_never_tie_with_a_marked_one() -> None:
-    """Peers squeeze age through an exponential that is exactly 1.0 after about a year (facts 3.1)."""
+    """Peers squeeze age through an exponential that is exactly 1.0 after about a year."""
     old, older = machine("old").ready().created(3 * YEAR), machine("older").ready().created(3 * YEAR + 1)
     marked = machine("marked").ready().created(60).marked_for_deletion()
     assert order(old, older, marked, policy="Oldest") == ["marked", "older", "old"]

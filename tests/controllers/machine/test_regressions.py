@@ -1,4 +1,4 @@
-"""Bugs of the peers, each by its number (facts 6.1), that this controller must not have."""
+"""Bugs of the peers, each by its number, that this controller must not have."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_crash_after_the_journal_is_repaired() -> None:
 
 
 def test_two_old_sets_of_which_one_lags_do_not_give_the_same_share_twice() -> None:
-    """cluster-api#9334, facts 3.10 f: one set was lowered, its view lags, and the order between the sets changes."""
+    """cluster-api#9334: one set was lowered, its view lags, and the order between the sets changes."""
     older, old, new = a_set("older", 2, "1.33.0", age=3000), a_set("old", 2), a_set("new", 1, NEW)
     world = World(deployment(4), older, *machines(older, 2), old, *machines(old, 2), new, *machines(new, 1))
     process = Process(world)

@@ -184,7 +184,7 @@ class TestPaused:
         assert sets_of(world) == {OLD: 0, NEW: 6}
 
     def test_the_autoscaler_sees_the_pause_and_its_end(self) -> None:
-        """It reads only the annotation cluster.x-k8s.io/paused (facts 2.8)."""
+        """It reads only the annotation cluster.x-k8s.io/paused."""
         world = self.mid_rollout()
         settle(world)
         assert names.CAPI_PAUSED_ANNOTATION in world.get(MACHINE_DEPLOYMENT, "md")["metadata"]["annotations"]

@@ -1,4 +1,4 @@
-"""Bugs that peers had in rollouts; each test names the one it guards against (facts 6.1)."""
+"""Bugs that peers had in rollouts; each test names the one it guards against."""
 
 from __future__ import annotations
 

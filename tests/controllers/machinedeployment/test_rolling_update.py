@@ -1,4 +1,4 @@
-"""The arithmetic of a rolling update: the scenarios a–g of facts 3.10, and tables around them."""
+"""The arithmetic of a rolling update: scenarios a–g, and tables around them."""
 
 from __future__ import annotations
 
