@@ -28,6 +28,8 @@ from controllers.machine.polling import next_look
 from controllers.machine.replacement import delete_host
 from providers.base.contract import Host, HostState
 
+IN_FLIGHT_LOOK = 1.0
+"""Seconds until the next look; the end of the call wakes the Machine earlier."""
 OURS = frozenset({names.MACHINE_FINALIZER, *names.LEGACY_MACHINE_FINALIZERS})
 _PRE_DRAIN = (names.PRE_DRAIN_HOOK_PREFIX, names.OWN_PRE_DRAIN_HOOK_PREFIX)
 _PRE_TERMINATE = (names.PRE_TERMINATE_HOOK_PREFIX, names.OWN_PRE_TERMINATE_HOOK_PREFIX)
@@ -38,6 +40,10 @@ def decide(observed: Observed) -> Decision | None:
     if not OURS & set(observed.machine["metadata"].get("finalizers") or ()):
         return None
     match observed.reads.host:
+        case HostAbsent() if observed.reads.in_flight:
+            # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
+            text = f"the provider has not answered yet ({observed.reads.in_flight})"
+            return _going(observed, Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):

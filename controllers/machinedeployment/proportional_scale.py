@@ -23,7 +23,7 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> 
     room = _room(observed)
     if len(active) <= 1:
         only = active[0] if active else now or (old[-1] if old else None)
-        return Targets({only.uid: min(wanted, only.replicas + room)} if only is not None else {})
+        return Targets({only.uid: min(wanted, max(only.replicas, room + only.total))} if only is not None else {})
     if now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
     if not any(_was_scaled_for(state) not in (None, wanted) for state in active):

@@ -61,12 +61,12 @@ def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> 
     goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in old)), 0)
     if now.replicas >= goal:
         return goal, []
-    total = now.total + sum(state.total for state in old)
-    room = wish.limits.max_total - total
-    if room <= 0:
-        limit = counted(wish.limits.max_total, "Machine")
+    # Machines of its own that it was to give up are kept when it may be bigger again: they take no room from it.
+    most = wish.limits.max_total - sum(state.total for state in old)
+    if most <= now.replicas:
+        limit, total = counted(wish.limits.max_total, "Machine"), now.total + sum(state.total for state in old)
         return now.replicas, [f"new Machines wait: there may be {limit} with the surge, and there are {total}"]
-    return min(now.replicas + room, goal), []
+    return min(most, goal), []
 
 
 def _take_unavailable(stocks: Sequence[Stock], available: frozenset[str], may_go: int) -> None:
