@@ -108,15 +108,22 @@ class Guard:
         self._in_force: dict[str, Bounds] = {}
         self._census = _Census(plane)
         self._ours: set[str] = set()
+        self._chosen: dict[str, bool] = {}
 
     def expect(self, machine_set: str, bounds_: Bounds) -> None:
         """These are in force for ``machine_set``, though no MachineDeployment says so (it stands alone)."""
         self._in_force[machine_set] = bounds_
 
-    def before_scale(self, action: Patch, believed: Bounds) -> None:
-        """A MachineDeployment tells a MachineSet how many it should be."""
-        if action.target.kind is MACHINE_SET and "replicas" in (action.patch.get("spec") or {}):
+    def before_patch(self, action: Patch, seen: Sequence[Obj], believed: Bounds) -> None:
+        """A MachineDeployment tells a MachineSet how many it should be, or a MachineSet records whom it chose."""
+        if action.target.kind is not MACHINE_SET:
+            return
+        if "replicas" in (action.patch.get("spec") or {}):
             self._in_force[action.target.key.name] = believed
+        chosen = ((action.patch.get("status") or {}).get("ordinals") or {}).get("leaving") or ()
+        for machine in seen:
+            if key_of(machine).name in chosen:
+                self._chosen.setdefault(uid_of(machine), available(machine))
 
     def before_create(self, action: Create, believed: Bounds) -> None:
         """A Machine must not be made beyond what a spec allows that may still be in force."""
@@ -142,6 +149,8 @@ class Guard:
         victim = next((m for m in seen if uid_of(m) == action.target.uid), None)
         if victim is None or not available(victim) or annotations_of(victim).get(DELETE_MACHINE_ANNOTATION):
             return
+        if self._chosen.get(uid_of(victim)) is False:
+            return  # chosen while it was not available: nobody has counted on it since
         left = sum(1 for m in seen if available(m) or _edited(m) or self._deleted_by_somebody(m)) - 1
         least = min(believed.least, self._promised(victim, believed).least)
         if left < least:

@@ -184,7 +184,7 @@ class Process:
         if isinstance(action, Create):
             self._out.guard.before_create(action, believed)
         elif isinstance(action, Patch):
-            self._out.guard.before_scale(action, believed)
+            self._out.guard.before_patch(action, list(self._cache.stores[MACHINE]), believed)
         elif isinstance(action, Delete):
             self._out.guard.before_delete(action, list(self._cache.stores[MACHINE]), believed)
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
