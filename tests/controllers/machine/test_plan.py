@@ -98,6 +98,12 @@ CASES: dict[str, Case] = {
     "a call that is under way is not made twice": Case(
         machine("m-1").created(1), HostReads(HostAbsent(), in_flight="CreateHost"), [], Wait
     ),
+    "one that goes while its host is in the making waits for the answer": Case(
+        machine("m-1").deleting(1, names.MACHINE_FINALIZER),
+        HostReads(HostAbsent(), in_flight="CreateHost"),
+        ["patch Machine status"],
+        Wait,
+    ),
     "after a failure it waits for its turn": Case(
         new(),
         HostReads(HostAbsent(), attempt=failed(ErrorClass.QUOTA_EXCEEDED, 20)),
