@@ -61,7 +61,8 @@ def test_told_on_the_object_while_others_go_on(kubectl: Kubectl, what: str) -> N
     kubectl.wait("jsonpath={.status.readyReplicas}=1", "ms/fine")
     kubectl.wait("jsonpath={.status.phase}=Failed", "ma", "-l", "pool=lost")
     found = kubectl.items("ma", "-l", "pool=lost")
-    machine = next(m for m in found if words in m.get("status", {}).get("errorMessage", ""))
+    (machine,) = [m for m in found if "deletionTimestamp" not in m["metadata"]]
+    assert words in machine["status"]["errorMessage"]
     name = machine["metadata"]["name"]
     for shown in (f"machine/{name}", "machineset/lost"):
         described = kubectl("describe", shown)

@@ -138,6 +138,8 @@ def test_the_annotated_machine_is_the_first_to_go(kubectl: Kubectl) -> None:
     kubectl("scale", "ms/pets", "--replicas=2")
     kubectl.wait("delete", f"machine/{chosen}")
     kubectl.wait("jsonpath={.status.replicas}=2", "ms/pets")
+    staying = [m for m in kubectl.items("ma", "-l", "pool=pets") if "deletionTimestamp" not in m["metadata"]]
+    assert len(staying) == 2
 
 
 def test_cordon_and_drain_a_node(kubectl: Kubectl) -> None:
