@@ -21,6 +21,8 @@ TOOLS = Path(__file__).parent / "tools"
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
 }
 REMEDY = "set KUBEBUILDER_ASSETS to a folder that has it, or install Go 1.26+ and run `make real-plane`"
