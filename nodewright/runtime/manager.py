@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from controllers.kernel.actions import Event
+from controllers.kernel.sharding import sharded
 from nodewright.runtime import wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
@@ -17,7 +18,7 @@ from nodewright.runtime.executor import Hands
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.leadership import AlwaysLeader, Leadership
+from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.options import RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
@@ -37,16 +38,17 @@ class Manager:
 
     def __init__(self, client: KubeClient, options: RunOptions, leadership: Leadership | None = None) -> None:
         self.options = options
-        self.rooms = wiring.rooms() if options.rooms is None else options.rooms
+        self._leadership = leadership or AlwaysLeader()
+        self.rooms = sharded(wiring.rooms() if options.rooms is None else options.rooms, options.machines)
         self.cache = Cache(wiring.kinds_of(self.rooms))
-        self.hosts = HostDirectory(options.registry or Registry.installed(), options.hosts, options.now)
+        registry = options.registry or Registry.installed()
+        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
         self.reflectors = tuple(
             Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
         )
         self.controllers: list[Controller] = []
         self.started = False
-        self._client = client
-        self._leadership = leadership or AlwaysLeader()
+        self._client = client.fenced(self._may_act)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
         for room in self.rooms:
@@ -57,6 +59,11 @@ class Manager:
         """Rooms are at work on a world that is completely read."""
         return self.started and not self.problems()
 
+    @property
+    def synced(self) -> bool:
+        """Everything has been read once; rooms may be waiting for this process to lead."""
+        return all(reflector.synced.is_set() for reflector in self.reflectors)
+
     def problems(self) -> list[str]:
         """What is not current, one sentence each."""
         return [
@@ -66,7 +73,7 @@ class Manager:
         ]
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Until ``stop`` is set or leadership is lost. Raises whatever a background part died of (a bug)."""
+        """Until ``stop`` is set. Raises LeadershipLostError, or whatever a background part died of (a bug)."""
         try:
             for reflector in self.reflectors:
                 self._spawn(reflector.run(), f"reflect {reflector.kind.plural}")
@@ -81,24 +88,43 @@ class Manager:
         finally:
             self.started = False
             await self._stop()
+        if self._leadership.lost.is_set():
+            raise LeadershipLostError(self._leadership.why_lost)
 
     async def _start(self) -> None:
         for reflector in self.reflectors:
             await reflector.synced.wait()
         await self._leadership.acquire()
+        if self.options.on_leading is not None:
+            await self.options.on_leading()
         for controller in self.controllers:
             controller.start()
 
+    def _may_act(self) -> bool:
+        return self._leadership.held
+
     async def _stop(self) -> None:
-        """Rounds first, then provider calls, then Events, then the watches."""
-        grace = self.options.grace
+        """Work first, in good order as long as this process leads; then the watches; the Lease last."""
+        ending = asyncio.create_task(self._end_work(self.options.grace))
+        losing = asyncio.create_task(self._leadership.lost.wait())
+        await asyncio.wait({ending, losing}, return_when=asyncio.FIRST_COMPLETED)
+        losing.cancel()
+        if not ending.done():
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+            await self._end_work(0.0)
+        else:
+            ending.result()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(losing, *self._tasks, return_exceptions=True)
+        await self._leadership.release()
+
+    async def _end_work(self, grace: float) -> None:
+        """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
         await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._leadership.release()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
         """Await ``work``; False if ``stop`` came first. A background task that ends by itself has failed."""
@@ -151,12 +177,18 @@ async def run_controllers(
     ``ready`` is set, or called, once every kind is read and the rooms are at work. ``on_manager`` is handed the Manager
     before it starts (for a display of queues and caches). An API server that is not there yet is waited for.
 
-    Raises ConfigurationError if the connection's certificates can't be used.
+    Raises ConfigurationError if the connection's certificates can't be used, LeadershipLostError once another process
+    may work.
     """
     announce = ready.set if isinstance(ready, asyncio.Event) else ready or _nobody
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(connection, "manager", options.client))
-        manager = Manager(client, options)
+        leadership: Leadership | None = None
+        if options.leader_election is not None:
+            lease = options.leader_election
+            keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
+            leadership = LeaseLeadership(keeper, lease, options.now)
+        manager = Manager(client, options, leadership)
         if on_manager is not None:
             on_manager(manager)
         if options.simulated_kubelets:

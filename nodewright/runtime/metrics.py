@@ -53,6 +53,7 @@ QUEUE_DEPTH = _gauge("queue_depth", "Keys that wait for a worker.", "room")
 QUEUE_SECONDS = _seconds("queue_seconds", "How long a key waited for a worker.", "room")
 
 ACTIONS = _counter("actions_total", "Actions of plans, by what became of them.", "room", "action", "result")
+LEADER = _gauge("leader", "1 while this process holds the Lease.", "lease")
 EVENTS = _counter("events_total", "Kubernetes Events by what became of them.", "result")
 
 HOST_CALLS = _counter("host_calls_total", "Provider calls by result (error class, or ok).", "scope", "call", "result")

@@ -17,6 +17,7 @@ import kopf
 import structlog
 
 from nodewright.runtime.kube.connection import Connection, StaticToken
+from nodewright.runtime.leadership import LeadershipLostError
 from nodewright.runtime.manager import Manager, run_controllers
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import RunOptions
@@ -41,7 +42,8 @@ async def operate(
     kopf wants the event loop for itself: when it stops it cancels every task that was begun after it. A server that
     lives in the same process uses ``run_controllers`` instead.
 
-    Raises ConfigurationError if the connection can't be used; everything else is logged and tried again.
+    Raises ConfigurationError if the connection can't be used, and LeadershipLostError: then the process should end.
+    Everything else is logged and tried again.
     """
     connection.ssl_context()  # fail now, not in a loop
     pause = _FIRST_RESTART
@@ -57,6 +59,8 @@ async def operate(
             life = _Life(connection, options, ready, current)
             try:
                 await life.run(stop)
+            except LeadershipLostError:
+                raise
             except Exception as error:
                 if loop.time() - started > _STABLE:
                     pause = _FIRST_RESTART
@@ -76,7 +80,8 @@ class _Current:
         self.manager = manager
 
     def problems(self) -> list[str] | None:
-        if self.manager is None or not self.manager.started:
+        """A process that waits for its turn to lead is ready: it has read everything."""
+        if self.manager is None or not self.manager.synced:
             return None
         return self.manager.problems()
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from api.selectors import EVERYTHING, Selector
 from controllers.kernel.room import Room
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.leadership import LeaseOptions
 from nodewright.runtime.queue import Backoff
 from providers.base.registry import Registry
 
@@ -34,14 +36,18 @@ class RoomOptions:
 class RunOptions:
     """What to run and how. Times in seconds.
 
-    ``rooms`` None: all of them (``wiring``). ``registry`` None: the providers that are installed.
+    ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine controller serves (see
+    ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
-    of the installed provider). ``grace``: how long a stop waits for rounds and provider calls that are under way.
+    of the installed provider). ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this
+    process leads, before the first round: for what only one process may hold.
+    ``grace``: how long a stop waits for rounds and provider calls that are under way.
     ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
     ``metrics_port``, both on ``listen_host``; None: not at all.
     """
 
     rooms: Rooms | None = None
+    machines: Selector = EVERYTHING
     registry: Registry | None = None
     client: ClientLimits = field(default_factory=ClientLimits)
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
@@ -49,6 +55,8 @@ class RunOptions:
     room: RoomOptions = field(default_factory=RoomOptions)
     simulated_kubelets: bool = True
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
+    leader_election: LeaseOptions | None = None
+    on_leading: Callable[[], Awaitable[None]] | None = None
     grace: float = 10.0
     listen_host: str = "127.0.0.1"
     health_port: int | None = None

@@ -7,7 +7,6 @@ group commit, a rollout of Machines, a host that is being made.
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from hack.program import Up
 from nodewright.runtime.kube.client import KubeClient, Page
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+from tests.cli.hosts import hosts_in
 from tests.cli.load import CONFIG_MAP, MOST_REPLICAS, NAMESPACE, Ledger, Load
 from tests.cli.processes import EXAMPLE
 
@@ -45,19 +45,7 @@ async def everything(client: KubeClient, kind: Kind) -> Page:
 
 
 def hosts_of(up: Up) -> dict[str, str]:
-    """Live hosts of the simulated cloud by their journal: id → UID of the Machine."""
-    hosts: dict[str, str] = {}
-    for journal in (up.folder / "data" / "simulated").glob("*.jsonl"):
-        for line in journal.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                break  # cut off by the kill: it did not happen
-            change = json.loads(line)
-            if "gone" in change:
-                hosts.pop(change["gone"], None)
-            else:
-                host = change["put"]
-                hosts[host["id"]] = host["request"]["identity"]["machine_uid"]
-    return hosts
+    return hosts_in(up.folder / "data" / "simulated")
 
 
 def without_hosts_that_go(up: Up, machines: list[Obj]) -> list[str]:

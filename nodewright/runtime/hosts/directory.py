@@ -53,9 +53,11 @@ class HostDirectory:
         options: HostOptions | None = None,
         now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         seed: int | None = None,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> None:
         self._registry = registry
-        self._around = Surroundings(options or HostOptions(), now, self._changed, Random(seed))  # noqa: S311
+        random = Random(seed)  # noqa: S311  (jitter)
+        self._around = Surroundings(options or HostOptions(), now, self._changed, random, may_call)
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
         self._checked: dict[bytes, _Checked] = {}

@@ -41,6 +41,8 @@ class Surroundings:
     now: Callable[[], datetime]
     changed: Callable[[str], None]
     random: Random
+    may_call: Callable[[], bool] = lambda: True
+    """False: this process does not lead; calls that change hosts are refused at the moment they would be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,8 @@ class Scope:
 
     async def _make(self, call: _Call) -> None:
         """The call itself; what it answers is merged at once."""
+        if not self._around.may_call():
+            raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
         provider, action = self.provider(), call.action
         match action:
             case CreateHost():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,7 +24,7 @@ from controllers.kernel.refs import Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import ApiError, NoAnswer, SilenceError, error_from_answer
+from nodewright.runtime.kube.errors import ApiError, NoAnswer, NotLeadingError, SilenceError, error_from_answer
 from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
 
 _JSON = "application/json"
@@ -89,6 +89,7 @@ class KubeClient:
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
         self._random = random.Random()  # noqa: S311  (jitter)
+        self._may_write: Callable[[], bool] | None = None
         self._extras: dict[str, Any] = {}
         if connection.server_name:
             self._extras["server_hostname"] = connection.server_name
@@ -114,6 +115,12 @@ class KubeClient:
         other = copy.copy(self)
         other.controller = controller
         other._agent = agent or f"nodewright/{__version__} ({controller})"
+        return other
+
+    def fenced(self, may_write: Callable[[], bool]) -> KubeClient:
+        """The same client, whose writes are refused (NotLeadingError) unless ``may_write`` at the moment of sending."""
+        other = copy.copy(self)
+        other._may_write = may_write
         return other
 
     def _session(self, context: Any, limit: int) -> aiohttp.ClientSession:
@@ -294,6 +301,8 @@ class KubeClient:
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         async with self._slots:
+            if self._may_write is not None and not call.reads and not self._may_write():
+                raise NotLeadingError(f"{call.verb} {call.resource}: this process does not lead")
             started = asyncio.get_running_loop().time()
             try:
                 async with session.request(
