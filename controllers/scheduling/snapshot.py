@@ -1,0 +1,343 @@
+"""A cluster to try things on: Nodes in rows, pods counted by class, ``fork`` and ``revert`` at the price of the change.
+
+A row is one Node, or several that are the same in everything but their name (``copies``): a thousand Nodes that don't
+exist yet are one row until pods make them differ. All amounts are those of one Node of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from controllers.scheduling.classes import Classes, PodClass
+from controllers.scheduling.columns import Bools, Column, Ints
+from controllers.scheduling.predicates import Occupied, static_refusal, taint_refusal
+from controllers.scheduling.shapes import (
+    HOSTNAME,
+    PODS,
+    UNSCHEDULABLE_TAINT,
+    Amounts,
+    Demand,
+    NodeShape,
+    PodShape,
+    PodTerm,
+    Taint,
+)
+
+_ROWS = 64
+_DRAINED = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+_NO_NODE = "no Node of this name is in the snapshot"
+
+
+class Matcher(Protocol):
+    """A set of classes; hashable, so that a snapshot counts for each one only once."""
+
+    def matches(self, pod_class: PodClass) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+
+class Snapshot:
+    """``nodes`` with their ``pods``; pods of Nodes that are not among them are left out (``strays``)."""
+
+    def __init__(self, nodes: Iterable[NodeShape], pods: Iterable[PodShape], classes: Classes) -> None:
+        self.classes = classes
+        self.nodes: list[NodeShape] = []
+        self.pods: list[dict[PodClass, int]] = []
+        self._row_of: dict[str, int] = {}
+        self._resources: dict[str, int] = {PODS: 0}
+        self._free: Ints = np.zeros((_ROWS, 4), np.int64)
+        self._copies: Ints = np.zeros(_ROWS, np.int64)
+        self._closed: Bools = np.zeros(_ROWS, np.bool_)
+        self._columns: dict[str, Column] = {}
+        self._counts: dict[Matcher, Ints] = {}
+        self._counted: dict[PodClass, list[Matcher]] = {}
+        self._aversions: dict[PodTerm, None] = {}
+        self._masks: dict[object, Bools] = {}
+        self._journal: list[tuple[str, int, PodClass | None, int]] = []
+        self._marks: list[int] = []
+        for node in nodes:
+            self._row_of[node.name] = self.add_nodes(node)
+        self._real = len(self.nodes)
+        self.strays = self._seat(pods)
+
+    def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
+        found: dict[tuple[int, PodClass], int] = {}
+        strays = []
+        for pod in pods:
+            row = self._row_of.get(pod.node)
+            if row is None:
+                strays.append(pod)
+            elif not pod.kind.keeping.finished:
+                seat = (row, self.classes.of(pod.kind))
+                found[seat] = found.get(seat, 0) + 1
+        for (row, pod_class), count in found.items():
+            self.place(pod_class, row, count)
+        return tuple(strays)
+
+    def __len__(self) -> int:
+        """Rows, closed ones included."""
+        return len(self.nodes)
+
+    @property
+    def copies(self) -> Ints:
+        return self._copies[: len(self.nodes)]
+
+    @property
+    def rows(self) -> Ints:
+        """Rows that are not closed."""
+        return np.flatnonzero(~self._closed[: len(self.nodes)])
+
+    @property
+    def closed(self) -> Bools:
+        return self._closed[: len(self.nodes)]
+
+    def row(self, name: str) -> int:
+        """Raises KeyError for a Node that is not in the snapshot."""
+        if name not in self._row_of:
+            raise KeyError(f"{name}: {_NO_NODE}")
+        return self._row_of[name]
+
+    # -- trying things ---------------------------------------------------------------------------------------------
+
+    def fork(self) -> None:
+        """What follows can be undone by ``revert`` or kept by ``commit``. Forks nest."""
+        self._marks.append(len(self._journal))
+
+    def revert(self) -> None:
+        """Undo everything since the last fork; costs as much as was changed."""
+        mark = self._marks.pop()
+        rows = len(self.nodes)
+        while len(self._journal) > mark:
+            what, row, pod_class, number = self._journal.pop()
+            if pod_class is not None:
+                self._move(pod_class, row, -number)
+            elif what == "add":
+                self.nodes.pop()
+                self.pods.pop()
+            elif what == "split":
+                self._copies[row] += number
+            else:
+                self._closed[row] = False
+        if len(self.nodes) < rows:
+            self._forget_rows()
+
+    def commit(self) -> None:
+        """Keep what was done since the last fork."""
+        self._marks.pop()
+        if not self._marks:
+            self._journal.clear()
+
+    def place(self, pod_class: PodClass, row: int, count: int = 1) -> None:
+        """``count`` more pods on each Node of ``row``; a negative count takes them away. Nothing is checked."""
+        if count:
+            self._move(pod_class, row, count)
+            self._note("place", row, pod_class, count)
+
+    def add_nodes(self, node: NodeShape, copies: int = 1) -> int:
+        """A row of empty Nodes; returns its number."""
+        self._register(name for name, _ in node.allocatable)
+        row = self._new_row(node, copies)
+        self._free[row] = 0
+        for name, amount in node.allocatable:
+            self._free[row, self._resources[name]] = amount
+        for counts in self._counts.values():
+            counts[row] = 0
+        return row
+
+    def split(self, row: int, first: int) -> int:
+        """Cut a row in two; ``first`` Nodes stay, the others make the new row that is returned."""
+        others = int(self._copies[row]) - first
+        self._copies[row] = first
+        self._note("split", row, None, others)
+        new = self._new_row(self.nodes[row], others, self.pods[row])
+        self._free[new] = self._free[row]
+        for counts in self._counts.values():
+            counts[new] = counts[row]
+        return new
+
+    def resize(self, row: int, copies: int) -> None:
+        """A row may have no Nodes at all: then nothing counts it."""
+        self._note("split", row, None, int(self._copies[row]) - copies)
+        self._copies[row] = copies
+
+    def close(self, row: int) -> None:
+        """The Node is being drained: its pods are gone and no new ones come, but it still counts as a place over
+        which pods are spread, as it does for kube-scheduler until the Node is deleted.
+        """
+        for pod_class, count in list(self.pods[row].items()):
+            self.place(pod_class, row, -count)
+        self._closed[row] = True
+        self._note("close", row, None, 0)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def free(self, resource: str) -> Ints:
+        """Per row what is left."""
+        self._register((resource,))
+        return self._free[: len(self.nodes), self._resources[resource]]
+
+    def room(self, requests: Amounts, rows: Ints) -> Ints:
+        """How many pods with these requests still fit one Node of each of ``rows``, by resources alone."""
+        room = self.free(PODS)[rows]
+        for name, amount in requests:
+            np.minimum(room, self.free(name)[rows] // amount, out=room)
+        return np.maximum(room, 0, out=room)
+
+    def counts(self, matcher: Matcher) -> Ints:
+        """Per row how many pods of the matcher's classes one of its Nodes has. Live: it follows the snapshot."""
+        known = self._counts.get(matcher)
+        if known is None:
+            known = self._counts[matcher] = np.zeros(len(self._copies), np.int64)
+            self._counted.clear()
+            answers: dict[PodClass, bool] = {}
+            for row, pods in enumerate(self.pods):
+                for pod_class, count in pods.items():
+                    if pod_class not in answers:
+                        answers[pod_class] = matcher.matches(pod_class)
+                    known[row] += count if answers[pod_class] else 0
+        return known[: len(self.nodes)]
+
+    def aversions(self) -> tuple[PodTerm, ...]:
+        """Anti-affinity terms of pods that are or were here."""
+        return tuple(self._aversions)
+
+    def column(self, key: str) -> Column:
+        """The values of a label."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(key, self.nodes)
+        elif len(column.codes) != len(self.nodes):
+            column.extend(self.nodes)
+        return column
+
+    def admits(self, pod_class: PodClass, rows: Ints) -> Bools:
+        """Whether cordon, taints, node selector and node affinity of the Nodes of ``rows`` let the class in."""
+        demand = pod_class.demand
+        asked = (demand.node_selector, demand.node_terms, demand.tolerations)
+        real = rows < self._real
+        admitted = np.zeros(len(rows), np.bool_)
+        if real.any():
+            mask = self._masks.get(asked)
+            if mask is None:
+                mask = self._masks[asked] = self._selected(demand) & self._tolerated(demand)
+            admitted[real] = mask[rows[real]]
+        verdicts: dict[int, bool] = {}
+        for position in np.flatnonzero(~real):
+            node = self.nodes[rows[position]]
+            if id(node) not in verdicts:
+                verdicts[id(node)] = static_refusal(pod_class, node) is None
+            admitted[position] = verdicts[id(node)]
+        return admitted
+
+    def occupied(self, rows: Sequence[int] | Ints | None = None) -> list[Occupied]:
+        """Node by Node for the scalar predicates; copies get names and hostnames of their own."""
+        found: list[Occupied] = []
+        for row in self.rows if rows is None else rows:
+            node, pods = self.nodes[row], self.pods[row]
+            if self._closed[row]:
+                node = replace(node, unschedulable=True, taints=(*node.taints, _DRAINED))
+            names = [f"{node.name}-{row}-{copy}" for copy in range(int(self._copies[row]))]
+            found.extend(Occupied(_named(node, name) if node.hypothetical else node, pods) for name in names)
+        return found
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _tolerated(self, demand: Demand) -> Bools:
+        """Of the real Nodes; most have neither taint nor cordon."""
+        verdicts: dict[tuple[tuple[Taint, ...], bool], bool] = {((), False): True}
+        mask = np.ones(self._real, np.bool_)
+        for row, node in enumerate(self.nodes[: self._real]):
+            asked = (node.taints, node.unschedulable)
+            if asked not in verdicts:
+                verdicts[asked] = taint_refusal(demand, node) is None
+            mask[row] = verdicts[asked]
+        return mask
+
+    def _selected(self, demand: Demand) -> Bools:
+        """Of the real Nodes."""
+        real = self._real
+        mask = np.ones(real, np.bool_)
+        for requirement in demand.node_selector:
+            mask &= self.column(requirement.key).matching(requirement)[:real]
+        if demand.node_terms is None:
+            return mask
+        any_term = np.zeros(real, np.bool_)
+        for term in demand.node_terms:
+            if term.names:
+                any_term |= np.fromiter((term.matches(n.labels, n.name) for n in self.nodes[:real]), np.bool_, real)
+            elif term.labels:
+                matched = np.ones(real, np.bool_)
+                for requirement in term.labels:
+                    matched &= self.column(requirement.key).matching(requirement)[:real]
+                any_term |= matched
+        return mask & any_term
+
+    def _move(self, pod_class: PodClass, row: int, count: int) -> None:
+        pods = self.pods[row]
+        left = pods.get(pod_class, 0) + count
+        if left:
+            pods[pod_class] = left
+        else:
+            del pods[pod_class]
+        free = self._free[row]
+        free[0] -= count
+        for name, amount in pod_class.demand.requests:
+            column = self._resources.get(name)
+            if column is None:
+                self._register((name,))
+                column, free = self._resources[name], self._free[row]
+            free[column] -= amount * count
+        for matcher in self._matchers(pod_class) if self._counts else ():
+            self._counts[matcher][row] += count
+        if pod_class.demand.anti_affinity:
+            self._aversions.update(dict.fromkeys(pod_class.demand.anti_affinity))
+
+    def _matchers(self, pod_class: PodClass) -> list[Matcher]:
+        known = self._counted.get(pod_class)
+        if known is None:
+            known = self._counted[pod_class] = [each for each in self._counts if each.matches(pod_class)]
+        return known
+
+    def _note(self, what: str, row: int, pod_class: PodClass | None, number: int) -> None:
+        if self._marks:
+            self._journal.append((what, row, pod_class, number))
+
+    def _new_row(self, node: NodeShape, copies: int, pods: dict[PodClass, int] | None = None) -> int:
+        row = len(self.nodes)
+        if row == len(self._copies):
+            self._grow()
+        self.nodes.append(node)
+        self.pods.append(dict(pods or {}))
+        self._copies[row] = copies
+        self._closed[row] = False
+        self._note("add", row, None, 0)
+        return row
+
+    def _grow(self) -> None:
+        more = len(self._copies)
+        self._free = np.concatenate([self._free, np.zeros((more, self._free.shape[1]), np.int64)])
+        self._copies = np.concatenate([self._copies, np.zeros(more, np.int64)])
+        self._closed = np.concatenate([self._closed, np.zeros(more, np.bool_)])
+        for matcher, counts in self._counts.items():
+            self._counts[matcher] = np.concatenate([counts, np.zeros(more, np.int64)])
+
+    def _register(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._resources:
+                if len(self._resources) == self._free.shape[1]:
+                    self._free = np.concatenate([self._free, np.zeros_like(self._free)], axis=1)
+                self._resources[name] = len(self._resources)
+
+    def _forget_rows(self) -> None:
+        size = len(self.nodes)
+        for column in self._columns.values():
+            column.shrink(size)
+
+
+def _named(node: NodeShape, name: str) -> NodeShape:
+    labels = {**node.labels, HOSTNAME: name} if HOSTNAME in node.labels else node.labels
+    return replace(node, name=name, labels=labels)
