@@ -18,7 +18,7 @@ ABSENT, ALONE = -1, -2
 
 
 class Column:
-    """The values of one label (or of the name) along the rows of a snapshot."""
+    """The values of one label along a growing list of Nodes."""
 
     def __init__(self, key: str, nodes: Sequence[NodeShape]) -> None:
         self.key = key
@@ -38,9 +38,6 @@ class Column:
         for row in range(self._filled, len(nodes)):
             self._codes[row] = self._code(nodes[row])
         self._filled = len(nodes)
-
-    def shrink(self, rows: int) -> None:
-        self._filled = min(self._filled, rows)
 
     @property
     def codes(self) -> Ints:

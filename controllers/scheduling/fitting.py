@@ -38,19 +38,20 @@ def room_of(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Ints:
 
 def inhabited(snapshot: Snapshot, topology_key: str, counts: Ints) -> Bools:
     """Per row whether its place has any of the counted pods; a row without the label is in no place."""
-    codes = snapshot.column(topology_key).codes
+    codes = snapshot.codes(topology_key)
     here = counts > 0
     places = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
     places[codes[here & (codes >= 0)]] = True
     found = np.zeros(len(codes), np.bool_)
     shared = codes >= 0
     found[shared] = places[codes[shared]]
-    return found | ((codes == ALONE) & here)
+    found |= (codes == ALONE) & here
+    return found
 
 
 def is_per_node(snapshot: Snapshot, topology_key: str) -> bool:
     """Whether no two Nodes share a value of the label."""
-    codes = snapshot.column(topology_key).codes
+    codes = snapshot.codes(topology_key)
     shared = codes >= 0
     if not shared.any():
         return True
@@ -58,9 +59,8 @@ def is_per_node(snapshot: Snapshot, topology_key: str) -> bool:
 
 
 def averse_terms(snapshot: Snapshot, pod_class: PodClass) -> list[PodTerm]:
-    """Anti-affinity terms of pods that are there and that mean this class, its own left out."""
-    own = set(pod_class.demand.anti_affinity)
-    return [term for term in snapshot.aversions() if term not in own and pod_class.is_meant_by(term)]
+    """Anti-affinity terms of pods that are there and that mean this class."""
+    return [term for term in snapshot.aversions() if pod_class.is_meant_by(term)]
 
 
 def _volumes_come_along(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Bools:
@@ -88,6 +88,6 @@ def in_use(snapshot: Snapshot, pod_class: PodClass) -> bool:
 
 
 def has_label(snapshot: Snapshot, topology_key: str) -> Bools:
-    codes = snapshot.column(topology_key).codes
+    codes = snapshot.codes(topology_key)
     present: Bools = codes != ABSENT
     return present

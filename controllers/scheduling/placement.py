@@ -7,7 +7,7 @@ come at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,13 +37,13 @@ class Placed:
     shares: list[Share] = field(default_factory=list)
 
 
-def place(snapshot: Snapshot, pod_class: PodClass, count: int, order: Iterable[int] | None = None) -> Placed:
+def place(snapshot: Snapshot, pod_class: PodClass, count: int, order: Sequence[int] | Ints | None = None) -> Placed:
     """Place up to ``count`` pods on the rows of ``order`` (None: all Nodes in theirs); what does not fit is left."""
-    rows = (snapshot.rows if order is None else np.fromiter(order, np.int64)).tolist()
+    ordered = snapshot.rows if order is None else np.asarray(order, np.int64)
+    rows = ordered.tolist()
     if not count or not rows:
         return Placed(rows)
     rules = rules_of(snapshot, pod_class)
-    ordered = np.asarray(rows, np.int64)
     room = room_of(snapshot, pod_class, ordered)
     apart = [rule for rule in rules if isinstance(rule, Apart) and rule.per_node_only]
     if len(apart) == len(rules):

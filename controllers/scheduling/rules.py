@@ -69,7 +69,7 @@ class Apart(_Stateless):
         return ~inhabited(self._snapshot, self._term.topology_key, self._snapshot.counts(self._matcher))
 
     def batch(self, row: int, *, waiting: bool) -> Batch:
-        code = self._snapshot.column(self._term.topology_key).codes[row]
+        code = self._snapshot.codes(self._term.topology_key)[row]
         if code == ABSENT:
             return Batch()
         return Batch(1, PLENTY if code == ALONE else 1)
@@ -118,11 +118,11 @@ class Evenly:
         self._adds = 1 if spread.selector.matches(pod_class.labels) else 0
         eligible = np.logical_and.reduce([has_label(snapshot, key) for key in keys])
         demand = pod_class.demand
+        everywhere = np.arange(len(snapshot))
         if spread.honors_affinity:
-            eligible &= np.fromiter((demand.selects(n.labels, n.name) for n in snapshot.nodes), np.bool_)
+            eligible &= snapshot.selected(demand, everywhere)
         if spread.honors_taints:
-            eligible &= ~snapshot.closed
-            eligible &= np.fromiter((demand.untolerated(n.taints) is None for n in snapshot.nodes), np.bool_)
+            eligible &= ~snapshot.closed & snapshot.untainted(demand, everywhere)
         self._eligible = eligible
 
     def split(self, row: int) -> None:
@@ -156,7 +156,7 @@ class Evenly:
 
     def _picture(self) -> tuple[Ints, Ints, Bools, Ints]:
         """Codes, counts of eligible rows, which of them are places of their own, and totals of shared places."""
-        codes = self._snapshot.column(self._spread.topology_key).codes
+        codes = self._snapshot.codes(self._spread.topology_key)
         eligible = self._eligible & (self._snapshot.copies > 0)
         here = np.where(eligible, self._snapshot.counts(self._matcher), 0)
         known = eligible & (codes >= 0)
@@ -175,7 +175,7 @@ class Evenly:
 
     def _others(self, row: int, here: Ints, alone: Bools, shared: Ints) -> int:
         """The least of all places but those of ``row``."""
-        codes = self._snapshot.column(self._spread.topology_key).codes
+        codes = self._snapshot.codes(self._spread.topology_key)
         counted = shared >= 0
         rest = alone.copy()
         if codes[row] >= 0:

@@ -6,7 +6,7 @@ exist yet are one row until pods make them differ. All amounts are those of one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.columns import Bools, Column, Ints
-from controllers.scheduling.predicates import Occupied, static_refusal, taint_refusal
+from controllers.scheduling.predicates import Occupied, taint_refusal
 from controllers.scheduling.shapes import (
     HOSTNAME,
     PODS,
@@ -48,6 +48,10 @@ class Snapshot:
         self.nodes: list[NodeShape] = []
         self.pods: list[dict[PodClass, int]] = []
         self._row_of: dict[str, int] = {}
+        self._seats: dict[PodClass, dict[int, int]] = {}
+        self._shapes: list[NodeShape] = []
+        self._numbers: dict[int, int] = {}
+        self._shape_of: Ints = np.zeros(_ROWS, np.int64)
         self._resources: dict[str, int] = {PODS: 0}
         self._free: Ints = np.zeros((_ROWS, 4), np.int64)
         self._copies: Ints = np.zeros(_ROWS, np.int64)
@@ -56,12 +60,11 @@ class Snapshot:
         self._counts: dict[Matcher, Ints] = {}
         self._counted: dict[PodClass, list[Matcher]] = {}
         self._aversions: dict[PodTerm, None] = {}
-        self._masks: dict[object, Bools] = {}
+        self._answers: dict[object, Bools] = {}
         self._journal: list[tuple[str, int, PodClass | None, int]] = []
         self._marks: list[int] = []
         for node in nodes:
             self._row_of[node.name] = self.add_nodes(node)
-        self._real = len(self.nodes)
         self.strays = self._seat(pods)
 
     def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
@@ -110,20 +113,18 @@ class Snapshot:
     def revert(self) -> None:
         """Undo everything since the last fork; costs as much as was changed."""
         mark = self._marks.pop()
-        rows = len(self.nodes)
         while len(self._journal) > mark:
             what, row, pod_class, number = self._journal.pop()
             if pod_class is not None:
                 self._move(pod_class, row, -number)
             elif what == "add":
                 self.nodes.pop()
-                self.pods.pop()
+                for each in self.pods.pop():
+                    del self._seats[each][row]
             elif what == "split":
                 self._copies[row] += number
             else:
                 self._closed[row] = False
-        if len(self.nodes) < rows:
-            self._forget_rows()
 
     def commit(self) -> None:
         """Keep what was done since the last fork."""
@@ -193,50 +194,39 @@ class Snapshot:
         if known is None:
             known = self._counts[matcher] = np.zeros(len(self._copies), np.int64)
             self._counted.clear()
-            answers: dict[PodClass, bool] = {}
-            for row, pods in enumerate(self.pods):
-                for pod_class, count in pods.items():
-                    if pod_class not in answers:
-                        answers[pod_class] = matcher.matches(pod_class)
-                    known[row] += count if answers[pod_class] else 0
+            for pod_class, seats in self._seats.items():
+                if seats and matcher.matches(pod_class):
+                    known[list(seats)] += list(seats.values())
         return known[: len(self.nodes)]
 
     def aversions(self) -> tuple[PodTerm, ...]:
         """Anti-affinity terms of pods that are or were here."""
         return tuple(self._aversions)
 
-    def column(self, key: str) -> Column:
-        """The values of a label."""
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = Column(key, self.nodes)
-        elif len(column.codes) != len(self.nodes):
-            column.extend(self.nodes)
-        return column
+    def codes(self, key: str) -> Ints:
+        """Per row a number for its value of the label, or ABSENT, or ALONE."""
+        found: Ints = self._label(key).codes[self._shape_of[: len(self.nodes)]]
+        return found
 
     def admits(self, pod_class: PodClass, rows: Ints) -> Bools:
         """Whether cordon, taints, node selector and node affinity of the Nodes of ``rows`` let the class in."""
-        demand = pod_class.demand
-        asked = (demand.node_selector, demand.node_terms, demand.tolerations)
-        real = rows < self._real
-        admitted = np.zeros(len(rows), np.bool_)
-        if real.any():
-            mask = self._masks.get(asked)
-            if mask is None:
-                mask = self._masks[asked] = self._selected(demand) & self._tolerated(demand)
-            admitted[real] = mask[rows[real]]
-        verdicts: dict[int, bool] = {}
-        for position in np.flatnonzero(~real):
-            node = self.nodes[rows[position]]
-            if id(node) not in verdicts:
-                verdicts[id(node)] = static_refusal(pod_class, node) is None
-            admitted[position] = verdicts[id(node)]
-        return admitted
+        return self.selected(pod_class.demand, rows) & self.tolerated(pod_class.demand, rows)
+
+    def selected(self, demand: Demand, rows: Ints) -> Bools:
+        """Node selector and node affinity alone."""
+        asked = ("selects", demand.node_selector, demand.node_terms)
+        if not demand.node_selector and demand.node_terms is None:
+            return np.ones(len(rows), np.bool_)
+        return self._asked(asked, rows, self._select_all, demand)
+
+    def tolerated(self, demand: Demand, rows: Ints) -> Bools:
+        """Cordon and taints alone."""
+        return self._asked(("tolerates", demand.tolerations), rows, self._tolerate_all, demand)
 
     def occupied(self, rows: Sequence[int] | Ints | None = None) -> list[Occupied]:
-        """Node by Node for the scalar predicates; copies get names and hostnames of their own."""
+        """Node by Node for the scalar predicates; copies get names and hostnames of their own, closed Nodes a taint."""
         found: list[Occupied] = []
-        for row in self.rows if rows is None else rows:
+        for row in range(len(self.nodes)) if rows is None else rows:
             node, pods = self.nodes[row], self.pods[row]
             if self._closed[row]:
                 node = replace(node, unschedulable=True, taints=(*node.taints, _DRAINED))
@@ -246,43 +236,60 @@ class Snapshot:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _tolerated(self, demand: Demand) -> Bools:
-        """Of the real Nodes; most have neither taint nor cordon."""
+    def untainted(self, demand: Demand, rows: Ints) -> Bools:
+        """Taints alone."""
+        return self._asked(("untainted", demand.tolerations), rows, self._untaint_all, demand)
+
+    def _untaint_all(self, demand: Demand) -> Bools:
+        return np.fromiter((demand.untolerated(node.taints) is None for node in self._shapes), np.bool_)
+
+    def _asked(self, key: object, rows: Ints, ask: Callable[[Demand], Bools], demand: Demand) -> Bools:
+        """An answer per shape of Node, remembered for as long as no new shape comes."""
+        answers = self._answers.get(key)
+        if answers is None or len(answers) != len(self._shapes):
+            answers = self._answers[key] = ask(demand)
+        found: Bools = answers[self._shape_of[rows]]
+        return found
+
+    def _tolerate_all(self, demand: Demand) -> Bools:
+        """Most Nodes have neither taint nor cordon."""
         verdicts: dict[tuple[tuple[Taint, ...], bool], bool] = {((), False): True}
-        mask = np.ones(self._real, np.bool_)
-        for row, node in enumerate(self.nodes[: self._real]):
+        answers = np.ones(len(self._shapes), np.bool_)
+        for number, node in enumerate(self._shapes):
             asked = (node.taints, node.unschedulable)
             if asked not in verdicts:
                 verdicts[asked] = taint_refusal(demand, node) is None
-            mask[row] = verdicts[asked]
-        return mask
+            answers[number] = verdicts[asked]
+        return answers
 
-    def _selected(self, demand: Demand) -> Bools:
-        """Of the real Nodes."""
-        real = self._real
-        mask = np.ones(real, np.bool_)
+    def _select_all(self, demand: Demand) -> Bools:
+        mask = np.ones(len(self._shapes), np.bool_)
         for requirement in demand.node_selector:
-            mask &= self.column(requirement.key).matching(requirement)[:real]
+            mask &= self._label(requirement.key).matching(requirement)
         if demand.node_terms is None:
             return mask
-        any_term = np.zeros(real, np.bool_)
+        any_term = np.zeros(len(self._shapes), np.bool_)
         for term in demand.node_terms:
             if term.names:
-                any_term |= np.fromiter((term.matches(n.labels, n.name) for n in self.nodes[:real]), np.bool_, real)
+                any_term |= np.fromiter((term.matches(n.labels, n.name) for n in self._shapes), np.bool_)
             elif term.labels:
-                matched = np.ones(real, np.bool_)
+                matched = np.ones(len(self._shapes), np.bool_)
                 for requirement in term.labels:
-                    matched &= self.column(requirement.key).matching(requirement)[:real]
+                    matched &= self._label(requirement.key).matching(requirement)
                 any_term |= matched
         return mask & any_term
 
+    def _label(self, key: str) -> Column:
+        """A label along the shapes."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(key, self._shapes)
+        elif len(column.codes) != len(self._shapes):
+            column.extend(self._shapes)
+        return column
+
     def _move(self, pod_class: PodClass, row: int, count: int) -> None:
-        pods = self.pods[row]
-        left = pods.get(pod_class, 0) + count
-        if left:
-            pods[pod_class] = left
-        else:
-            del pods[pod_class]
+        self._sit(pod_class, row, count)
         free = self._free[row]
         free[0] -= count
         for name, amount in pod_class.demand.requests:
@@ -295,6 +302,14 @@ class Snapshot:
             self._counts[matcher][row] += count
         if pod_class.demand.anti_affinity:
             self._aversions.update(dict.fromkeys(pod_class.demand.anti_affinity))
+
+    def _sit(self, pod_class: PodClass, row: int, count: int) -> None:
+        pods, seats = self.pods[row], self._seats.setdefault(pod_class, {})
+        left = pods.get(pod_class, 0) + count
+        if left:
+            pods[pod_class] = seats[row] = left
+        else:
+            del pods[pod_class], seats[row]
 
     def _matchers(self, pod_class: PodClass) -> list[Matcher]:
         known = self._counted.get(pod_class)
@@ -312,13 +327,25 @@ class Snapshot:
             self._grow()
         self.nodes.append(node)
         self.pods.append(dict(pods or {}))
+        for pod_class, count in self.pods[row].items():
+            self._seats[pod_class][row] = count
+        self._shape_of[row] = self._shape_number(node)
         self._copies[row] = copies
         self._closed[row] = False
         self._note("add", row, None, 0)
         return row
 
+    def _shape_number(self, node: NodeShape) -> int:
+        """Rows of one template share a number."""
+        number = self._numbers.get(id(node))
+        if number is None:
+            number = self._numbers[id(node)] = len(self._shapes)
+            self._shapes.append(node)
+        return number
+
     def _grow(self) -> None:
         more = len(self._copies)
+        self._shape_of = np.concatenate([self._shape_of, np.zeros(more, np.int64)])
         self._free = np.concatenate([self._free, np.zeros((more, self._free.shape[1]), np.int64)])
         self._copies = np.concatenate([self._copies, np.zeros(more, np.int64)])
         self._closed = np.concatenate([self._closed, np.zeros(more, np.bool_)])
@@ -331,11 +358,6 @@ class Snapshot:
                 if len(self._resources) == self._free.shape[1]:
                     self._free = np.concatenate([self._free, np.zeros_like(self._free)], axis=1)
                 self._resources[name] = len(self._resources)
-
-    def _forget_rows(self) -> None:
-        size = len(self.nodes)
-        for column in self._columns.values():
-            column.shrink(size)
 
 
 def _named(node: NodeShape, name: str) -> NodeShape:

@@ -86,9 +86,7 @@ def test_placing_is_first_fit_pod_by_pod(scene: Any, counts: list[int]) -> None:
 
 @given(scenes(), node("new"), st.lists(st.integers(0, 15), min_size=4, max_size=4), st.integers(1, 12))
 @MANY
-def test_an_estimate_is_that_of_adding_node_by_node(
-    scene: Any, new: NodeShape, counts: list[int], limit: int
-) -> None:
+def test_an_estimate_is_that_of_adding_node_by_node(scene: Any, new: NodeShape, counts: list[int], limit: int) -> None:
     check_estimate(scene, new, counts, limit)
 
 
@@ -110,9 +108,7 @@ def test_revert_leaves_no_trace(scene: Any, counts: list[int]) -> None:
     fresh = begin(scene)[0]
     for pod_class in pending:
         same = next(each for each in map(fresh.classes.of, scene[2]) if each.demand == pod_class.demand)
-        assert np.array_equal(
-            place(snapshot, pod_class, 0).order, place(fresh, same, 0).order
-        )
+        assert np.array_equal(place(snapshot, pod_class, 0).order, place(fresh, same, 0).order)
 
 
 @given(scenes(), st.lists(st.integers(1, 6), min_size=4, max_size=4), node("one-more"))
