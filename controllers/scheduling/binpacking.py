@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from controllers.scheduling.classes import PodClass
-from controllers.scheduling.fitting import room_of
+from controllers.scheduling.columns import Ints
+from controllers.scheduling.fitting import PLENTY, room_of
 from controllers.scheduling.placement import place
+from controllers.scheduling.rules import rules_of
 from controllers.scheduling.shapes import CPU, HOSTNAME, MEMORY, NodeShape
 from controllers.scheduling.snapshot import Snapshot
 
@@ -93,7 +95,7 @@ class _Packing:
     node: NodeShape
     limit: int
     daemons: tuple[PodClass, ...]
-    order: list[int] = field(default_factory=list)
+    order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     added: int = 0
     spare: int = -1
     hit_limit: bool = False
@@ -105,7 +107,7 @@ class _Packing:
             if count:
                 placed[pod_class] = count
         left = {each: count - placed.get(each, 0) for each, count in pods.items() if count > placed.get(each, 0)}
-        filled = tuple(self._filled(row) for row in self.order if self._is_used(row))
+        filled = tuple(self._filled(row) for row in self.order.tolist() if self._is_used(row))
         return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit)
 
     def _pack_class(self, pod_class: PodClass, count: int) -> int:
@@ -132,13 +134,21 @@ class _Packing:
         per_node = int(room_of(self.snapshot, pod_class, np.array([row]))[0])
         if not per_node:
             return 0
-        per_node = 1 if _is_lonely(pod_class) else per_node
-        wanted = 1 if _counts_nodes(pod_class) else -(-count // per_node)
-        self.snapshot.resize(row, min(wanted, allowed))
-        self.order.append(row)
+        per_node = min(per_node, self._most_per_node(pod_class))
+        self.snapshot.resize(row, min(-(-count // per_node) if per_node else 1, allowed))
+        self.order = np.append(self.order, row)
         placed = self._place(pod_class, count)
         self._trim()
         return placed
+
+    def _most_per_node(self, pod_class: PodClass) -> int:
+        """How many pods of the class an empty Node takes by what they mean to each other; 0: add Nodes one by one,
+        since an empty Node more changes where the other pods may go.
+        """
+        most = PLENTY
+        for rule in rules_of(self.snapshot, pod_class):
+            most = min(most, rule.most_per_new_node())
+        return most
 
     def _spare(self) -> int:
         """A row without Nodes, for the next ones."""
@@ -151,12 +161,12 @@ class _Packing:
     def _trim(self) -> None:
         """Nodes that nothing came to are not added after all."""
         self.spare = -1
-        row = self.order[-1]
+        row = int(self.order[-1])
         if not self._is_used(row):
-            self.order.pop()
+            self.order = self.order[:-1]
             self.snapshot.resize(row, 0)
             self.spare = row
-        self.added = sum(int(self.snapshot.copies[each]) for each in self.order)
+        self.added = int(self.snapshot.copies[self.order].sum())
 
     def _is_used(self, row: int) -> bool:
         return len(self.snapshot.pods[row]) > len(self.daemons)
@@ -164,14 +174,3 @@ class _Packing:
     def _filled(self, row: int) -> Filled:
         own = {each: count for each, count in self.snapshot.pods[row].items() if each not in self.daemons}
         return Filled(int(self.snapshot.copies[row]), own)
-
-
-def _counts_nodes(pod_class: PodClass) -> bool:
-    """Whether an empty Node more changes where the other pods may go: then they are added one by one."""
-    return any(spread.topology_key == HOSTNAME for spread in pod_class.demand.spread)
-
-
-def _is_lonely(pod_class: PodClass) -> bool:
-    """Whether no two pods of the class go on one Node."""
-    own_terms = (term for term in pod_class.demand.anti_affinity if pod_class.is_meant_by(term))
-    return any(term.topology_key == HOSTNAME for term in own_terms)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from api.selectors import Selector
+from controllers.scheduling.marks import Mark
 from controllers.scheduling.shapes import Amounts, Demand, PodKind, PodShape, PodTerm
 
 
@@ -22,6 +23,8 @@ class PodClass:
     labels: Mapping[str, str]
     namespace_labels: Mapping[str, str]
     terminating: bool = False
+    marks: tuple[Mark, ...] = ()
+    """By which selectors and matchers find it."""
 
     @property
     def requests(self) -> Amounts:
@@ -94,9 +97,9 @@ class Classes:
         content = (kind.demand, namespace, labels, terminating)
         known = self._by_content.get(content)
         if known is None:
-            known = PodClass(
-                kind.demand, namespace, dict(labels), self._namespaces.get(kind.namespace, {}), terminating
-            )
+            namespace_labels = self._namespaces.get(kind.namespace, {})
+            marks = (*labels, *dict.fromkeys(kind.demand.anti_affinity))
+            known = PodClass(kind.demand, namespace, dict(labels), namespace_labels, terminating, marks)
             self._by_content[content] = known
         self._known[kind] = known
         return known

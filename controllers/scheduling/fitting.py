@@ -8,7 +8,6 @@ from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import ABSENT, ALONE, Bools, Ints
 from controllers.scheduling.matchers import Averse, Listening, MeantByAll, Using
 from controllers.scheduling.predicates import volume_refusal
-from controllers.scheduling.shapes import PodTerm
 from controllers.scheduling.snapshot import Snapshot
 
 PLENTY = 1 << 40
@@ -22,7 +21,7 @@ def room_of(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Ints:
     if demand.blocked:
         return np.zeros_like(room)
     allowed: Bools = snapshot.admits(pod_class, rows) & ~snapshot.closed[rows]
-    for term in averse_terms(snapshot, pod_class):
+    for term in snapshot.aversions(pod_class):
         allowed &= ~inhabited(snapshot, term.topology_key, snapshot.counts(Averse(term)))[rows]
     if demand.ports:
         allowed &= snapshot.counts(Listening(demand.ports))[rows] == 0
@@ -56,11 +55,6 @@ def is_per_node(snapshot: Snapshot, topology_key: str) -> bool:
     if not shared.any():
         return True
     return int(np.bincount(codes[shared]).max()) == 1 and int(snapshot.copies[shared].max()) == 1
-
-
-def averse_terms(snapshot: Snapshot, pod_class: PodClass) -> list[PodTerm]:
-    """Anti-affinity terms of pods that are there and that mean this class."""
-    return [term for term in snapshot.aversions() if pod_class.is_meant_by(term)]
 
 
 def _volumes_come_along(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Bools:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from api.selectors import Selector
 from controllers.scheduling.classes import PodClass
+from controllers.scheduling.marks import Mark, marks_of
 from controllers.scheduling.shapes import HostPort, PodTerm
 
 
@@ -14,6 +15,10 @@ class MeantByAll:
     """Pods that every one of the terms means."""
 
     terms: tuple[PodTerm, ...]
+
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        return marks_of(self.terms[0].selector)
 
     def matches(self, pod_class: PodClass) -> bool:
         return all(pod_class.is_meant_by(term) for term in self.terms)
@@ -25,6 +30,10 @@ class Averse:
 
     term: PodTerm
 
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        return (self.term,)
+
     def matches(self, pod_class: PodClass) -> bool:
         return self.term in pod_class.demand.anti_affinity
 
@@ -34,6 +43,10 @@ class Listening:
     """Pods that hold a host port which collides with one of these."""
 
     ports: tuple[HostPort, ...]
+
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        return None
 
     def matches(self, pod_class: PodClass) -> bool:
         return any(mine.collides(theirs) for mine in self.ports for theirs in pod_class.demand.ports)
@@ -46,6 +59,10 @@ class SpreadOver:
     namespace: str
     selector: Selector
 
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        return marks_of(self.selector)
+
     def matches(self, pod_class: PodClass) -> bool:
         if self.selector.empty or pod_class.terminating or pod_class.namespace != self.namespace:
             return False
@@ -57,6 +74,10 @@ class Using:
     """Pods that use one of these volumes."""
 
     handles: frozenset[str]
+
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        return None
 
     def matches(self, pod_class: PodClass) -> bool:
         return any(volume.handle in self.handles for volume in pod_class.demand.volumes)

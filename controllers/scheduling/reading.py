@@ -93,7 +93,7 @@ def _parts(pod: Obj) -> list[Any]:
         [(c.get("resources"), c.get("ports")) for c in spec.get("containers") or ()],
         [(c.get("resources"), c.get("ports"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
         bool(spec.get("schedulingGates")),
-        bound and _resized(spec, status),
+        bound and "containerStatuses" in status and _resized(spec, status),
         annotations and [annotations.get(name) for name in KEEPING_ANNOTATIONS],
         [(ref.get("kind"), ref.get("controller")) for ref in meta.get("ownerReferences") or ()],
         status.get("phase") in _FINISHED,

@@ -15,7 +15,7 @@ from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import ABSENT, ALONE, Bools, Ints
 from controllers.scheduling.fitting import PLENTY, has_label, in_use, inhabited, is_per_node
 from controllers.scheduling.matchers import MeantByAll, SpreadOver
-from controllers.scheduling.shapes import PodTerm, Spread
+from controllers.scheduling.shapes import HOSTNAME, PodTerm, Spread
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -34,6 +34,20 @@ class Rule(Protocol):
     def batch(self, row: int, *, waiting: bool) -> Batch:
         """For an open row; ``waiting``: rows that stand before it might open meanwhile."""
 
+    per_node_only: bool
+    """Every place that the rule knows is one Node, so that ``most_per_node`` and ``changes_at`` can be asked."""
+
+    def most_per_node(self) -> Ints:
+        """Per open row how many pods each Node takes as things stand."""
+
+    def most_per_new_node(self) -> int:
+        """How many pods a Node takes that is added empty; 0: that Node itself changes the picture."""
+
+    def changes_at(self, order: Ints, room: Ints) -> int:
+        """If each row gets as many pods as ``room`` says, one after the other: the position in ``order`` from which
+        on the rule must be asked again.
+        """
+
     def split(self, row: int) -> None:
         """``row`` was cut in two; its second half is the last row of the snapshot."""
 
@@ -51,6 +65,17 @@ def rules_of(snapshot: Snapshot, pod_class: PodClass) -> list[Rule]:
 
 
 class _Stateless:
+    per_node_only = False
+
+    def most_per_node(self) -> Ints:
+        raise NotImplementedError("only for rules whose places are Nodes")
+
+    def most_per_new_node(self) -> int:
+        return PLENTY
+
+    def changes_at(self, order: Ints, room: Ints) -> int:
+        return len(order)
+
     def split(self, row: int) -> None:
         """Nothing is kept per row."""
 
@@ -73,6 +98,9 @@ class Apart(_Stateless):
         if code == ABSENT:
             return Batch()
         return Batch(1, PLENTY if code == ALONE else 1)
+
+    def most_per_new_node(self) -> int:
+        return 1 if self._term.topology_key == HOSTNAME else PLENTY
 
     def most_per_node(self) -> Ints:
         return np.where(has_label(self._snapshot, self._term.topology_key), 1, PLENTY)
@@ -124,6 +152,35 @@ class Evenly:
         if spread.honors_taints:
             eligible &= ~snapshot.closed & snapshot.untainted(demand, everywhere)
         self._eligible = eligible
+        self.per_node_only = is_per_node(snapshot, spread.topology_key)
+
+    def most_per_node(self) -> Ints:
+        if not self._counted:
+            return np.full(len(self._snapshot), PLENTY)
+        codes, here, alone, shared = self._picture()
+        least = self._least(here, alone, shared)
+        return self._spread.max_skew + least - self._totals(codes, here, shared)
+
+    def most_per_new_node(self) -> int:
+        if self._spread.topology_key != HOSTNAME or not self._counted:
+            return PLENTY
+        _, here, alone, shared = self._picture()
+        has_empty_place = self._sets_least(here, alone, shared) and self._least(here, alone, shared) == 0
+        return self._spread.max_skew if has_empty_place and (alone.any() or (shared >= 0).any()) else 0
+
+    def changes_at(self, order: Ints, room: Ints) -> int:
+        """The least rises with the first pod on the last Node that has least, if all of them get some."""
+        if not self._counted:
+            return len(order)
+        codes, here, alone, shared = self._picture()
+        totals = self._totals(codes, here, shared)
+        known = self._eligible & (codes != ABSENT) & (self._snapshot.copies > 0)
+        lowest = known & (totals == self._least(here, alone, shared))
+        served = np.zeros(len(known), np.bool_)
+        served[order[room > 0]] = True
+        if not lowest.any() or (lowest & ~served).any():
+            return len(order)
+        return int(np.flatnonzero(lowest[order])[-1])
 
     def split(self, row: int) -> None:
         self._eligible = np.append(self._eligible, self._eligible[row])
@@ -131,7 +188,7 @@ class Evenly:
     def open(self) -> Bools:
         codes, here, alone, shared = self._picture()
         least = self._least(here, alone, shared)
-        totals = np.where(codes >= 0, np.maximum(shared, 0)[np.maximum(codes, 0)], here) if len(shared) else here
+        totals = self._totals(codes, here, shared)
         opened: Bools = (codes != ABSENT) & (totals + self._adds - least <= self._spread.max_skew)
         return opened
 
@@ -164,6 +221,10 @@ class Evenly:
         shared[codes[known]] = 0
         shared += np.bincount(codes[known], (here * self._snapshot.copies)[known], len(shared)).astype(np.int64)
         return codes, here, eligible & (codes == ALONE), shared
+
+    def _totals(self, codes: Ints, here: Ints, shared: Ints) -> Ints:
+        """Per row the pods of its place."""
+        return np.where(codes >= 0, np.maximum(shared, 0)[np.maximum(codes, 0)], here) if len(shared) else here
 
     def _sets_least(self, here: Ints, alone: Bools, shared: Ints) -> bool:
         places = int((shared >= 0).sum()) + int(self._snapshot.copies[alone].sum())

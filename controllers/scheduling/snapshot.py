@@ -14,6 +14,7 @@ import numpy as np
 
 from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.columns import Bools, Column, Ints
+from controllers.scheduling.marks import Index, Mark, marks_of
 from controllers.scheduling.predicates import Occupied, taint_refusal
 from controllers.scheduling.shapes import (
     HOSTNAME,
@@ -34,6 +35,10 @@ _NO_NODE = "no Node of this name is in the snapshot"
 
 class Matcher(Protocol):
     """A set of classes; hashable, so that a snapshot counts for each one only once."""
+
+    @property
+    def marks(self) -> tuple[Mark, ...] | None:
+        """Of which a class has one if it matches; None: any class may."""
 
     def matches(self, pod_class: PodClass) -> bool: ...
 
@@ -58,8 +63,11 @@ class Snapshot:
         self._closed: Bools = np.zeros(_ROWS, np.bool_)
         self._columns: dict[str, Column] = {}
         self._counts: dict[Matcher, Ints] = {}
-        self._counted: dict[PodClass, list[Matcher]] = {}
-        self._aversions: dict[PodTerm, None] = {}
+        self._matchers: Index[Matcher] = Index()
+        self._concerned: dict[PodClass, list[Matcher]] = {}
+        self._classes: Index[PodClass] = Index()
+        self._aversions: Index[PodTerm] = Index()
+        self._averse: set[PodTerm] = set()
         self._answers: dict[object, Bools] = {}
         self._journal: list[tuple[str, int, PodClass | None, int]] = []
         self._marks: list[int] = []
@@ -193,15 +201,20 @@ class Snapshot:
         known = self._counts.get(matcher)
         if known is None:
             known = self._counts[matcher] = np.zeros(len(self._copies), np.int64)
-            self._counted.clear()
-            for pod_class, seats in self._seats.items():
-                if seats and matcher.matches(pod_class):
-                    known[list(seats)] += list(seats.values())
+            self._matchers.add(matcher, matcher.marks)
+            marks = matcher.marks
+            for pod_class in self._seats if marks is None else dict.fromkeys(self._classes.concerning(marks)):
+                if not matcher.matches(pod_class):
+                    continue
+                self._concerned.pop(pod_class, None)
+                for row, count in self._seats[pod_class].items():
+                    known[row] += count
         return known[: len(self.nodes)]
 
-    def aversions(self) -> tuple[PodTerm, ...]:
-        """Anti-affinity terms of pods that are or were here."""
-        return tuple(self._aversions)
+    def aversions(self, pod_class: PodClass) -> list[PodTerm]:
+        """Anti-affinity terms of pods that are or were here, as far as they mean this class."""
+        found = dict.fromkeys(self._aversions.concerning(pod_class.marks))
+        return [term for term in found if pod_class.is_meant_by(term)]
 
     def codes(self, key: str) -> Ints:
         """Per row a number for its value of the label, or ABSENT, or ALONE."""
@@ -298,23 +311,34 @@ class Snapshot:
                 self._register((name,))
                 column, free = self._resources[name], self._free[row]
             free[column] -= amount * count
-        for matcher in self._matchers(pod_class) if self._counts else ():
+        for matcher in self._matching(pod_class) if self._counts else ():
             self._counts[matcher][row] += count
-        if pod_class.demand.anti_affinity:
-            self._aversions.update(dict.fromkeys(pod_class.demand.anti_affinity))
 
     def _sit(self, pod_class: PodClass, row: int, count: int) -> None:
-        pods, seats = self.pods[row], self._seats.setdefault(pod_class, {})
+        if pod_class not in self._seats:
+            self._meet(pod_class)
+        pods, seats = self.pods[row], self._seats[pod_class]
         left = pods.get(pod_class, 0) + count
         if left:
             pods[pod_class] = seats[row] = left
         else:
             del pods[pod_class], seats[row]
 
-    def _matchers(self, pod_class: PodClass) -> list[Matcher]:
-        known = self._counted.get(pod_class)
+    def _meet(self, pod_class: PodClass) -> None:
+        """A class that was not here before."""
+        self._seats[pod_class] = {}
+        for mark in pod_class.marks:
+            self._classes.add(pod_class, (mark,))
+        for term in pod_class.demand.anti_affinity:
+            if term not in self._averse:
+                self._averse.add(term)
+                self._aversions.add(term, marks_of(term.selector))
+
+    def _matching(self, pod_class: PodClass) -> list[Matcher]:
+        known = self._concerned.get(pod_class)
         if known is None:
-            known = self._counted[pod_class] = [each for each in self._counts if each.matches(pod_class)]
+            found = dict.fromkeys(self._matchers.concerning(pod_class.marks))
+            known = self._concerned[pod_class] = [each for each in found if each.matches(pod_class)]
         return known
 
     def _note(self, what: str, row: int, pod_class: PodClass | None, number: int) -> None:
