@@ -10,6 +10,7 @@ import asyncio
 import os
 import random
 import socket
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -106,7 +107,7 @@ class LeaseLeadership:
         self._key = Key(options.namespace, options.name)
         self._candidate = Candidate(options.identity or _identity(), options.terms)
         self._wall = now
-        self._clock = asyncio.get_running_loop().time
+        self._clock = _elapsed
         self._seen = Seen(None, self._clock())
         self._read = False
         """Whether ``_seen`` is what the server holds, as far as we know."""
@@ -149,7 +150,7 @@ class LeaseLeadership:
         if not self.held or self._seen.lease is None:
             return
         try:
-            async with asyncio.timeout_at(self._candidate.gives_up_at):
+            async with asyncio.timeout(self._left()):
                 await self._patch(self._seen.lease, released(self._wall()))
             _log.info("released the lease", lease=self.name)
         except (KubeError, TimeoutError) as error:
@@ -161,7 +162,7 @@ class LeaseLeadership:
         """Renew until that fails for too long, whatever a request hangs on."""
         while not self._lost.is_set():
             try:
-                async with asyncio.timeout_at(self._candidate.gives_up_at):
+                async with asyncio.timeout(self._left()):
                     await asyncio.sleep(self._candidate.terms.retry_period)
                     await self._turn()
             except TimeoutError:
@@ -200,6 +201,10 @@ class LeaseLeadership:
         self._candidate = replace(self._candidate, renewed_at=started)
         return True
 
+    def _left(self) -> float:
+        """Seconds until this process must not write any more."""
+        return max(0.0, self._candidate.gives_up_at - self._clock())
+
     async def _look(self) -> None:
         try:
             lease: Obj | None = await self._client.get(LEASE, self._key)
@@ -233,6 +238,11 @@ class LeaseLeadership:
         if why != said or self._clock() - at > _SAY_AGAIN:
             self._said = (why, self._clock())
             _log.info("waiting for the lease", lease=self.name, why=why)
+
+
+def _elapsed() -> float:
+    """Seconds that have passed, a suspension of the machine included where the system can tell."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def _identity() -> str:
