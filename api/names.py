@@ -95,6 +95,9 @@ OWN_NO_DRAIN_ANNOTATION: Final = "nodewright.dev/exclude-node-draining"
 """Our form of NO_DRAIN_ANNOTATION."""
 ABANDON_HOST_ANNOTATION: Final = "nodewright.dev/abandon-host"
 """On a Machine that is being deleted though nobody knows whether its host exists: let go of it all the same."""
+ABANDON_NODE_ANNOTATION: Final = "nodewright.dev/abandon-node"
+"""On a Machine that is being deleted though its workload cluster can't be reached: its host goes without a drain, and
+its Node object stays behind."""
 NO_VOLUME_WAIT_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
 """CAPI: deletion does not wait for volumes to detach. It never does yet, with or without it."""
 PRE_DRAIN_HOOK_PREFIX: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
@@ -162,6 +165,17 @@ NOT_COPIED_ANNOTATIONS: Final = frozenset(
     }
 )
 """A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""
+
+# --- Secrets --------------------------------------------------------------------------------------------------------
+
+KUBECONFIG_SUFFIX: Final = "-kubeconfig"
+"""CAPI: the Secret ``<cluster>-kubeconfig`` in a Cluster's namespace says how its own API is reached."""
+KUBECONFIG_KEY: Final = "value"
+"""CAPI: key of that Secret under which the kubeconfig lies."""
+KUBECONFIG_OTHER_KEY: Final = "kubeconfig"
+"""The same key as others name it; read if there is no ``value``."""
+KUBECONFIG_KEYS: Final = (KUBECONFIG_KEY, KUBECONFIG_OTHER_KEY)
+"""Both, in the order in which they are read."""
 
 # --- autoscaler -----------------------------------------------------------------------------------------------------
 

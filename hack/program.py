@@ -78,6 +78,15 @@ class Kubectl:
     def wait(self, condition: str, *what: str, timeout: int = 60) -> str:
         return self("wait", f"--for={condition}", *what, f"--timeout={timeout}s", timeout=timeout + 10)
 
+    def until(self, words: str, *arguments: str, timeout: float = 30) -> str:
+        """Ask again until ``words`` are in the answer, for what `kubectl wait` can't wait for. Raises CommandFailed."""
+        deadline = time.monotonic() + timeout
+        while words not in (said := self(*arguments)):
+            if time.monotonic() > deadline:
+                raise CommandFailed(f"kubectl {' '.join(arguments)} did not say {words!r} in {timeout:.0f} s:\n{said}")
+            time.sleep(0.1)
+        return said
+
 
 class Up:
     """`nodewright up` in the foreground of its own process: ``with Up(folder) as up: up.kubectl("get", "nodes")``."""

@@ -108,3 +108,14 @@ class DeleteHost:
 ApiAction = Create | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
 Action = ApiAction | HostAction
+
+
+def kind_of(action: Action) -> Kind | None:
+    """What the action writes to; None if that is no object of an API server. An Event lies with its target."""
+    match action:
+        case Create(kind=kind):
+            return kind
+        case CreateHost() | UpdateHost() | DeleteHost() | Event():
+            return None
+        case _:
+            return action.target.kind

@@ -39,6 +39,9 @@ SECRET = Kind("", "v1", "Secret", "secrets")
 EVENT = Kind("", "v1", "Event", "events")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
+WORKLOAD_KINDS = frozenset({NODE, POD, POD_DISRUPTION_BUDGET})
+"""What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:

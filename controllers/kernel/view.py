@@ -15,11 +15,49 @@ from providers.base.contract import Host, UpdateAnswer
 from providers.base.errors import ErrorClass
 
 
+@dataclass(frozen=True, slots=True)
+class Home:
+    """In the cluster that holds our objects: the Cluster has no kubeconfig Secret, or there is no Cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret."""
+
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """In a cluster of their own, of which nobody knows how it is now: freeze, and say so.
+
+    ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
+    ``last_contact`` is when the cluster last answered (None: not since the controllers were started).
+    """
+
+    secret: str
+    reason: str
+    why: str
+    last_contact: datetime | None = None
+
+
+Workload = Home | Reached | Unreached
+"""Where the Nodes and Pods of a Cluster live."""
+HOME = Home()
+
+
 class View(Protocol):
-    """Read-only access to the cache. All reads are O(result)."""
+    """Read-only access to the cache. All reads are O(result).
+
+    A round sees one workload cluster: ``WORKLOAD_KINDS`` are those of its own key's Cluster.
+    """
 
     @property
     def now(self) -> datetime: ...
+
+    @property
+    def workload(self) -> Workload:
+        """Where the Nodes and Pods of this round live. While it is Unreached, what is shown of them is old or empty."""
 
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""

@@ -19,7 +19,7 @@ from controllers.kernel.conditions import Condition, format_time, parse_time
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts
+from controllers.machine import attempts, unreached
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
 from controllers.machine.draining import blocked_warning, drain, drained_condition
 from controllers.machine.observe import Observed
@@ -44,6 +44,9 @@ def decide(observed: Observed) -> Decision | None:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
             return _going(observed, Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
+        case HostAbsent() if unreached.is_frozen(observed) and not unreached.never_had_a_node(observed):
+            said = unreached.holds(observed, "its host is gone, its Node stays")
+            return _going(observed, Blocked(said[1], unreached.LOOK_AGAIN), said)
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):
@@ -59,7 +62,9 @@ def is_final(decision: Decision) -> bool:
 
 def _release(observed: Observed, why: str) -> Decision:
     nodes: list[Action] = [
-        Delete(ref_of(NODE, node), f"Node {node['metadata']['name']}: {why}") for node in observed.left_nodes
+        Delete(ref_of(NODE, node), f"Node {node['metadata']['name']}: {why}")
+        for node in observed.left_nodes
+        if not unreached.gives_up_node(observed)
     ]
     kept = [name for name in observed.machine["metadata"].get("finalizers") or () if name not in OURS]
     release = Patch(
@@ -94,6 +99,9 @@ def _remove(observed: Observed, host: Host) -> Decision:
     if hook:
         text = f"waiting until the annotation {hook} is removed before draining"
         return _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text))
+    if unreached.is_frozen(observed):
+        held = unreached.holds(observed, "its host stays")
+        return _going(observed, Blocked(held[1], unreached.LOOK_AGAIN), held)
     assessment = drain(observed, _drain_started(observed), "its Machine is being deleted")
     drained = (drained_condition(assessment),) if observed.node is not None else ()
     if isinstance(assessment, NotDrained):

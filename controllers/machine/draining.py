@@ -9,6 +9,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess
 from controllers.kernel.conditions import Condition
 from controllers.kernel.refs import annotations_of
+from controllers.machine import unreached
 from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
@@ -18,6 +19,9 @@ _NO_DRAIN = (names.NO_DRAIN_ANNOTATION, names.OWN_NO_DRAIN_ANNOTATION)
 
 def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessment:
     """How far the drain is. A Machine without a Node has nothing to drain."""
+    given_up = unreached.gives_up_node(observed)
+    if given_up:
+        return Drained(given_up)
     node, host = observed.node, observed.host
     if node is None:
         return Drained()

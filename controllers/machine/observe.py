@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,21 +28,26 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import (
+    HOME,
     NAMESPACE,
     NODE_NAME,
     PROVIDER_ID,
     UNRECORDED,
     ConfigProblem,
+    Home,
     HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
     HostUnknown,
+    Unreached,
     View,
+    Workload,
 )
+from controllers.kernel.workload import cluster_key_of
 from controllers.machine import node_link
 from controllers.machine.host_spec import Wish, wish_of
-from controllers.machine.node_link import Link, Linked
+from controllers.machine.node_link import Link, Linked, Unlinked
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -54,7 +59,10 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` go when the Machine's host has gone; ``pods`` and ``budgets`` are read only while it may drain."""
+    """``left_nodes`` go when the Machine's host has gone; ``pods`` and ``budgets`` are read only while it may drain.
+
+    Of a workload cluster that is Unreached nothing is known: no link, no Nodes, no pods.
+    """
 
     now: datetime
     machine: Obj
@@ -65,6 +73,21 @@ class Observed:
     left_nodes: tuple[Obj, ...] = ()
     pods: tuple[Obj, ...] = ()
     budgets: tuple[Obj, ...] = ()
+    workload: Workload = HOME
+    cluster_is_going: bool = False
+
+    @property
+    def unreached(self) -> Unreached | None:
+        """Why nothing may be done that its Node would have to know of; None if its cluster can be reached."""
+        return self.workload if isinstance(self.workload, Unreached) else None
+
+    @property
+    def goes_with_its_cluster(self) -> bool:
+        """Its whole workload cluster is being deleted: nothing there is worth a drain (CAPI does the same).
+
+        Not so at home, where the Nodes of one Cluster carry the pods of a cluster that stays.
+        """
+        return self.cluster_is_going and not isinstance(self.workload, Home)
 
     @property
     def ref(self) -> Ref:
@@ -77,6 +100,10 @@ class Observed:
     @property
     def name(self) -> str:
         return str(self.machine["metadata"]["name"])
+
+    @property
+    def cluster_title(self) -> str:
+        return str(cluster_key_of(MACHINE, self.machine) or "")
 
     @property
     def version(self) -> str:
@@ -168,16 +195,19 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
         return None
     reads = hosts or NO_HOST_READS
     host = reads.host.host if isinstance(reads.host, HostPresent) else None
-    wish = wish_of(machine, view)
-    link = node_link.find(machine, host, view)
+    cluster = cluster_of(machine, view)
+    reached = not isinstance(view.workload, Unreached)
+    link = node_link.find(machine, host, view) if reached else Unlinked()
     observed = Observed(
         now=view.now,
         machine=machine,
-        paused=paused_by((machine, cluster_of(machine, view))),
-        wish=wish,
+        paused=paused_by((machine, cluster)),
+        wish=wish_of(machine, view),
         reads=reads,
         link=link,
-        left_nodes=_left_nodes(machine, link, view),
+        left_nodes=_left_nodes(machine, link, view) if reached else (),
+        workload=view.workload,
+        cluster_is_going=cluster is not None and is_deleting(cluster),
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
         return observed
@@ -218,17 +248,7 @@ def _with_pods(observed: Observed, node: Obj, view: View) -> Observed:
     pods = tuple(view.indexed(POD, NODE_NAME, node["metadata"]["name"]))
     namespaces = sorted({pod["metadata"].get("namespace", "") for pod in pods})
     budgets = tuple(b for namespace in namespaces for b in view.indexed(POD_DISRUPTION_BUDGET, NAMESPACE, namespace))
-    return Observed(
-        now=observed.now,
-        machine=observed.machine,
-        paused=observed.paused,
-        wish=observed.wish,
-        reads=observed.reads,
-        link=observed.link,
-        left_nodes=observed.left_nodes,
-        pods=pods,
-        budgets=budgets,
-    )
+    return replace(observed, pods=pods, budgets=budgets)
 
 
 def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:

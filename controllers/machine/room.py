@@ -84,6 +84,7 @@ class MachineRoom:
 
     name: str = "machine"
     kind: Kind = MACHINE
+    speaks_of_unreached: bool = True
     reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, POD, POD_DISRUPTION_BUDGET)
     wakes: tuple[Wake, ...] = field(
         default=(

@@ -171,7 +171,8 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     node = observed.node
     if node is None:
         # A Node that is missing stays referenced (health checks tell by it); one of a replaced host does not.
-        return {"nodeRef": None} if observed.replaced_host and not observed.deleting else {}
+        forgets = observed.replaced_host and not observed.deleting and observed.unreached is None
+        return {"nodeRef": None} if forgets else {}
     facts: dict[str, Any] = {"nodeRef": _reference(node)}
     info = (node.get("status") or {}).get("nodeInfo") or {}
     kubelet = info.get("kubeletVersion")

@@ -39,7 +39,7 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, KubeError
@@ -93,14 +93,31 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """One API server: where writes go, and which cache hears of their answers."""
+
+    writer: Writer
+    cache: Cache
+
+
+@dataclass(frozen=True, slots=True)
 class Hands:
-    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events."""
+    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
+
+    ``workload`` is where actions on WORKLOAD_KINDS go instead, in rounds of a Cluster that has an API of its own.
+    """
 
     writer: Writer
     cache: Cache
     submit_host: Callable[[HostAction], bool]
     record: Callable[[Event], None]
     now: Callable[[], datetime]
+    workload: Place | None = None
+
+    def place_of(self, kind: Kind) -> Place:
+        if self.workload is not None and kind in WORKLOAD_KINDS:
+            return self.workload
+        return Place(self.writer, self.cache)
 
 
 class Executor:
@@ -172,7 +189,8 @@ class Executor:
             case Patch():
                 result = await self._patch(action)
             case Scale():
-                await hands.writer.scale(action.target, action.replicas, action.resource_version)
+                writer = hands.place_of(action.target.kind).writer
+                await writer.scale(action.target, action.replicas, action.resource_version)
                 result = "ok"
             case Delete():
                 result = await self._delete(action)
@@ -184,61 +202,65 @@ class Executor:
         return result
 
     async def _create(self, action: Create) -> str:
+        place = self._hands.place_of(action.kind)
         try:
-            created = await self._hands.writer.create(action.kind, action.body)
+            created = await place.writer.create(action.kind, action.body)
         except ApiError as error:
             if not error.already_exists or action.kind == EVENT:
                 raise
-            existing = await self._hands.writer.get(action.kind, key_of(action.body))
-            self._hands.cache.wrote(action.kind, existing)
+            existing = await place.writer.get(action.kind, key_of(action.body))
+            place.cache.wrote(action.kind, existing)
             if not _is_ours(existing, action.body):
                 raise
             return "existed"
-        self._hands.cache.wrote(action.kind, created)
+        place.cache.wrote(action.kind, created)
         return "ok"
 
     async def _patch(self, action: Patch) -> str:
+        place = self._hands.place_of(action.target.kind)
         try:
-            patched = await self._hands.writer.merge_patch(
+            patched = await place.writer.merge_patch(
                 action.target, action.patch, subresource=action.subresource, resource_version=action.resource_version
             )
         except ApiError as error:
             if error.not_found and action.target.uid:
-                self._hands.cache.deleted(action.target.kind, action.target.key, action.target.uid)
+                place.cache.deleted(action.target.kind, action.target.key, action.target.uid)
             raise
-        self._hands.cache.wrote(action.target.kind, patched)
+        place.cache.wrote(action.target.kind, patched)
         return "ok"
 
     async def _delete(self, action: Delete) -> str:
         target = action.target
+        place = self._hands.place_of(target.kind)
         try:
-            answer = await self._hands.writer.delete(target, action.propagation)
+            answer = await place.writer.delete(target, action.propagation)
         except ApiError as error:
             if not error.not_found and not (error.conflict and await self._is_namesake(target)):
                 raise
             if target.uid:
-                self._hands.cache.deleted(target.kind, target.key, target.uid)
+                place.cache.deleted(target.kind, target.key, target.uid)
             return "gone"
         if answer.get("kind") == target.kind.name and answer["metadata"].get("deletionTimestamp"):
-            self._hands.cache.wrote(target.kind, answer)
+            place.cache.wrote(target.kind, answer)
         elif answer.get("kind") == "Status" and target.uid:
-            self._hands.cache.deleted(target.kind, target.key, target.uid)
+            place.cache.deleted(target.kind, target.key, target.uid)
         return "ok"
 
     async def _is_namesake(self, target: Ref) -> bool:
         """The object of that name has another uid now: the one that was meant is gone."""
         if not target.uid:
             return False
+        place = self._hands.place_of(target.kind)
         try:
-            found = await self._hands.writer.get(target.kind, target.key)
+            found = await place.writer.get(target.kind, target.key)
         except ApiError as error:
             return error.not_found
-        self._hands.cache.wrote(target.kind, found)
+        place.cache.wrote(target.kind, found)
         return uid_of(found) != target.uid
 
     async def _evict(self, action: Evict) -> str:
         try:
-            await self._hands.writer.evict(action.target)
+            await self._hands.place_of(action.target.kind).writer.evict(action.target)
         except ApiError as error:
             if error.code == 429:
                 return "refused"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from controllers.kernel.actions import Event
+from controllers.kernel.refs import WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import wiring
 from nodewright.runtime.cache.cache import Cache
@@ -22,7 +23,12 @@ from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLo
 from nodewright.runtime.options import RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.workloads.access import Companion, Surroundings
+from nodewright.runtime.workloads.directory import WorkloadDirectory
 from providers.base.registry import Registry
+
+if TYPE_CHECKING:
+    from nodewright.runtime.kubelets import SimulatedKubelets
 
 _log = structlog.get_logger("nodewright.manager")
 
@@ -31,12 +37,18 @@ _SLOW_START = 10.0
 
 
 class Manager:
-    """All rooms over one API server. ``run`` once.
+    """All rooms over one API server, and over the workload clusters that its Clusters name. ``run`` once.
 
     The parts are public so that the command line can show them and tests can look at them.
     """
 
-    def __init__(self, client: KubeClient, options: RunOptions, leadership: Leadership | None = None) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        options: RunOptions,
+        leadership: Leadership | None = None,
+        companion: Companion | None = None,
+    ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
         self.rooms = sharded(wiring.rooms() if options.rooms is None else options.rooms, options.machines)
@@ -46,6 +58,7 @@ class Manager:
         self.reflectors = tuple(
             Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
         )
+        self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self._may_act)
@@ -124,6 +137,7 @@ class Manager:
         """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
+        await self.workloads.close()
         await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
@@ -158,7 +172,19 @@ class Manager:
         self._recorders.append(recorder)
         record: Callable[[Event], None] = recorder.record
         hands = Hands(client, self.cache, self.hosts.submit, record, self.options.now)
-        return Controller(room, Facts(self.cache, self.hosts), hands, self.options.room)
+        return Controller(room, Facts(self.cache, self.hosts, self.workloads), hands, self.options.room)
+
+    def _surroundings(self, client: KubeClient, companion: Companion | None) -> Surroundings:
+        return Surroundings(
+            client=client,
+            may_write=self._may_act,
+            home=self.cache,
+            kinds=tuple(kind for kind in self.cache.stores if kind in WORKLOAD_KINDS),
+            now=self.options.now,
+            options=self.options.workloads,
+            secrets=self.options.reflector,
+            companion=companion,
+        )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))
@@ -188,15 +214,19 @@ async def run_controllers(
             lease = options.leader_election
             keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
             leadership = LeaseLeadership(keeper, lease, options.now)
-        manager = Manager(client, options, leadership)
+        kubelets = _simulated_kubelets(options) if options.simulated_kubelets else None
+        manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
-        if options.simulated_kubelets:
-            from nodewright.runtime.kubelets import Kubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
-
-            worlds = options.simulated_worlds or all_worlds
-            await stack.enter_async_context(Kubelets(client, worlds, options.now))
+        if kubelets is not None:
+            await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
         await manager.run(stop, announce)
+
+
+def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:
+    from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
+
+    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now)
 
 
 def _nobody() -> None:

@@ -14,6 +14,7 @@ from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.client import ClientLimits
 from nodewright.runtime.leadership import LeaseOptions
 from nodewright.runtime.queue import Backoff
+from nodewright.runtime.workloads.options import WorkloadOptions
 from providers.base.registry import Registry
 
 Rooms = Sequence[Room[Any]]
@@ -53,6 +54,7 @@ class RunOptions:
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
     hosts: HostOptions = field(default_factory=HostOptions)
     room: RoomOptions = field(default_factory=RoomOptions)
+    workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
     simulated_kubelets: bool = True
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     leader_election: LeaseOptions | None = None

@@ -11,6 +11,7 @@ from api import names
 from controllers.kernel import refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
+from controllers.kernel.view import Workload
 from tests.builders.clock import NOW
 from tests.builders.objects import Builder, as_dict
 
@@ -76,6 +77,7 @@ class FakeView:
     def __init__(self, *objects: Builder | Mapping[str, Any], now: datetime = NOW) -> None:
         self._now = now
         self._incomplete: set[Kind] = set()
+        self._workload: Workload = indexes.HOME
         self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
         self.put(*objects)
 
@@ -84,6 +86,10 @@ class FakeView:
     @property
     def now(self) -> datetime:
         return self._now
+
+    @property
+    def workload(self) -> Workload:
+        return self._workload
 
     def complete(self, kind: Kind) -> bool:
         return kind not in self._incomplete
@@ -125,6 +131,11 @@ class FakeView:
     def incomplete(self, *kinds: Kind) -> FakeView:
         """These kinds have not been completely read."""
         self._incomplete.update(kinds)
+        return self
+
+    def living_in(self, workload: Workload) -> FakeView:
+        """The Nodes and Pods are shown as those of this workload cluster."""
+        self._workload = workload
         return self
 
     def all(self, kind: Kind) -> Iterable[Obj]:

@@ -65,9 +65,9 @@ def test_told_on_the_object_while_others_go_on(kubectl: Kubectl, what: str) -> N
     assert words in machine["status"]["errorMessage"]
     name = machine["metadata"]["name"]
     for shown in (f"machine/{name}", "machineset/lost"):
-        described = kubectl("describe", shown)
-        assert words in described
-        assert "Warning" in described
+        # An Event is written after the status that it speaks of, and the set tells what it has seen of its Machine.
+        kubectl.until(words, "describe", shown)
+        kubectl.until("Warning", "describe", shown)
     # What was never made is gone at once, bad config or not.
     kubectl("delete", "ms", "lost", "fine", "--wait", "--cascade=foreground")
     assert kubectl.items("ma") == []

@@ -24,11 +24,14 @@ def pool(up: Up) -> None:
     up.kubectl.wait("jsonpath={.status.availableReplicas}=1", "md/herd")
 
 
+def _staying(kubectl: Kubectl, pool: str = "pets") -> dict[str, str]:
+    """Name → uid, without those that another test has scaled away and that may still be going."""
+    found = (m["metadata"] for m in kubectl.items("ma", "-l", f"pool={pool}"))
+    return {meta["name"]: meta["uid"] for meta in found if "deletionTimestamp" not in meta}
+
+
 def _machine(kubectl: Kubectl, pool: str = "pets") -> str:
-    """One that stays: those that another test has scaled away may still be going."""
-    staying = [m for m in kubectl.items("ma", "-l", f"pool={pool}") if "deletionTimestamp" not in m["metadata"]]
-    name: str = staying[0]["metadata"]["name"]
-    return name
+    return next(iter(_staying(kubectl, pool)))
 
 
 def test_the_kubeconfig_is_private(up: Up) -> None:
@@ -138,8 +141,7 @@ def test_the_annotated_machine_is_the_first_to_go(kubectl: Kubectl) -> None:
     kubectl("scale", "ms/pets", "--replicas=2")
     kubectl.wait("delete", f"machine/{chosen}")
     kubectl.wait("jsonpath={.status.replicas}=2", "ms/pets")
-    staying = [m for m in kubectl.items("ma", "-l", "pool=pets") if "deletionTimestamp" not in m["metadata"]]
-    assert len(staying) == 2
+    assert len(_staying(kubectl)) == 2
 
 
 def test_cordon_and_drain_a_node(kubectl: Kubectl) -> None:
@@ -161,9 +163,9 @@ def test_a_deleted_machine_is_replaced_and_leaves_nothing(kubectl: Kubectl) -> N
 
 
 def test_labels_reach_the_nodes_without_a_rollout(kubectl: Kubectl) -> None:
-    before = {m["metadata"]["uid"] for m in kubectl.items("ma", "-l", "pool=herd")}
+    before = _staying(kubectl, "herd")
     patch = '{"spec":{"template":{"spec":{"metadata":{"labels":{"tier":"herd","rack":"9"}}}}}}'
     kubectl("patch", "md", "herd", "--type=merge", "-p", patch)
     node = kubectl.json("get", "machine", _machine(kubectl, "herd"))["status"]["nodeRef"]["name"]
     kubectl.wait("jsonpath={.metadata.labels.rack}=9", f"node/{node}")
-    assert {m["metadata"]["uid"] for m in kubectl.items("ma", "-l", "pool=herd")} == before
+    assert _staying(kubectl, "herd") == before

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from controllers.kernel.refs import Key, Kind, Obj
+from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
+from controllers.kernel.view import HOME, Reached, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
@@ -61,10 +62,16 @@ class Cache:
     def view(self, now: datetime) -> CacheView:
         return CacheView(self, now)
 
+    def close(self) -> None:
+        """Nothing feeds it any more."""
+        for kind, store in self.stores.items():
+            metrics.of(metrics.CACHE_OBJECTS, kind.name).dec(len(store))
+
     def _tell(self, kind: Kind, changes: list[Change], from_list: bool = False) -> None:
         if not changes:
             return
-        metrics.of(metrics.CACHE_OBJECTS, kind.name).set(len(self.stores[kind]))
+        more = sum(change.old is None for change in changes) - sum(change.new is None for change in changes)
+        metrics.of(metrics.CACHE_OBJECTS, kind.name).inc(more)
         for change in changes:
             for listener in self._listeners[kind]:
                 listener(change, from_list)
@@ -72,19 +79,31 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``."""
+    """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``.
+
+    ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's.
+    """
 
     cache: Cache
     now: datetime
+    workload: Workload = HOME
+    remote: Cache | None = None
 
     def complete(self, kind: Kind) -> bool:
+        if self.remote is not None and kind in WORKLOAD_KINDS:
+            return isinstance(self.workload, Reached) and self.remote.complete(kind)
         return self.cache.complete(kind)
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
-        return self.cache.stores[kind].get(key)
+        return self._store(kind).get(key)
 
     def by_uid(self, kind: Kind, uid: str) -> Obj | None:
-        return self.cache.stores[kind].by_uid(uid)
+        return self._store(kind).by_uid(uid)
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
-        return self.cache.stores[kind].indexed(index, value)
+        return self._store(kind).indexed(index, value)
+
+    def _store(self, kind: Kind) -> Store:
+        if self.remote is not None and kind in WORKLOAD_KINDS:
+            return self.remote.stores[kind]
+        return self.cache.stores[kind]

@@ -140,12 +140,14 @@ class KubeClient:
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
         return await self._object(_Call("get", "GET", _object_path(kind, key), kind.plural))
 
-    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page:
-        """One page, in the server's consistent order. ``limit`` 0: everything at once.
+    async def list_page(
+        self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
+    ) -> Page:
+        """One page, in the server's consistent order. ``limit`` 0: everything at once. ``name``: that object only.
 
         A 410 means that ``continue_`` is too old: start again.
         """
-        query = {"limit": str(limit)} if limit else {}
+        query = {**({"limit": str(limit)} if limit else {}), **_only(name)}
         if continue_:
             query["continue"] = continue_
         path = _collection_path(kind, namespace)
@@ -220,7 +222,9 @@ class KubeClient:
         """``/version``: the cheapest way to see whether the server is there."""
         return await self._object(_Call("version", "GET", "/version", ""))
 
-    async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
+    async def watch(
+        self, kind: Kind, resource_version: str, seconds: int = 300, namespace: str = "", name: str = ""
+    ) -> AsyncIterator[list[dict[str, Any]]]:
         """Batches of watch events (``type``, ``object``) since ``resource_version``, as they arrive.
 
         The first batch is empty: the server has accepted the watch.
@@ -233,9 +237,10 @@ class KubeClient:
                 "resourceVersion": resource_version,
                 "allowWatchBookmarks": "true",
                 "timeoutSeconds": str(seconds),
+                **_only(name),
             }
         )
-        call = _Call("watch", "GET", f"{_collection_path(kind, '')}?{query}", kind.plural)
+        call = _Call("watch", "GET", f"{_collection_path(kind, namespace)}?{query}", kind.plural)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
         )
@@ -303,6 +308,8 @@ class KubeClient:
         async with self._slots:
             if self._may_write is not None and not call.reads and not self._may_write():
                 raise NotLeadingError(f"{call.verb} {call.resource}: this process does not lead")
+            if session.closed:
+                raise NoAnswer(f"{call.verb} {call.resource}: the connection was given up", sent=False)
             started = asyncio.get_running_loop().time()
             try:
                 async with session.request(
@@ -342,6 +349,11 @@ def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
     if session is None:
         raise RuntimeError("KubeClient is used outside of its `async with`")
     return session
+
+
+def _only(name: str) -> dict[str, str]:
+    """One object of that name: RBAC's ``resourceNames`` allow lists and watches of this form."""
+    return {"fieldSelector": f"metadata.name={name}"} if name else {}
 
 
 def _collection_path(kind: Kind, namespace: str) -> str:
