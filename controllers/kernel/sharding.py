@@ -14,7 +14,7 @@ from api import names
 from api.selectors import Operator, Requirement, Selector
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, Key, Kind, labels_of
-from controllers.kernel.room import Room, Wake
+from controllers.kernel.room import Room, SpeaksOfUnreached, Wake
 from controllers.kernel.view import HostNeed, HostReads, View
 
 _NO_SHARD = Requirement(names.SHARD_LABEL, Operator.DOES_NOT_EXIST)
@@ -67,6 +67,10 @@ class ShardedRoom:
     @property
     def wakes(self) -> tuple[Wake, ...]:
         return self.room.wakes
+
+    @property
+    def speaks_of_unreached(self) -> bool:
+        return isinstance(self.room, SpeaksOfUnreached) and self.room.speaks_of_unreached
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return self.room.needs(key, view) if self._serves(key, view) else None

@@ -15,6 +15,7 @@ from hack.program import Kubectl, Up
 from nodewright.cli.election import rooms_named
 from nodewright.cli.main import build_app
 from nodewright.crds import load_crds
+from tests.deploy.rights import asks_where_nodes_live
 from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.kubectl
@@ -119,10 +120,13 @@ def test_every_controller_runs_once_under_an_account_with_its_role(docs: Docs) -
         account = pod["serviceAccountName"]
         assert account in {doc["metadata"]["name"] for doc in of_kind(docs, "ServiceAccount")}
         arguments = [a for a in pod["containers"][0]["args"] if a.startswith("--controllers=")]
-        rooms = [room.name for room in rooms_named(arguments[0].partition("=")[2] if arguments else "*")]
-        assert _roles_of(docs, account, "ClusterRoleBinding") == {f"nodewright-{room}" for room in rooms}
+        rooms = rooms_named(arguments[0].partition("=")[2] if arguments else "*")
+        wanted = {f"nodewright-{room.name}" for room in rooms}
+        if any(asks_where_nodes_live(room) for room in rooms):
+            wanted.add("nodewright-kubeconfigs")
+        assert _roles_of(docs, account, "ClusterRoleBinding") == wanted
         assert _roles_of(docs, account, "RoleBinding") == {"nodewright-leader-election"}
-        running += rooms
+        running += [room.name for room in rooms]
     assert sorted(running) == sorted(room.name for room in rooms_named("*"))
 
 
