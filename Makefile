@@ -85,9 +85,11 @@ kubectl: setup ## Find the stock kubectl, or build it as a pinned Go module
 	@$(PY) -m hack.kubectl
 
 .PHONY: lock
-lock: ## Resolve the dependencies anew and write requirements.lock (hashes, no addresses)
+lock: ## Resolve the dependencies anew and write both lock files (hashes, no addresses)
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
+	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
+	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
 real-plane: setup ## Find a real etcd and kube-apiserver, or build them as pinned Go modules (minutes, once)

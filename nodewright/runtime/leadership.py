@@ -10,17 +10,18 @@ import asyncio
 import os
 import random
 import socket
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
 
-from controllers.kernel.refs import Key, Obj, Ref, ref_of, resource_version_of
+from controllers.kernel.refs import Key, Kind, Obj, Ref, ref_of, resource_version_of
 from nodewright.runtime import metrics
-from nodewright.runtime.kube.client import ClientLimits, KubeClient
+from nodewright.runtime.kube.client import ClientLimits
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.lease import LEASE, Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
 
@@ -97,16 +98,42 @@ class LeaseOptions:
         )
 
 
-class LeaseLeadership:
-    """Holds one Lease. ``acquire`` once; from then on a task of its own renews it until ``release`` or ``lost``."""
+def _elapsed() -> float:
+    """Seconds that have passed, a suspension of the machine included where the system can tell."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
-    def __init__(self, client: KubeClient, options: LeaseOptions, now: Callable[[], datetime]) -> None:
+
+class LeaseClient(Protocol):
+    """What keeping a Lease needs of a client (``KubeClient`` has it)."""
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]: ...
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]: ...
+
+
+class LeaseLeadership:
+    """Holds one Lease. ``acquire`` once; from then on a task of its own renews it until ``release`` or ``lost``.
+
+    ``now`` is the time that is written down for people, ``clock`` the one that decides.
+    """
+
+    def __init__(
+        self,
+        client: LeaseClient,
+        options: LeaseOptions,
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = _elapsed,
+    ) -> None:
         self.name = f"{options.namespace}/{options.name}"
         self._client = client
         self._key = Key(options.namespace, options.name)
         self._candidate = Candidate(options.identity or _identity(), options.terms)
         self._wall = now
-        self._clock = asyncio.get_running_loop().time
+        self._clock = clock
         self._seen = Seen(None, self._clock())
         self._read = False
         """Whether ``_seen`` is what the server holds, as far as we know."""
@@ -149,7 +176,7 @@ class LeaseLeadership:
         if not self.held or self._seen.lease is None:
             return
         try:
-            async with asyncio.timeout_at(self._candidate.gives_up_at):
+            async with asyncio.timeout(self._left()):
                 await self._patch(self._seen.lease, released(self._wall()))
             _log.info("released the lease", lease=self.name)
         except (KubeError, TimeoutError) as error:
@@ -161,7 +188,7 @@ class LeaseLeadership:
         """Renew until that fails for too long, whatever a request hangs on."""
         while not self._lost.is_set():
             try:
-                async with asyncio.timeout_at(self._candidate.gives_up_at):
+                async with asyncio.timeout(self._left()):
                     await asyncio.sleep(self._candidate.terms.retry_period)
                     await self._turn()
             except TimeoutError:
@@ -199,6 +226,10 @@ class LeaseLeadership:
         self._seen = Seen(lease, started)
         self._candidate = replace(self._candidate, renewed_at=started)
         return True
+
+    def _left(self) -> float:
+        """Seconds until this process must not write any more."""
+        return max(0.0, self._candidate.gives_up_at - self._clock())
 
     async def _look(self) -> None:
         try:

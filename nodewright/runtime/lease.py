@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controllers.kernel.refs import Kind, Obj
+from controllers.kernel.refs import Kind, Obj, resource_version_of, uid_of
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -63,14 +63,17 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The Lease as it was read last, and when (monotonic) this process first saw its spec as it is. None: no Lease."""
+    """The Lease as it was read last, and when (monotonic) this process first saw it as it is. None: no Lease."""
 
     lease: Obj | None
     since: float
 
     def then(self, lease: Obj | None, now: float) -> Seen:
-        """After another look: a Lease whose spec has not moved keeps its time."""
-        moved = self.lease is None or lease is None or spec_of(lease) != spec_of(self.lease)
+        """After another look: a Lease that nobody has written keeps its time.
+
+        Its ``renewTime`` alone would not tell: a holder whose clock stands still renews all the same.
+        """
+        moved = self.lease is None or lease is None or _written(lease) != _written(self.lease)
         return Seen(lease, now if moved else self.since)
 
 
@@ -157,6 +160,10 @@ def released(wall: datetime) -> Mapping[str, Any]:
 def spec_of(lease: Obj | None) -> Mapping[str, Any]:
     spec = (lease or {}).get("spec")
     return spec if isinstance(spec, Mapping) else {}
+
+
+def _written(lease: Obj) -> tuple[str, str]:
+    return uid_of(lease), resource_version_of(lease)
 
 
 def _acquired(spec: Mapping[str, Any], candidate: Candidate, wall: datetime) -> Mapping[str, Any]:

@@ -25,8 +25,8 @@ from tests.cli.processes import EXAMPLE, nodewright
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 
 TERMS = (
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=200ms",
 )
 MACHINES = 8
@@ -125,6 +125,25 @@ def _loses(plane: Plane, leader: Process) -> None:
     assert leader.process.wait(30) == 1
     assert "somebody holds it now" in leader.log.read_text()
     assert plane.holder() == "somebody"
+
+
+def test_a_leader_that_was_frozen_wakes_up_to_find_that_it_leads_no_more(plane: Plane) -> None:
+    """It can't know how long it slept, so it looks at the clock before each write, and ends."""
+    with running(plane, "first") as first:
+        first.says("ready")
+        plane.kubectl("apply", "-f", str(EXAMPLE))
+        plane.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/workers")
+        with running(plane, "second") as second:
+            second.says("at work while it holds the lease")
+            first.process.send_signal(signal.SIGSTOP)
+            plane.kubectl.wait("jsonpath={.spec.leaseTransitions}=1", "lease/nodewright")
+            plane.kubectl("scale", "machinedeployment/workers", f"--replicas={MACHINES}")
+            first.process.send_signal(signal.SIGCONT)
+            assert first.process.wait(30) == 1
+            second.says("ready")
+            plane.kubectl.wait(f"jsonpath={{.status.availableReplicas}}={MACHINES}", "machinedeployment/workers")
+            machines = plane.kubectl.items("machines")
+            assert Counter(hosts_in(plane.folder / "cloud").values()) == Counter(m["metadata"]["uid"] for m in machines)
 
 
 def test_a_leader_that_stops_in_good_order_lets_go(plane: Plane) -> None:

@@ -14,10 +14,25 @@ from api import names
 from controllers.kernel import refs
 from controllers.kernel.actions import Action, Create, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.plan import Plan
-from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, POD, Key, Kind
+from controllers.kernel.refs import (
+    CLUSTER,
+    EVENT,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    POD,
+    SECRET,
+    Key,
+    Kind,
+)
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostNeed, HostReads, View
 from nodewright.crds import load_crds
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.options import utc_now
+from nodewright.runtime.workloads.directory import AllAtHome
+from nodewright.runtime.workloads.outlook import Outlook
 from nodewright.sim import users
 from nodewright.sim.engine import Engine, Scenario
 
@@ -75,10 +90,16 @@ def right(kind: Kind, verb: str, subresource: str = "") -> Right:
 def needed_by(room: Watched) -> set[Right]:
     """To read: list and watch. To write: what each action becomes in the executor."""
     kinds = {room.kind, *room.reads, *(wake.kind for wake in room.wakes)}
+    if asks_where_nodes_live(room.room):
+        kinds.add(SECRET)  # the kubeconfigs of clusters that have an API of their own
     found = {right(kind, verb) for kind in kinds for verb in ("list", "watch")}
     for action in room.actions:
         found.update(_asked(action))
     return found
+
+
+def asks_where_nodes_live(room: Room[Any]) -> bool:
+    return Outlook(room, Cache(room.reads), AllAtHome(), utc_now).cares
 
 
 def _asked(action: Action) -> Iterator[Right]:

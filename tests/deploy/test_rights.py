@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.kernel.refs import POD
+from controllers.kernel.refs import POD, SECRET
 from nodewright.runtime.lease import LEASE
 from nodewright.runtime.wiring import rooms
-from tests.deploy.rights import Watched, granted, lived, needed_by, right
+from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
 from tests.docs.pages import ROOT
 
 RBAC = ROOT / "deploy" / "rbac"
@@ -33,6 +33,8 @@ def role(name: str) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_controller_may_do_what_it_needs_and_nothing_else(name: str, watched: dict[str, Watched]) -> None:
     needed, given = needed_by(watched[name]), granted(role(name))
+    if asks_where_nodes_live(watched[name].room):
+        given += granted(role("kubeconfigs"))
     assert sorted(map(str, needed - set(given))) == [], f"the role of {name} lacks rights"
     assert sorted(map(str, set(given) - needed)) == [], f"the role of {name} has needless rights"
     assert [str(twice) for twice, times in Counter(given).items() if times > 1] == []
@@ -52,7 +54,12 @@ def test_leader_election_is_allowed_in_one_namespace_only() -> None:
 
 
 def test_no_role_is_left_of_a_controller_that_is_gone() -> None:
-    assert {path.stem for path in RBAC.glob("*.yaml")} == {*NAMES, "leader-election", "kustomization"}
+    assert {path.stem for path in RBAC.glob("*.yaml")} == {*NAMES, "kubeconfigs", "leader-election", "kustomization"}
+
+
+def test_secrets_are_read_by_one_role_that_can_be_bound_apart(watched: dict[str, Watched]) -> None:
+    assert set(granted(role("kubeconfigs"))) == {right(SECRET, verb) for verb in ("list", "watch")}
+    assert not [name for name in NAMES if any(each.resource == SECRET.plural for each in granted(role(name)))]
 
 
 def test_a_room_that_does_more_is_found_out(watched: dict[str, Watched]) -> None:

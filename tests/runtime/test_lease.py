@@ -54,10 +54,11 @@ def test_a_clock_that_is_wrong_takes_nothing_from_its_holder() -> None:
     assert isinstance(decide(Seen(ahead, 50), ME, 66, WALL), Acquire)
 
 
-def test_a_renewal_that_is_seen_starts_the_wait_anew_and_one_that_is_not_does_not() -> None:
-    seen = Seen(lease("other", renewTime="1"), 0).then(lease("other", renewTime="1"), 10)
+def test_a_renewal_starts_the_wait_anew_even_by_a_holder_whose_clock_stands_still() -> None:
+    first, second = ({**lease("other"), "metadata": {"name": "l", "resourceVersion": v}} for v in ("1", "2"))
+    seen = Seen(first, 0).then(first, 10)
     assert seen.since == 0
-    assert seen.then(lease("other", renewTime="2"), 12).since == 12
+    assert seen.then(second, 12).since == 12
 
 
 def test_a_released_lease_is_taken_at_once() -> None:

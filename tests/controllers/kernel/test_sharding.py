@@ -57,6 +57,15 @@ def test_only_the_machine_controller_is_divided() -> None:
     assert (one.name, one.kind, one.reads, one.wakes) == ("machine", MACHINE, MACHINES.reads, MACHINES.wakes)
 
 
+def test_whatever_else_a_room_says_of_itself_is_said_by_its_shard() -> None:
+    """What the shell looks for on a room must not get lost: it asks the shard, not the room."""
+    room = ShardedRoom(MACHINES, parse("zone=a"))
+    said = [name for name in dir(MACHINES) if not name.startswith("_")]
+    assert [name for name in said if not hasattr(room, name)] == []
+    values = [name for name in said if not callable(getattr(MACHINES, name))]
+    assert [name for name in values if getattr(room, name) != getattr(MACHINES, name)] == []
+
+
 def test_a_machine_of_another_shard_is_as_good_as_not_there() -> None:
     view = FakeView(machine("m-1").labelled(zone="a"))
     here, there = (ShardedRoom(MACHINES, parse(f"zone={zone}")) for zone in "ab")
