@@ -24,6 +24,13 @@ class View(Protocol):
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
 
+    def current_since(self, kind: Kind) -> datetime | None:
+        """Since when ``kind`` has been followed without an outage worth the name (over half a minute).
+
+        The dawn of time if there was none; None while there is one. What is timed by objects of the kind has to begin
+        anew after an outage: nobody could report in time (MCM freezes alike).
+        """
+
     def get(self, kind: Kind, key: Key) -> Obj | None: ...
 
     def by_uid(self, kind: Kind, uid: str) -> Obj | None: ...

@@ -13,9 +13,10 @@ def rooms() -> Rooms:
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
     from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
+    from controllers.machinehealthcheck.room import ROOM as MACHINE_HEALTH_CHECK  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
-    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:

@@ -64,6 +64,7 @@ class _Due:
 
 class _Complete:
     complete = True
+    current_for = float("inf")
 
 
 class Process:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
@@ -22,6 +22,7 @@ KINDS: Mapping[str, Kind] = {
         refs.MACHINE_SET,
         refs.MACHINE_DEPLOYMENT,
         refs.MACHINE_CLASS,
+        refs.MACHINE_HEALTH_CHECK,
         refs.NODE,
         refs.POD,
         refs.SECRET,
@@ -76,6 +77,7 @@ class FakeView:
     def __init__(self, *objects: Builder | Mapping[str, Any], now: datetime = NOW) -> None:
         self._now = now
         self._incomplete: set[Kind] = set()
+        self._returned: dict[Kind, datetime | None] = {}
         self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
         self.put(*objects)
 
@@ -87,6 +89,9 @@ class FakeView:
 
     def complete(self, kind: Kind) -> bool:
         return kind not in self._incomplete
+
+    def current_since(self, kind: Kind) -> datetime | None:
+        return self._returned.get(kind, datetime.min.replace(tzinfo=UTC))
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
         return self._objects[kind].get(key)
@@ -125,6 +130,11 @@ class FakeView:
     def incomplete(self, *kinds: Kind) -> FakeView:
         """These kinds have not been completely read."""
         self._incomplete.update(kinds)
+        return self
+
+    def outage(self, kind: Kind, ended: float | None = None) -> FakeView:
+        """Nothing was heard of ``kind`` until ``ended`` seconds ago; None: it goes on."""
+        self._returned[kind] = None if ended is None else self._now - timedelta(seconds=ended)
         return self
 
     def all(self, kind: Kind) -> Iterable[Obj]:

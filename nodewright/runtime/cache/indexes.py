@@ -13,6 +13,7 @@ from controllers.kernel import view
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     POD,
@@ -88,6 +89,7 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     },
     MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
     NODE: {view.PROVIDER_ID: provider_id},
     POD: {view.NODE_NAME: node_of_pod},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
