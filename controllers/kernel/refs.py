@@ -41,6 +41,17 @@ EVENT = Kind("", "v1", "Event", "events")
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 
+def guessed_kind(api_version: str, kind: str) -> Kind:
+    """A namespaced kind that somebody else serves. Its plural is guessed as Kubernetes itself guesses it."""
+    group, slash, version = api_version.partition("/")
+    lower = kind.lower()
+    if lower.endswith("s"):
+        plural = f"{lower}es"
+    else:
+        plural = f"{lower.removesuffix('y')}ies" if lower.endswith("y") else f"{lower}s"
+    return Kind(group if slash else "", version if slash else api_version, kind, plural)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
     """Namespace and name; ``namespace`` is "" for cluster-scoped objects."""

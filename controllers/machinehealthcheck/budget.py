@@ -15,7 +15,7 @@ from api.intorstring import resolve
 from controllers.kernel.remediation import unhealthy_since
 from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy, is_bad
-from controllers.machinehealthcheck.observe import Observed, Target
+from controllers.machinehealthcheck.observe import Observed, Target, in_treatment
 from controllers.machinehealthcheck.wish import Strategy
 
 STUBBORN_PERIOD = timedelta(minutes=1)
@@ -56,7 +56,8 @@ def stock(observed: Observed) -> Stock:
     moving, bad = set(going), set(going)
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
-        if young or (target.machine.condemned and isinstance(target.verdict, Unhealthy)):
+        asked_for = target.machine.condemned or in_treatment(target.machine.body)
+        if young or (asked_for and isinstance(target.verdict, Unhealthy)):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
             bad.add(place(target, strategy, now))
@@ -95,7 +96,7 @@ def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
     waits: list[datetime] = []
     given_up: list[str] = []
     for target, verdict in _in_order(observed.targets):
-        why = _never(target, verdict, frozen)
+        why = _never(target, verdict, frozen, needs_owner=observed.wish.template is None)
         tried = 0 if verdict.asked else retries(target, strategy, now)
         ready_at = _ready_at(target, verdict, strategy, tried)
         whose = place(target, strategy, now)
@@ -122,7 +123,7 @@ def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
     return sorted(
         found,
         key=lambda pair: (
-            not pair[0].machine.condemned,
+            not (pair[0].machine.condemned or in_treatment(pair[0].machine.body)),
             not pair[1].asked,
             -pair[0].machine.created.timestamp(),
             pair[0].name,
@@ -130,9 +131,9 @@ def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
     )
 
 
-def _never(target: Target, verdict: Unhealthy, frozen: Freeze) -> str:
+def _never(target: Target, verdict: Unhealthy, frozen: Freeze, needs_owner: bool) -> str:
     """Why no owner is asked, whatever the budget; "" if one may be."""
-    if not target.machine.owner_uid:
+    if not target.machine.owner_uid and needs_owner:
         return "nobody owns it, so nobody would make another; delete it by hand"
     if verdict.incurable and not verdict.asked:
         return "another one of this spec would fail alike"

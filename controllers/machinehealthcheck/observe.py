@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition
 from controllers.kernel import machine_facts
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.pausing import cluster_name_of, cluster_of, paused_by
 from controllers.kernel.refs import (
@@ -130,6 +131,11 @@ def node_of(machine: Obj, view: View) -> Obj | None:
         return node
     provider_id = (machine.get("spec") or {}).get("providerID")
     return node if provider_id and (node.get("spec") or {}).get("providerID") == provider_id else None
+
+
+def in_treatment(machine: Obj) -> bool:
+    """An object made from the remediation template stands beside it."""
+    return find((machine.get("status") or {}).get("conditions"), MachineCondition.EXTERNALLY_REMEDIATED) is not None
 
 
 def _selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:

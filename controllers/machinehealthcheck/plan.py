@@ -1,6 +1,6 @@
 """Observed → Plan for one MachineHealthCheck.
 
-    its own status (guarded) → conditions of Machines (each guarded) → events
+    its own status (guarded) → objects of external remediation → conditions of Machines (each guarded) → events
 
 The status goes first, and only if the check is still the one observed: two processes with the same idea, or one with an
 old view, don't both condemn. Machines are never deleted here; their owner does that when it reads OwnerRemediated.
@@ -17,7 +17,7 @@ from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, status_step
-from controllers.machinehealthcheck import report
+from controllers.machinehealthcheck import external, report
 from controllers.machinehealthcheck.budget import Choice, choose, stock
 from controllers.machinehealthcheck.correlation import NO_FREEZE, Freeze, freeze
 from controllers.machinehealthcheck.health import Starting, Suspect, Unhealthy
@@ -48,13 +48,14 @@ def plan(observed: Observed) -> Plan:
     closed = circuit(observed.wish.limit, len(held.bad), held.expected)
     choice = Choice() if closed.why else choose(observed, frozen, held)
     marks = [patch for target in observed.targets if (patch := report.machine_patch(observed, target, choice))]
+    outside = external.actions(observed, choice)
     status = report.status_patch(observed, closed, frozen, choice)
     delay = 0.0 if marks else _hold_back(observed, status)
     first: list[Action] = []
     if marks or (status and not delay):
         first.append(guarded(observed.ref, observed.body, status, "what was seen of the Machines"))
     return Plan(
-        steps(first, [*marks], _events(observed, status if first else {}, marks)),
+        steps(first, outside, [*marks], _events(observed, status if first else {}, marks)),
         _outcome(observed, choice, closed.why or str(frozen), delay),
         (*choice.notes, *_notes(observed, closed, frozen)),
     )

@@ -10,6 +10,7 @@ from controllers.kernel.conditions import Condition, Moment, find, is_true, merg
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of
 from controllers.kernel.wording import counted
+from controllers.machinehealthcheck import external
 from controllers.machinehealthcheck.budget import Choice
 from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy
@@ -30,7 +31,9 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
     """
     facts = target.machine
     status = facts.body.get("status") or {}
-    decided = _on_machine(facts, target, target.name in choice.condemned)
+    decided = _on_machine(facts, target, target.name in choice.condemned and observed.wish.template is None)
+    if observed.wish.template is not None:
+        decided += external.conditions(target, choice)
     moment = Moment(generation_of(facts.body), observed.now)
     before = status.get("conditions")
     patch = merge_patch(status, {"conditions": merge_in_place(before, decided, OWNED, moment)})
@@ -117,7 +120,7 @@ def _why(target: Target, choice: Choice) -> str:
     if not isinstance(target.verdict, Unhealthy):
         return f"Machine {target.name} is healthy again"
     if target.name in choice.condemned:
-        return f"Machine {target.name} is unhealthy ({target.verdict.message}): its owner is asked to replace it"
+        return f"Machine {target.name} is unhealthy and to be remediated: {target.verdict.message}"
     return f"Machine {target.name} is unhealthy: {target.verdict.message}"
 
 

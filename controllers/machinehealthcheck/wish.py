@@ -23,6 +23,8 @@ OWNED = frozenset(
     )
 )
 """Condition types of a Machine that this room writes. None of them may make a Machine unhealthy: it would stay so."""
+TEMPLATE_SUFFIX = "Template"
+"""End of the kind of a remediation template; what comes before it is the kind of the object (CAPI)."""
 _RANGE = re.compile(r"\[([0-9]{1,9})-([0-9]{1,9})\]\Z")
 _STATUSES = ("True", "False", "Unknown")
 
@@ -90,6 +92,8 @@ def _read(spec: object) -> Wish:
     template = spec.get("remediationTemplate")
     if template is not None and not _names_an_object(template):
         raise WishError("spec.remediationTemplate: must have apiVersion, kind and name")
+    if template is not None and not template["kind"].removesuffix(TEMPLATE_SUFFIX) != template["kind"]:
+        raise WishError(f"spec.remediationTemplate.kind: {template['kind']} must end with {TEMPLATE_SUFFIX}")
     startup = _duration(spec, "nodeStartupTimeout", "10m", "spec")
     return Wish(
         selector=_selector(spec),
