@@ -50,13 +50,13 @@ class Patch:
     """JSON merge patch of ``target``.
 
     ``resource_version``: if set, the patch is refused (409) when the object has changed since it was observed;
-    needed whenever the patch replaces a list or reserves something. ``subresource`` is "" or "status".
+    needed whenever the patch replaces a list or reserves something. ``subresource``: "" is the object itself.
     """
 
     target: Ref
     patch: Mapping[str, Any]
     why: str
-    subresource: Literal["", "status"] = ""
+    subresource: Literal["", "status", "approval"] = ""
     resource_version: str = ""
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
+from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
@@ -27,6 +28,7 @@ KINDS: Mapping[str, Kind] = {
         refs.POD,
         refs.SECRET,
         refs.POD_DISRUPTION_BUDGET,
+        refs.CERTIFICATE_SIGNING_REQUEST,
     )
 }
 
@@ -44,6 +46,8 @@ def _controller_uid(obj: Obj) -> str:
 def _node_name(obj: Obj) -> str:
     if obj["kind"] == "Machine":
         return str(((obj.get("status") or {}).get("nodeRef") or {}).get("name", ""))
+    if obj["kind"] == "CertificateSigningRequest":
+        return node_name_of(obj)
     return str((obj.get("spec") or {}).get("nodeName", ""))
 
 
@@ -65,6 +69,7 @@ INDEXES: Mapping[str, Callable[[Obj], str]] = {
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
     indexes.NODE_NAME: _node_name,
+    indexes.HOST_NAME: indexes.host_name_of,
     indexes.MACHINE_CLASS_REF: _machine_class,
     indexes.CLUSTER_NAME: _cluster_name,
 }

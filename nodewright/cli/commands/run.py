@@ -35,7 +35,11 @@ class _How:
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     controllers: Annotated[
         str,
-        typer.Option("--controllers", metavar="NAMES", help="Which controllers, comma separated; * is all of them."),
+        typer.Option(
+            "--controllers",
+            metavar="NAMES",
+            help="Which ones, comma separated; * is all but certificatesigningrequest.",
+        ),
     ] = "*",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -81,12 +85,14 @@ def _keep_hosts_in(folder: Path) -> None:
 
 def rooms_named(names: str) -> Rooms:
     """The controllers that ``names`` lists. Raises CliError (usage) for one that does not exist."""
-    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
+    from nodewright.runtime.wiring import on_request  # noqa: PLC0415
+    from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
-    known = {room.name: room for room in every_room()}
+    usual = {room.name: room for room in usual_rooms()}
+    known = {**usual, **{room.name: room for room in on_request()}}
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    if wanted == ["*"]:
-        return tuple(known.values())
+    if "*" in wanted:
+        wanted = [*usual, *(name for name in wanted if name != "*")]
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         what = f"no controller named {', '.join(unknown)}" if unknown else "--controllers names none"
