@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
 from api.machinerules import machine_spec, metadata_keys, provider_config, template, time_or_duration
@@ -218,6 +219,15 @@ def _class(obj: Mapping[str, Any]) -> Errors:
         yield FieldError(config.source_field, "must not be empty")
 
 
+_CHECKS_OWN = frozenset(
+    {
+        MachineCondition.HEALTH_CHECK_SUCCEEDED,
+        MachineCondition.OWNER_REMEDIATED,
+        MachineCondition.EXTERNALLY_REMEDIATED,
+    }
+)
+
+
 def _health_check(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     selector, fault = _selector(spec)
@@ -225,6 +235,8 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         yield fault
     for name in ("unhealthyConditions", "unhealthyMachineConditions"):
         for index, condition in items(spec, name):
+            if name == "unhealthyMachineConditions" and condition.get("type") in _CHECKS_OWN:
+                yield FieldError(f"spec.{name}[{index}].type", "health checks write this condition themselves")
             if problem := time_or_duration(condition.get("timeout"), "duration"):
                 yield FieldError(f"spec.{name}[{index}].timeout", problem)
     strategy = child(spec, "remediationStrategy")

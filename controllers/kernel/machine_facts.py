@@ -14,6 +14,7 @@ from api.conditions import MachineCondition
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
+from controllers.kernel.remediation import is_condemned, is_unhealthy
 
 UNREADABLE = "Unreadable"
 """Roll-up reason of a Machine whose status has types that no schema allows."""
@@ -27,6 +28,7 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
+    ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
     ``priority``: the higher, the earlier it is deleted.
     """
 
@@ -41,6 +43,8 @@ class MachineFacts:
     annotated: bool = False
     priority: int = 0
     failed: bool = False
+    unhealthy: bool = False
+    condemned: bool = False
     node_name: str = ""
     ready: bool = False
     ready_since: datetime | None = None
@@ -134,6 +138,8 @@ def _read(obj: Obj) -> MachineFacts:
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=is_failed(status),
+        unhealthy=is_unhealthy(status),
+        condemned=is_condemned(status),
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

@@ -63,6 +63,7 @@ class Observed:
     now: datetime
     complete: bool = True
     paused: str = ""
+    deployment: Obj | None = None
     cluster_deleting: str = ""
     journal: Ordinals = field(default_factory=Ordinals)
     prefix: str = ""
@@ -93,6 +94,7 @@ def observe(key: Key, view: View) -> Observed | None:
     except OrdinalsError as error:
         wish = Wish(problem=f"status.ordinals: {error}")
     cluster = cluster_of(body, view) if not wish.problem else None
+    deployment = _owner(body, view)
     prefix = machine_prefix(key.name, uid_of(body))
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
@@ -105,7 +107,8 @@ def observe(key: Key, view: View) -> Observed | None:
         wish=wish,
         now=view.now,
         complete=all(view.complete(kind) for kind in READS),
-        paused=paused_by((body, _owner(body, view), cluster)),
+        paused=paused_by((body, deployment, cluster)),
+        deployment=deployment,
         cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
         journal=journal,
         prefix=prefix,

@@ -5,6 +5,7 @@ What an answer means:
 | action | done | else |
 |---|---|---|
 | Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
+| CreateFromTemplate | as Create | no template: failed, and said in an Event. No answer: tried again by the next round |
 | Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
 | Delete | accepted, or gone already, or a namesake came since | failed |
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget: no failure, the next round asks again |
@@ -28,6 +29,7 @@ import structlog
 from controllers.kernel.actions import (
     Action,
     Create,
+    CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
@@ -173,6 +175,7 @@ class Executor:
             execution.unresolved.append(action)
             return "unresolved"
         stale = isinstance(error, ApiError) and (error.conflict or error.not_found)
+        stale = stale and not isinstance(action, CreateFromTemplate)
         execution.failures.append(Failure(action, error, stale))
         return "stale" if stale else "failed"
 
@@ -186,6 +189,8 @@ class Executor:
                 return "ok" if hands.submit_host(action) else "refused"
             case Create():
                 result = await self._create(action)
+            case CreateFromTemplate():
+                result = await self._create(action.filled(await self._template(action)))
             case Patch():
                 result = await self._patch(action)
             case Scale():
@@ -215,6 +220,17 @@ class Executor:
             return "existed"
         place.cache.wrote(action.kind, created)
         return "ok"
+
+    async def _template(self, action: CreateFromTemplate) -> Obj:
+        """Its template. A missing one is said in an Event: no room sees it, and looking again is no cure."""
+        try:
+            return await self._hands.writer.get(action.template.kind, action.template.key)
+        except ApiError as error:
+            if error.not_found:
+                self._hands.record(
+                    Event(action.template, "Warning", "TemplateNotFound", f"{action.why}; it is not there")
+                )
+            raise
 
     async def _patch(self, action: Patch) -> str:
         place = self._hands.place_of(action.target.kind)

@@ -9,13 +9,21 @@ from nodewright.runtime.options import Rooms
 
 
 def rooms() -> Rooms:
-    """Every controller of the program."""
+    """Every controller that runs unless others are named."""
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
     from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
+    from controllers.machinehealthcheck.room import ROOM as MACHINE_HEALTH_CHECK  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
-    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
+
+
+def on_request() -> Rooms:
+    """Controllers that only run when they are named: they need rights that a cluster may not want to give."""
+    from controllers.certificatesigningrequest.room import ROOM as REQUESTS  # noqa: PLC0415
+
+    return (REQUESTS,)
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:

@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 from typing import Any, assert_never
 
-from controllers.kernel.actions import ApiAction, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.refs import Key, Kind, Obj, Ref, uid_of
 from nodewright.controlplane.store import Store
 from nodewright.controlplane.values import (
@@ -102,6 +102,9 @@ class Plane:
         match action:
             case Create():
                 return self._create(action)
+            case CreateFromTemplate():
+                template = self.store.get(self.resource(action.template.kind), *_place(action.template.key))
+                return self._create(action.filled(template))
             case Patch():
                 return self._patch(action.target, action)
             case Scale():
@@ -148,6 +151,10 @@ class Plane:
         return self.get(target.kind, target.key)
 
 
+def _place(key: Key) -> tuple[str, str]:
+    return key.namespace, key.name
+
+
 def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
     def owners(obj: Mapping[str, Any]) -> set[str]:
         return {reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()}
@@ -157,7 +164,7 @@ def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
 
 def _label(action: ApiAction) -> str:
     match action:
-        case Create():
+        case Create() | CreateFromTemplate():
             return f"create {action.kind}"
         case Patch() if action.subresource:
             return f"patch {action.target.kind}/{action.subresource}"

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from api import names
 from controllers.kernel import refs
-from controllers.kernel.actions import Action, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import Action, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
     EVENT,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     POD,
@@ -108,6 +109,9 @@ def _asked(action: Action) -> Iterator[Right]:
             yield right(kind, "create")
             yield right(kind, "get")  # whose is the one that exists already?
             yield from _of_owners(body)
+        case CreateFromTemplate(kind=kind, template=template):
+            yield from (right(kind, verb) for verb in ("create", "get"))
+            yield right(template.kind, "get")
         case Patch(target=target, patch=patch, subresource=subresource):
             yield right(target.kind, "patch", subresource)
             yield from _of_owners(patch)
@@ -149,6 +153,7 @@ def _end(engine: Engine) -> None:
         template = {"spec": {"metadata": {"labels": {"tier": value}}, "providerConfig": {"value": {"zone": value}}}}
         plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"template": template}})
         engine.settle_quietly(lambda: _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT)))
+    _heal(engine)
     for node in plane.list(NODE):
         name = node["metadata"]["name"]
         spec = {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}
@@ -159,6 +164,25 @@ def _end(engine: Engine) -> None:
     plane.delete(CLUSTER, refs.key_of(cluster))
     plane.delete(MACHINE_DEPLOYMENT, users.DEPLOYMENT, "Foreground")
     engine.settle_quietly(lambda: not plane.list(MACHINE) and not plane.list(MACHINE_SET) and not plane.list(CLUSTER))
+
+
+def _heal(engine: Engine) -> None:
+    """A host breaks, and a health check has its Machine replaced."""
+    plane = engine.plane
+    sick = [{"type": "Ready", "status": status, "timeout": "5m"} for status in ("False", "Unknown")]
+    check = {
+        "apiVersion": MACHINE_HEALTH_CHECK.api_version,
+        "kind": MACHINE_HEALTH_CHECK.name,
+        "metadata": {"name": "workers", "namespace": users.NAMESPACE},
+        "spec": {"selector": {"matchLabels": {"pool": users.DEPLOYMENT.name}}, "unhealthyConditions": sick},
+    }
+    plane.create(MACHINE_HEALTH_CHECK, check)
+    broken = refs.uid_of(plane.list(MACHINE)[0])
+    engine.world.break_host(broken)
+    engine.settle_quietly(
+        lambda: broken not in map(refs.uid_of, plane.list(MACHINE))
+        and _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT))
+    )
 
 
 def _rolled_out(deployment: Mapping[str, Any] | None) -> bool:

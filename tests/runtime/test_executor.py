@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, Event, Evict, HostAction, Patch, Scale
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateFromTemplate,
+    CreateHost,
+    Delete,
+    Event,
+    Evict,
+    HostAction,
+    Patch,
+    Scale,
+)
 from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref
+from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import Executor, Hands
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
@@ -248,3 +259,36 @@ async def test_host_actions_are_handed_over_and_not_waited_for() -> None:
     assert (await scene.run([action])).ok
     assert scene.hosts == [action]
     assert scene.api.asked == []
+
+
+REBOOT = CreateFromTemplate(
+    guessed_kind("remedy.example.com/v1", "Reboot"),
+    {"apiVersion": "remedy.example.com/v1", "kind": "Reboot", "metadata": {"name": "m-1", "namespace": "default"}},
+    Ref(guessed_kind("remedy.example.com/v1", "RebootTemplate"), Key("default", "reboot")),
+    "Machine m-1 is unhealthy",
+)
+
+
+async def test_an_object_from_a_template_is_made_after_reading_it() -> None:
+    scene = Scene()
+    scene.api.existing = {"metadata": {"name": "reboot"}, "spec": {"template": {"spec": {"retries": 1}}}}
+    execution = await scene.run([REBOOT])
+    assert execution.ok
+    assert scene.api.asked == ["get reboot", "create m-1"]
+
+
+async def test_a_template_that_is_missing_is_a_failure_and_an_event() -> None:
+    scene = Scene()
+    scene.api.fails["get"] = [NOT_FOUND]
+    execution = await scene.run([REBOOT])
+    assert [failure.stale for failure in execution.failures] == [False]
+    assert scene.api.asked == ["get reboot"]
+    ((event, _),) = scene.events
+    assert (event.type, event.reason) == ("Warning", "TemplateNotFound")
+
+
+async def test_an_object_from_a_template_that_exists_already_is_done() -> None:
+    scene = Scene()
+    scene.api.existing = {"metadata": {"name": "m-1"}}
+    scene.api.fails["create"] = [EXISTS]
+    assert (await scene.run([REBOOT])).ok

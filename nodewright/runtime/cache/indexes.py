@@ -11,8 +11,10 @@ from typing import Any
 from api.names import CLUSTER_NAME_LABEL
 from controllers.kernel import view
 from controllers.kernel.refs import (
+    CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     POD,
@@ -77,17 +79,26 @@ def cluster_name(obj: Obj) -> str | None:
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else None
 
 
+def node_of_request(obj: Obj) -> str | None:
+    from controllers.certificatesigningrequest.request import node_name_of  # noqa: PLC0415  (only if it is watched)
+
+    return node_name_of(obj) or None
+
+
 INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     MACHINE: {
         view.OWNER: owner,
         view.NAMESPACE: namespace,
         view.PROVIDER_ID: provider_id,
         view.NODE_NAME: node_of_machine,
+        view.HOST_NAME: view.host_name_of,
         view.MACHINE_CLASS_REF: machine_class,
         view.CLUSTER_NAME: cluster_name,
     },
     MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
+    CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
     NODE: {view.PROVIDER_ID: provider_id},
     POD: {view.NODE_NAME: node_of_pod},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
