@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from api import names
+from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
@@ -14,7 +15,6 @@ from controllers.kernel.refs import (
     MACHINE_CLASS,
     NODE,
     POD,
-    POD_DISRUPTION_BUDGET,
     Key,
     Kind,
     Obj,
@@ -80,11 +80,12 @@ def pod_is_unmoved(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MachineRoom:
-    """See ``controllers.kernel.room.Room``."""
+    """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs."""
 
+    hosting_node: str = ""
     name: str = "machine"
     kind: Kind = MACHINE
-    reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, POD, POD_DISRUPTION_BUDGET)
+    reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, *surroundings.READS)
     wakes: tuple[Wake, ...] = field(
         default=(
             Wake(MACHINE, itself),
@@ -103,7 +104,7 @@ class MachineRoom:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
         if view.get(MACHINE, key) is not None:
-            return observe.observe(key, view, hosts)
+            return observe.observe(key, view, hosts, self.hosting_node)
         node = leftover.find(key, view)
         return Leftover(node, hosts or observe.NO_HOST_READS) if node is not None else None
 

@@ -7,7 +7,7 @@ What an answer means:
 | Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
 | Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
 | Delete | accepted, or gone already, or a namesake came since | failed |
-| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget: no failure, the next round asks again |
+| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, a later round asks |
 | Event | always | |
 | host actions | handed over to the directory; their outcome is observed in a later round | |
 
@@ -42,6 +42,7 @@ from controllers.kernel.plan import Plan, Step
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.evictions import EvictionPace
 from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.executor")
@@ -65,9 +66,11 @@ class Writer(Protocol):
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]: ...
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]: ...
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]: ...
 
-    async def evict(self, target: Ref) -> dict[str, Any]: ...
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,17 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events."""
+    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
+
+    ``evictions`` is shared by all drains of one API server.
+    """
 
     writer: Writer
     cache: Cache
     submit_host: Callable[[HostAction], bool]
     record: Callable[[Event], None]
     now: Callable[[], datetime]
+    evictions: EvictionPace = field(default_factory=EvictionPace)
 
 
 class Executor:
@@ -177,7 +184,7 @@ class Executor:
             case Delete():
                 result = await self._delete(action)
             case Evict():
-                result = await self._evict(action)
+                return await self._evict(action, execution)
             case _:
                 assert_never(action)
         execution.writes += 1
@@ -212,7 +219,7 @@ class Executor:
     async def _delete(self, action: Delete) -> str:
         target = action.target
         try:
-            answer = await self._hands.writer.delete(target, action.propagation)
+            answer = await self._hands.writer.delete(target, action.propagation, action.grace_seconds)
         except ApiError as error:
             if not error.not_found and not (error.conflict and await self._is_namesake(target)):
                 raise
@@ -236,15 +243,23 @@ class Executor:
         self._hands.cache.wrote(target.kind, found)
         return uid_of(found) != target.uid
 
-    async def _evict(self, action: Evict) -> str:
+    async def _evict(self, action: Evict, execution: Execution) -> str:
+        """A refusal or a postponement is no failure: nobody waits for it here, a later round asks again."""
+        pace, pod = self._hands.evictions, action.target
+        if not pace.may(pod.uid, asyncio.get_running_loop().time()):
+            return "put off"
+        execution.writes += 1
         try:
-            await self._hands.writer.evict(action.target)
+            await self._hands.writer.evict(pod, action.grace_seconds)
         except ApiError as error:
             if error.code == 429:
+                pace.refused(pod.uid, asyncio.get_running_loop().time())
                 return "refused"
-            if error.not_found:
-                return "gone"
-            raise
+            if not error.not_found:
+                raise
+            pace.accepted(pod.uid)
+            return "gone"
+        pace.accepted(pod.uid)
         return "ok"
 
 
