@@ -230,7 +230,7 @@ CASES: dict[str, Case] = {
         HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
         ["patch Machine status", "event Timeout", "UpdateHost"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
+        others=(node("m-1").of(BOUND).ready().cordoned(),),
     ),
     "a bad edit does not fail a Machine whose host nobody can see now": Case(
         BOUND,
