@@ -27,7 +27,7 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
-    ``priority``: the higher, the earlier it is deleted.
+    ``priority``: the higher, the earlier it is deleted. ``preserve_until``: a failed one is kept until then.
     """
 
     key: Key
@@ -41,6 +41,7 @@ class MachineFacts:
     annotated: bool = False
     priority: int = 0
     failed: bool = False
+    preserve_until: datetime | None = None
     node_name: str = ""
     ready: bool = False
     ready_since: datetime | None = None
@@ -61,6 +62,10 @@ class MachineFacts:
     def last_moved(self) -> datetime:
         """The last thing that happened to it as far as a set's counts go."""
         return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+
+    def is_preserved(self, now: datetime) -> bool:
+        """Whether its owner is to leave it alone and do without it for now."""
+        return self.preserve_until is not None and now < self.preserve_until
 
     def available_at(self, min_ready: timedelta) -> datetime | None:
         """When it has been ready for ``min_ready``; None if it is not ready or going."""
@@ -121,7 +126,7 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
-    deleting = meta.get("deletionTimestamp")
+    deleting, failed = meta.get("deletionTimestamp"), is_failed(status)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -133,7 +138,8 @@ def _read(obj: Obj) -> MachineFacts:
         deleting_since=parse_time(deleting),
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
-        failed=is_failed(status),
+        failed=failed,
+        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed else None,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

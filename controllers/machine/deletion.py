@@ -23,7 +23,7 @@ from controllers.machine.decision import Decision, Failure, condition, infrastru
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-from controllers.machine.polling import next_look
+from controllers.machine.polling import FIRST_LOOK, next_look
 from controllers.machine.replacement import delete_host
 from providers.base.contract import Host, HostState
 
@@ -161,7 +161,7 @@ def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[C
     if attempts.is_due(attempt, observed):
         why = f"Machine {observed.name} is being deleted"
         actions = (delete_host(observed, host, f"{why}; {drained.skipped}" if drained.skipped else why),)
-        outcome = Wait(next_look(observed), text)
+        outcome = Wait(FIRST_LOOK, text)
     going = _going(observed, outcome, (reason, text), actions, said)
     return replace(going, record=clocks.started(observed, clocks.HOST))
 

@@ -15,6 +15,7 @@ from controllers.kernel.refs import (
     MACHINE_CLASS,
     NODE,
     POD,
+    VOLUME_ATTACHMENT,
     Key,
     Kind,
     Obj,
@@ -57,7 +58,7 @@ def of_node(node: Obj, view: View) -> Iterable[Key]:
 
 
 def of_pod(pod: Obj, view: View) -> Iterable[Key]:
-    """The Machine whose drain waits for the pod, if one does."""
+    """The Machine whose drain waits for the pod (or for the VolumeAttachment), if one does."""
     name = str((pod.get("spec") or {}).get("nodeName") or "")
     for machine in view.indexed(MACHINE, NODE_NAME, name) if name else ():
         if is_deleting(machine) or status_of(machine).get("replacement") or _is_draining(machine, name, view):
@@ -93,6 +94,7 @@ class MachineRoom:
             Wake(MACHINE_CLASS, of_class),
             Wake(CLUSTER, members_of_cluster(MACHINE), same_pause),
             Wake(POD, of_pod, pod_is_unmoved),
+            Wake(VOLUME_ATTACHMENT, of_pod),
         )
     )
 

@@ -8,14 +8,14 @@ from controllers.kernel.refs import Kind
 from nodewright.runtime.options import Rooms
 
 
-def rooms() -> Rooms:
-    """Every controller of the program."""
+def rooms(hosting_node: str = "") -> Rooms:
+    """Every controller of the program. ``hosting_node``: name of the Node on which it runs, "" if it is on none."""
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
-    from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
+    from controllers.machine.room import MachineRoom  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
-    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node))
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:

@@ -57,11 +57,20 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         int | None,
         typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
     ] = None,
+    node_name: Annotated[
+        str,
+        typer.Option(
+            "--node-name",
+            envvar="NODE_NAME",
+            metavar="NAME",
+            help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
+        ),
+    ] = "",
     log_level: LogLevel = Verbosity.INFO,
 ) -> None:
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
+    how = _How(rooms_named(controllers, node_name), simulated_kubelets, listen, health_port, metrics_port)
     configure(level=log_level.value)
     if simulated_cloud is not None:
         _keep_hosts_in(simulated_cloud)
@@ -79,11 +88,11 @@ def _keep_hosts_in(folder: Path) -> None:
         raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 
 
-def rooms_named(names: str) -> Rooms:
+def rooms_named(names: str, node_name: str = "") -> Rooms:
     """The controllers that ``names`` lists. Raises CliError (usage) for one that does not exist."""
     from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
 
-    known = {room.name: room for room in every_room()}
+    known = {room.name: room for room in every_room(node_name)}
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if wanted == ["*"]:
         return tuple(known.values())
