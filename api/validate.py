@@ -268,6 +268,37 @@ def _range(text: Any) -> Errors:
         yield FieldError("spec.unhealthyRange", f"{text} ends before it begins")
 
 
+def _drain_rule(obj: Mapping[str, Any]) -> Errors:
+    spec = child(obj, "spec")
+    drain = child(spec, "drain")
+    behavior, order = drain.get("behavior"), drain.get("order")
+    if behavior not in _BEHAVIORS:
+        yield FieldError("spec.drain.behavior", f"{behavior!r} is none of {', '.join(_BEHAVIORS)}")
+    if order is not None and (not isinstance(order, int) or isinstance(order, bool)):
+        yield FieldError("spec.drain.order", f"{order!r} is not an integer")
+    elif order is not None and behavior != "Drain":
+        yield FieldError("spec.drain.order", "goes with behavior Drain only")
+    for name, fields in (("machines", ("selector", "clusterSelector")), ("pods", ("selector", "namespaceSelector"))):
+        if spec.get(name) == []:
+            yield FieldError(f"spec.{name}", "must not be empty; leave it out to select all")
+        for index, entry in items(spec, name):
+            path = f"spec.{name}[{index}]"
+            if all(entry.get(field) is None for field in fields):
+                yield FieldError(f"{path}.selector", f"{' or '.join(fields)} must be given")
+            for field in fields:
+                yield from _label_selector(entry.get(field), f"{path}.{field}")
+
+
+def _label_selector(given: Any, path: str) -> Errors:
+    if given is None:
+        return
+    try:
+        from_label_selector(given)
+    except SelectorError as fault:
+        yield FieldError(path + (f".{fault.field}" if fault.field else ""), fault.message)
+
+
+_BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Cluster": _cluster,
     "MachineDeployment": _deployment,
@@ -275,4 +306,5 @@ _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Machine": _machine,
     "MachineClass": _class,
     "MachineHealthCheck": _health_check,
+    "MachineDrainRule": _drain_rule,
 }

@@ -72,19 +72,24 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE with a uid precondition; NotFound counts as done."""
+    """DELETE with a uid precondition; NotFound counts as done. ``grace_seconds`` None: as the object itself says."""
 
     target: Ref
     why: str
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then the next round asks again."""
+    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then a later round asks again.
+
+    ``grace_seconds`` None: as the pod itself says.
+    """
 
     target: Ref
     why: str
+    grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,14 +168,16 @@ class HostNeed:
 OWNER = "owner"
 """Index: uid of the controlling ownerReference (MachineSets, Machines) ("" for orphans)."""
 NAMESPACE = "namespace"
-"""Index: namespace (MachineSets, Machines, MachineDeployments, PodDisruptionBudgets)."""
+"""Index: namespace (MachineSets, Machines, MachineDeployments, MachineDrainRules, PodDisruptionBudgets)."""
 PROVIDER_ID = "providerID"
 """Index: ``spec.providerID`` (Machines, Nodes)."""
 NODE_NAME = "nodeName"
-"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods), the Node that is asked for
+"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods, VolumeAttachments), the Node that is asked for
 (CertificateSigningRequests)."""
 HOST_NAME = "hostName"
 """Index: ``host_name_of`` (Machines)."""
+CLAIM = "claim"
+"""Index: ``namespace/name`` of the PersistentVolumeClaim that a PersistentVolume is bound to."""
 MACHINE_CLASS_REF = "machineClass"
 """Index: ``namespace/name`` of the referenced MachineClass (Machines)."""
 CLUSTER_NAME = "clusterName"

@@ -84,7 +84,7 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
     if any(machine.ready for machine in members.active):
         return None
     want: Mapping[str, Any] | None = None
-    for machine in (*members.active, *members.leaving, *members.deleting):
+    for machine in (*members.active, *members.leaving, *members.preserved, *members.deleting):
         if not machine.failed or not _blames_configuration(machine):
             continue
         if want is None:

@@ -100,7 +100,7 @@ def observe(key: Key, view: View) -> Observed | None:
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
     journal = journal.above(ordinal for ordinal in used if ordinal is not None)
     journal = journal.without(_taken(journal, view, key, prefix, uid_of(body)))
-    members = partition(owned, journal, prefix)
+    members = partition(owned, journal, prefix, view.now)
     matches = wish.selector.matches
     return Observed(
         body=body,

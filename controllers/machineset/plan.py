@@ -93,6 +93,7 @@ def decide(observed: Observed) -> Decision:
     journal, wanted = journal.condemn(journal.leaving - back), wanted - len(back)
     chosen = deletion_order.condemned(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
+    notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
             return Decision(
@@ -174,6 +175,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
         waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
     elif members.existing > observed.wish.replicas:
         waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
+    if members.preserved:
+        until = min(machine.preserve_until or observed.now for machine in members.preserved)
+        waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:

@@ -82,16 +82,19 @@ class Election:
         return LeaseOptions(self.name or work.lease, self.namespace or connection.namespace, self.terms)
 
 
-def work_named(controllers: str, machine_selector: str) -> Work:
-    """What the two options ask for. Raises CliError (usage) for names and selectors that can't be meant."""
-    rooms = rooms_named(controllers)
+def work_named(controllers: str, machine_selector: str, node_name: str = "") -> Work:
+    """What the options ask for, on the Node ``node_name``.
+
+    Raises CliError (usage) for names and selectors that can't be meant.
+    """
+    rooms = rooms_named(controllers, node_name)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
     return Work(rooms, machines, _lease_name(controllers, rooms, machines))
 
 
-def rooms_named(names: str) -> Rooms:
+def rooms_named(names: str, node_name: str = "") -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
     ``*`` is not those that only run on request.
@@ -99,7 +102,7 @@ def rooms_named(names: str) -> Rooms:
     from nodewright.runtime.wiring import on_request  # noqa: PLC0415
     from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
-    usual, special = ({room.name: room for room in rooms} for rooms in (usual_rooms(), on_request()))
+    usual, special = ({room.name: room for room in rooms} for rooms in (usual_rooms(node_name), on_request()))
     known = {**usual, **special}
     wanted = _words(names)
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]

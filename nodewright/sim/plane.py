@@ -75,8 +75,8 @@ class Plane:
         request = PatchRequest("merge", dict(patch), WriteOptions())
         return self.store.patch(self.resource(kind), key.namespace, key.name, request, subresource=subresource).obj
 
-    def delete(self, kind: Kind, key: Key, propagation: str = "Background", uid: str = "") -> None:
-        options = DeleteOptions(propagation=propagation, uid=uid)  # type: ignore[arg-type]  # one of the three
+    def delete(self, kind: Kind, key: Key, propagation: str = "Background") -> None:
+        options = DeleteOptions(propagation=propagation)  # type: ignore[arg-type]  # one of the three
         self.store.delete(self.resource(kind), key.namespace, key.name, options)
 
     def settle(self) -> None:
@@ -115,7 +115,9 @@ class Plane:
                 return self._delete(action)
             case Evict():
                 key = action.target.key
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name}}
+                options = {} if action.grace_seconds is None else {"gracePeriodSeconds": action.grace_seconds}
+                meta = {"name": key.name}
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
                 self.store.evict(key.namespace, key.name, body)
                 return None
             case Event():
@@ -142,9 +144,10 @@ class Plane:
         return self.patch(target.kind, target.key, body, action.subresource)
 
     def _delete(self, action: Delete) -> Obj | None:
-        target = action.target
+        target, key = action.target, action.target.key
+        options = DeleteOptions(action.propagation, uid=target.uid, grace_seconds=action.grace_seconds)
         try:
-            self.delete(target.kind, target.key, action.propagation, target.uid)
+            self.store.delete(self.resource(target.kind), key.namespace, key.name, options)
         except ApiError as error:
             if error.code != 404:
                 raise

@@ -30,6 +30,11 @@ KINDS: Mapping[str, Kind] = {
         refs.SECRET,
         refs.POD_DISRUPTION_BUDGET,
         refs.CERTIFICATE_SIGNING_REQUEST,
+        refs.DAEMON_SET,
+        refs.MACHINE_DRAIN_RULE,
+        refs.NAMESPACE,
+        refs.PERSISTENT_VOLUME,
+        refs.VOLUME_ATTACHMENT,
     )
 }
 
@@ -65,12 +70,18 @@ def _cluster_name(obj: Obj) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else ""
 
 
+def _claim(obj: Obj) -> str:
+    claim = (obj.get("spec") or {}).get("claimRef") or {}
+    return f"{claim.get('namespace', '')}/{claim['name']}" if claim.get("name") else ""
+
+
 INDEXES: Mapping[str, Callable[[Obj], str]] = {
     indexes.OWNER: _controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
     indexes.NODE_NAME: _node_name,
     indexes.HOST_NAME: indexes.host_name_of,
+    indexes.CLAIM: _claim,
     indexes.MACHINE_CLASS_REF: _machine_class,
     indexes.CLUSTER_NAME: _cluster_name,
 }

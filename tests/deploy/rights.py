@@ -23,6 +23,7 @@ from controllers.kernel.refs import (
     MACHINE_SET,
     NODE,
     POD,
+    POD_DISRUPTION_BUDGET,
     SECRET,
     Key,
     Kind,
@@ -150,20 +151,34 @@ def _end(engine: Engine) -> None:
     plane = engine.plane
     plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"replicas": 2}})
     for value in ("one", "two", "three"):
-        template = {"spec": {"metadata": {"labels": {"tier": value}}, "providerConfig": {"value": {"zone": value}}}}
+        config = {"providerConfig": {"value": {"zone": value}}}
+        template = {"spec": {"metadata": {"labels": {"tier": value}}, "nodeDrainDeleteAfter": "30s", **config}}
         plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"template": template}})
         engine.settle_quietly(lambda: _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT)))
     _heal(engine)
     for node in plane.list(NODE):
         name = node["metadata"]["name"]
         spec = {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}
-        meta = {"name": f"on-{name}", "namespace": users.NAMESPACE}
-        plane.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        for kept in ("kept", "free"):
+            meta: dict[str, Any] = {"name": f"{kept}-on-{name}", "namespace": users.NAMESPACE, "labels": {"app": kept}}
+            plane.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            runs = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            plane.patch(POD, Key(users.NAMESPACE, meta["name"]), {"status": runs}, "status")
+    plane.create(POD_DISRUPTION_BUDGET, _never_disrupted("kept"))
     (cluster,) = plane.list(CLUSTER)
     plane.patch(CLUSTER, refs.key_of(cluster), {"metadata": {"finalizers": [names.CLUSTER_FINALIZER]}})
     plane.delete(CLUSTER, refs.key_of(cluster))
     plane.delete(MACHINE_DEPLOYMENT, users.DEPLOYMENT, "Foreground")
     engine.settle_quietly(lambda: not plane.list(MACHINE) and not plane.list(MACHINE_SET) and not plane.list(CLUSTER))
+
+
+def _never_disrupted(app: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": users.NAMESPACE},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": app}}},
+    }
 
 
 def _heal(engine: Engine) -> None:
@@ -180,8 +195,10 @@ def _heal(engine: Engine) -> None:
     broken = refs.uid_of(plane.list(MACHINE)[0])
     engine.world.break_host(broken)
     engine.settle_quietly(
-        lambda: broken not in map(refs.uid_of, plane.list(MACHINE))
-        and _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT))
+        lambda: (
+            broken not in map(refs.uid_of, plane.list(MACHINE))
+            and _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT))
+        )
     )
 
 

@@ -89,12 +89,14 @@ class FakeApi:
         await self._ask("scale", f"{target.key.name} to {replicas}")
         return {"kind": "Scale"}
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
-        await self._ask("delete", target.key.name)
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]:
+        await self._ask("delete", target.key.name + ("" if grace_seconds is None else f" within {grace_seconds} s"))
         return self.answer or {"kind": "Status", "status": "Success"}
 
-    async def evict(self, target: Ref) -> dict[str, Any]:
-        await self._ask("evict", target.key.name)
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
+        await self._ask("evict", target.key.name + ("" if grace_seconds is None else f" within {grace_seconds} s"))
         return {"kind": "Status", "status": "Success"}
 
 
@@ -235,6 +237,23 @@ async def test_an_eviction_that_a_budget_refuses_is_no_failure() -> None:
     scene = Scene()
     scene.api.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
     assert (await scene.run([Evict(Ref(POD, Key("ns", "p"), "u"), "drain")])).ok
+
+
+async def test_a_refused_pod_rests_while_others_are_asked_for() -> None:
+    scene = Scene()
+    scene.api.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
+    refused, other = (Evict(Ref(POD, Key("ns", name), f"u-{name}"), "drain") for name in ("p", "q"))
+    for _ in range(3):
+        assert (await scene.run([refused])).ok
+    assert (await scene.run([other])).ok
+    assert scene.api.asked == ["evict p", "evict q"]
+
+
+async def test_pods_go_within_the_grace_that_was_decided() -> None:
+    scene = Scene()
+    pod = Ref(POD, Key("ns", "p"), "u")
+    await scene.run([Evict(pod, "drain", 1)], [Delete(pod, "drain", grace_seconds=0)])
+    assert scene.api.asked == ["evict p within 1 s", "delete p within 0 s"]
 
 
 async def test_replicas_are_set_through_the_scale_subresource() -> None:

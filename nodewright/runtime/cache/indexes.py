@@ -14,11 +14,14 @@ from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_DRAIN_RULE,
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
+    PERSISTENT_VOLUME,
     POD,
     POD_DISRUPTION_BUDGET,
+    VOLUME_ATTACHMENT,
     Kind,
     Obj,
 )
@@ -60,8 +63,14 @@ def node_of_machine(obj: Obj) -> str | None:
     return _text(_at(obj, "status", "nodeRef", "name"))
 
 
-def node_of_pod(obj: Obj) -> str | None:
+def node_it_is_on(obj: Obj) -> str | None:
     return _text(_at(obj, "spec", "nodeName"))
+
+
+def claim(obj: Obj) -> str | None:
+    """``namespace/name`` of the claim that a PersistentVolume is bound to."""
+    name = _text(_at(obj, "spec", "claimRef", "name"))
+    return f"{_text(_at(obj, 'spec', 'claimRef', 'namespace')) or ''}/{name}" if name else None
 
 
 def machine_class(obj: Obj) -> str | None:
@@ -100,6 +109,9 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
     CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
     NODE: {view.PROVIDER_ID: provider_id},
-    POD: {view.NODE_NAME: node_of_pod},
+    POD: {view.NODE_NAME: node_it_is_on},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
+    MACHINE_DRAIN_RULE: {view.NAMESPACE: namespace},
+    VOLUME_ATTACHMENT: {view.NODE_NAME: node_it_is_on},
+    PERSISTENT_VOLUME: {view.CLAIM: claim},
 }
