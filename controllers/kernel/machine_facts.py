@@ -27,6 +27,7 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
+    ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
     ``priority``: the higher, the earlier it is deleted.
     """
 
@@ -47,6 +48,8 @@ class MachineFacts:
     changed: datetime | None = None
     reason: str = ""
     message: str = ""
+    up_to_date: bool = True
+    updated: datetime | None = None
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -60,7 +63,7 @@ class MachineFacts:
     @property
     def last_moved(self) -> datetime:
         """The last thing that happened to it as far as a set's counts go."""
-        return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+        return max(moment for moment in (self.created, self.changed, self.updated, self.deleting_since) if moment)
 
     def available_at(self, min_ready: timedelta) -> datetime | None:
         """When it has been ready for ``min_ready``; None if it is not ready or going."""
@@ -121,6 +124,7 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
+    stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
     deleting = meta.get("deletionTimestamp")
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
@@ -140,8 +144,18 @@ def _read(obj: Obj) -> MachineFacts:
         changed=changed,
         reason=reason,
         message=message,
+        up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
+        updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
         body=obj,
     )
+
+
+def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool:
+    """A condition that was decided on an older spec says nothing of the present one. None at all: nothing was asked."""
+    if condition is None:
+        return True
+    seen = condition.get("observedGeneration")
+    return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
 
 
 def is_failed(status: Mapping[str, object]) -> bool:
