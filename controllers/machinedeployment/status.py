@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.conditions import DeploymentCondition, Reason
-from api.names import ErrorReason
+from api.names import ErrorReason, InPlace
 from controllers.kernel.conditions import Condition, format_time, merge, merge_patch
+from controllers.kernel.in_place import refusal
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
@@ -113,7 +114,7 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
         _scaling_down(observed),
         _paused(observed),
     ]
-    conditions.extend(_disruption(observed))
+    conditions.extend([*_up_to_date(observed), *_disruption(observed)])
     if is_deleting(observed.body):
         message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
         conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
@@ -156,6 +157,23 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
         message = f"{message} and would have to be replaced, which inPlace: Require forbids"
         return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.NEEDS_REPLACEMENT, message)
     return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.ROLLING_OUT, message)
+
+
+def _up_to_date(observed: Observed) -> list[Condition]:
+    """How far an update in place is; only where there are such."""
+    now = current(observed)
+    if observed.wish.in_place == InPlace.NEVER or now is None:
+        return []
+    type_ = DeploymentCondition.MACHINES_UP_TO_DATE
+    refused = [text for m in now.members.active if m.uid in now.updating and (text := refusal(m))]
+    if refused:
+        message = f"{counted(len(refused), 'Machine')} can't be updated in place: {min(refused)}"
+        return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
+    left = len(now.outdated) + len(now.updating)
+    if left > observed.wish.partition or now.updating:
+        message = counted(left, "Machine is", "Machines are") + " still to be updated in place"
+        return [Condition(type_, "False", Reason.NOT_UP_TO_DATE, message)]
+    return [Condition(type_, "True", Reason.UP_TO_DATE)]
 
 
 def _disruption(observed: Observed) -> list[Condition]:
