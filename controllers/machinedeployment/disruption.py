@@ -96,17 +96,17 @@ def _read(index: int, entry: object, replicas: int) -> DisruptionBudget:
     field = "nodes"
     try:
         nodes = resolve(entry.get("nodes", ""), replicas, "up")
-        schedule, length = entry.get("schedule"), entry.get("duration")
+        field = "reasons"
+        reasons = _reasons(entry.get("reasons"))
         field = "schedule"
+        schedule, length = entry.get("schedule"), entry.get("duration")
         if (schedule is None) != (length is None):
             raise ValueError("schedule and duration need each other")
         if schedule is None:
-            return DisruptionBudget(index, nodes, reasons=_reasons(entry.get("reasons")))
+            return DisruptionBudget(index, nodes, reasons=reasons)
         check_schedule(schedule)
         field = "duration"
-        duration = parse_duration(str(length))
-        field = "reasons"
-        return DisruptionBudget(index, nodes, str(schedule), duration, _reasons(entry.get("reasons")))
+        return DisruptionBudget(index, nodes, str(schedule), parse_duration(str(length)), reasons)
     except (IntOrStringError, ScheduleError, ValueError) as error:
         return DisruptionBudget(index, problem=f"{_FIELD}[{index}].{field}: {error}")
 

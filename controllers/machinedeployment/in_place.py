@@ -29,12 +29,12 @@ def turn(observed: Observed, now: SetState | None) -> Create | Patch | None:
     if observed.wish.in_place == InPlace.NEVER:
         return _turn_back(observed, now)
     holder = biggest(observed.sets)
-    if holder is None or holder.current or (now is not None and now.total):
+    if holder is None or holder.current or (now is not None and now.total) or _is_restart(observed, holder):
         return None
     if not _kept(observed, holder):
         return history_set(observed, holder) if observed.history_name else None
     why = f"MachineSet {holder.name} gets the new template; its Machines are updated in place"
-    return _become(holder, observed.wish.template, budget(observed, stopped=False), why)
+    return _become(holder, observed.wish.template, budget(observed), why)
 
 
 def _turn_back(observed: Observed, now: SetState | None) -> Patch | None:
@@ -78,9 +78,9 @@ def sizes(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets
     return Targets({now.uid: size}, notes)
 
 
-def budget(observed: Observed, *, stopped: bool) -> dict[str, Any]:
+def budget(observed: Observed) -> dict[str, Any]:
     """``spec.inPlaceUpdate`` of the current MachineSet."""
-    limit = 0 if stopped or observed.wish.paused else observed.allowed.limit
+    limit = 0 if observed.wish.paused else observed.allowed.limit
     return {
         "policy": observed.wish.in_place,
         "minAvailable": observed.wish.limits.min_available,
@@ -89,9 +89,23 @@ def budget(observed: Observed, *, stopped: bool) -> dict[str, Any]:
     }
 
 
+def is_let_on(observed: Observed, now: SetState) -> bool:
+    """Whether Machines may be updated from now on that might not before."""
+    have = (now.body.get("spec") or {}).get("inPlaceUpdate")
+    if observed.wish.in_place == InPlace.NEVER or not isinstance(have, Mapping):
+        return False
+    return have.get("maxUpdating") == 0 and budget(observed).get("maxUpdating") != 0
+
+
 def would_replace(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> bool:
     """Whether only replacing Machines could finish the rollout, and that is forbidden."""
     return observed.wish.in_place == InPlace.REQUIRE and now is not None and any(state.total for state in old)
+
+
+def _is_restart(observed: Observed, holder: SetState) -> bool:
+    """A restart asks for other hosts, whatever else has changed."""
+    asked, have = rollout_part(observed.wish.template), rollout_part(_template(holder.body))
+    return asked.get("restartedAt") != have.get("restartedAt")
 
 
 def _kept(observed: Observed, holder: SetState) -> bool:

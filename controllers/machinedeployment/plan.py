@@ -54,9 +54,6 @@ def plan(observed: Observed) -> Plan:
     if observed.orphans:
         return _finish(observed, Targets(), list(adoptions(observed)), [])
     now = revisions.current(observed)
-    record = progress.failed_rollout(observed)
-    if record is not None:
-        return _take_back(observed, record)
     if not observed.wish.paused and not observed.cluster_deleting:
         turn = in_place.turn(observed, now)
         if turn is not None:
@@ -64,6 +61,11 @@ def plan(observed: Observed) -> Plan:
     if now is None and not observed.wish.paused:
         return _make_current(observed)
     targets = _targets(observed, now)
+    if progress.is_stopped(observed) and not _takes_a_step(observed, now, targets):
+        record = progress.failed_rollout(observed)
+        if record is not None:
+            return _take_back(observed, record)
+        targets = _stand_still(observed, now, ("the rollout stood still for too long and is stopped (onFailure)",))
     changes: list[Action] = [*set_patches(observed, now, targets), *_forget(observed, now)]
     return _finish(observed, targets, changes, _own_annotations(observed, now))
 
@@ -74,8 +76,6 @@ def _targets(observed: Observed, now: SetState | None) -> Targets:
         return _stand_still(observed, now, ())
     if observed.cluster_deleting:
         return Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",))
-    if progress.is_stopped(observed):
-        return _stand_still(observed, now, ("the rollout stood still for too long and is stopped (onFailure)",))
     if observed.wish.strategy == StrategyType.ON_DELETE:
         return follow(observed, now, old)
     if observed.wish.strategy == StrategyType.RECREATE:
@@ -96,10 +96,17 @@ def _rolling(observed: Observed, now: SetState, old: tuple[SetState, ...]) -> Ta
     return roll(observed, now, old)
 
 
+def _takes_a_step(observed: Observed, now: SetState | None, targets: Targets) -> bool:
+    """Whether it moves now. It may have stood still because nobody was there to move it: then it has not failed."""
+    if any(targets.of(state) != state.replicas for state in observed.sets):
+        return True
+    return now is not None and in_place.is_let_on(observed, now)
+
+
 def _stand_still(observed: Observed, now: SetState | None, notes: tuple[str, ...]) -> Targets:
     """Only scaling goes on."""
     sizes = proportional_scale.scale(observed, now, revisions.old(observed))
-    return Targets(sizes.replicas, (*sizes.notes, *notes), stopped=True)
+    return Targets(sizes.replicas, (*sizes.notes, *notes))
 
 
 def _take_back(observed: Observed, record: Record) -> Plan:

@@ -46,7 +46,7 @@ def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> l
             continue
         is_current = now is not None and state.uid == now.uid
         patch = _patch(observed, state, targets.of(state), is_current)
-        budget = in_place_update.budget(observed, stopped=targets.stopped) if in_place and is_current else None
+        budget = in_place_update.budget(observed) if in_place and is_current else None
         have = (state.body.get("spec") or {}).get("inPlaceUpdate")
         if budget != have:
             change = difference(have, budget) if isinstance(have, Mapping) and budget is not None else budget

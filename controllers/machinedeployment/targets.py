@@ -17,8 +17,6 @@ class Targets:
 
     replicas: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    stopped: bool = False
-    """The rollout does not go on; whoever hands out the new template must not either."""
 
     def of(self, state: SetState) -> int:
         return self.replicas.get(state.uid, state.replicas)

@@ -122,6 +122,7 @@ class Play:
         self.world.play = self
         self.spec_bounds: list[tuple[int, int]] = []
         self._still = 0
+        self._counted = 0
         self._grow()
 
     # -- the play
@@ -183,6 +184,7 @@ class Play:
         before = len(self.world.writes)
         plan = plan_for(self.world.view(), MACHINE_DEPLOYMENT, "md")
         now = {key_of(b).name: b for b in self.world.all(MACHINE_SET)}
+        counted = len(self.up())
         self.world.run(plan)
         changes = [
             f"{version_of(now[name])} {now[name]['spec']['replicas']} → {size}"
@@ -190,6 +192,7 @@ class Play:
             if now[name]["spec"]["replicas"] != size
         ]
         if changes:
+            self._counted = counted
             self.say(f"MachineDeployment: {', '.join(sorted(changes))}")
         return len(self.world.writes) - before
 
@@ -251,13 +254,14 @@ class Play:
         self.spec_bounds.append((0, max(count - _of(limits.get("maxUnavailable", 0), count, up=False), 0)))
 
     def wrote(self, action: Action, before: list[str]) -> None:
+        """A Machine that came up after sizes were decided was counted on by nobody: it may go again."""
         self._tell(action)
         if isinstance(action, Create) and action.kind == MACHINE:
             alive = [m for m in self.world.all(MACHINE) if not is_deleting(m)]
             most = max(most for most, _ in self.spec_bounds) + self.case.extra
             assert len(alive) <= most, f"{len(alive)} Machines, at most {most}\n{self.told()}"
         if isinstance(action, Delete | Patch) and len(self.up()) < len(before):
-            least = min(least for most, least in self.spec_bounds if not most)
+            least = min(self._counted, *(least for most, least in self.spec_bounds if not most))
             assert len(self.up()) >= least, f"{len(self.up())} up, at least {least}: {action.why}\n{self.told()}"
         if isinstance(action, Delete) and action.target.kind == MACHINE:
             assert not self.case.in_place, f"a Machine is replaced though in place is required\n{self.told()}"
