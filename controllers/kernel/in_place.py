@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
-from api.conditions import MachineCondition, Reason
-from controllers.kernel.conditions import find
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import annotations_of
@@ -35,12 +33,6 @@ class Revision:
         if machine.up_to_date or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
             return False
         return rollout_part({"spec": machine.body.get("spec")}) == self.part
-
-
-def refusal(machine: MachineFacts) -> str:
-    """Why its provider can't change the running host, "" if it can or was not asked."""
-    condition = find((machine.body.get("status") or {}).get("conditions"), MachineCondition.UP_TO_DATE) or {}
-    return str(condition.get("message") or "?") if condition.get("reason") == Reason.NEEDS_REPLACEMENT else ""
 
 
 def forbids_replacement(machine: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from api import names
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
@@ -28,6 +28,7 @@ class MachineFacts:
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
     ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
+    ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted.
     """
 
@@ -50,6 +51,7 @@ class MachineFacts:
     message: str = ""
     up_to_date: bool = True
     updated: datetime | None = None
+    refusal: str = ""
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -146,6 +148,7 @@ def _read(obj: Obj) -> MachineFacts:
         message=message,
         up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
         updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
+        refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
         body=obj,
     )
 

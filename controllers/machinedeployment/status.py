@@ -8,7 +8,6 @@ from typing import Any
 from api.conditions import DeploymentCondition, Reason
 from api.names import ErrorReason, InPlace
 from controllers.kernel.conditions import Condition, format_time, merge, merge_patch
-from controllers.kernel.in_place import refusal
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
@@ -165,7 +164,7 @@ def _up_to_date(observed: Observed) -> list[Condition]:
     if observed.wish.in_place == InPlace.NEVER or now is None:
         return []
     type_ = DeploymentCondition.MACHINES_UP_TO_DATE
-    refused = [text for m in now.members.active if m.uid in now.updating and (text := refusal(m))]
+    refused = [m.refusal for m in now.members.active if m.uid in now.updating and m.refusal]
     if refused:
         message = f"{counted(len(refused), 'Machine')} can't be updated in place: {min(refused)}"
         return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]

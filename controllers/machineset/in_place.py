@@ -15,7 +15,7 @@ from api.conditions import Reason, SetCondition
 from api.names import InPlace
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition
-from controllers.kernel.in_place import Revision, refusal
+from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import annotations_of
 from controllers.kernel.template import IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
@@ -44,7 +44,7 @@ def progress(observed: Observed) -> Progress:
     return Progress(
         tuple(machine for machine in active if not revision.is_of(machine)),
         on_their_way,
-        tuple(machine for machine in on_their_way if refusal(machine)),
+        tuple(machine for machine in on_their_way if machine.refusal),
     )
 
 
@@ -126,7 +126,7 @@ def up_to_date_condition(observed: Observed) -> list[Condition]:
         return []
     found, type_ = progress(observed), SetCondition.MACHINES_UP_TO_DATE
     if found.refused:
-        said = min(map(refusal, found.refused))
+        said = min(machine.refusal for machine in found.refused)
         message = f"{counted(len(found.refused), 'Machine')} can't be updated in place: {said}"
         return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
     parts = [
