@@ -131,10 +131,10 @@ def test_a_paused_rollout_waits_and_goes_on(kubectl: Kubectl, rollout: Plugin, n
     assert "already paused" in rollout.refuses("pause", f"md/{name}")
     upgrade(kubectl, name)
     kubectl.wait("condition=Paused", f"md/{name}")
-    assert "(paused)" in rollout("status", f"md/{name}", "--no-watch") or "observed" in rollout(
-        "status", name, "--no-watch"
-    )
-    assert "is not rolled out after 2s" in rollout.refuses("status", f"md/{name}", "--timeout=2s")
+    waited = rollout.run("rollout", "status", f"md/{name}", "--timeout=4s")
+    assert waited.code == 1
+    assert "(paused)" in waited.out
+    assert "is not rolled out after 4s" in waited.err
     assert "is paused and can't be undone" in rollout.refuses("undo", f"md/{name}")
     assert kubelets(kubectl, name) == [FIRST] * 3
     assert rollout("resume", f"md/{name}") == f"machinedeployment/{name} resumed\n"
