@@ -48,6 +48,20 @@ class MachineTemplateSpec(Model):
     """What their Nodes are to be like; ``spec.metadata`` and ``spec.taints`` go on to the Nodes."""
 
 
+class InPlaceUpdate(Model):
+    """A change of the template reaches existing Machines, a few at a time, instead of new ones only."""
+
+    policy: Literal["Prefer", "Require"] = "Prefer"
+    """What follows where the provider can't change a running host. Prefer: it makes another under the same Machine.
+    Require: the update stops."""
+    min_available: Count = 0
+    """Machines that must stay available; one that is being updated is not."""
+    max_updating: Count | None = None
+    """Machines that may be updated at once; 0 stops. Without it only ``minAvailable`` limits."""
+    partition: Count = 0
+    """Machines that stay as they are."""
+
+
 class MachineSetSpec(Model):
     """Which Machines there are to be, and how many."""
 
@@ -60,6 +74,8 @@ class MachineSetSpec(Model):
     delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
     """Which Machines go first when there are too many, among those that are equally good otherwise.
     Random means: by lot, drawn from the UID."""
+    in_place_update: InPlaceUpdate | None = None
+    """Without it a changed template is for new Machines only, but for labels, annotations, taints and timeouts."""
     selector: OwningSelector
     """Selects the Machines that belong here; must match the labels of the template."""
     template: MachineTemplateSpec

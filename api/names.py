@@ -92,6 +92,10 @@ PROPAGATED_ANNOTATION: Final = "nodewright.dev/propagated"
 """On a Machine: which labels, annotations and taints its MachineSet's template gave it, so that removal can follow."""
 RELEASED_FROM_ANNOTATION: Final = "nodewright.dev/released-from"
 """On a Machine that left its MachineSet because its labels stopped matching: UID of that MachineSet."""
+TEMPLATE_ANNOTATION: Final = "nodewright.dev/template"
+"""On a Machine that was updated in place: digest of the template's ``spec`` that it was given last."""
+IN_PLACE_ANNOTATION: Final = "nodewright.dev/in-place"
+"""On a Machine, ``Require``: its host is not replaced for the template that TEMPLATE_ANNOTATION names."""
 PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
 """On a failed Machine: RFC 3339 time until which it is kept for debugging; meanwhile its owner counts without it."""
 NO_DRAIN_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
@@ -271,11 +275,26 @@ class StrategyType(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What a rollout does when ``progressDeadlineSeconds`` has passed. ``Rollback`` stops it like ``Pause`` so far."""
+    """What a rollout does when ``progressDeadlineSeconds`` has passed without progress."""
 
     CONTINUE = "Continue"
     PAUSE = "Pause"
     ROLLBACK = "Rollback"
+
+
+class InPlace(StrEnum):
+    """Whether a rollout changes Machines instead of replacing them, and what follows where a host can't be changed."""
+
+    NEVER = "Never"
+    PREFER = "Prefer"
+    REQUIRE = "Require"
+
+
+class DisruptionReason(StrEnum):
+    """What a disruption budget may limit."""
+
+    REPLACE = "Replace"
+    IN_PLACE_UPDATE = "InPlaceUpdate"
 
 
 class ErrorReason(StrEnum):

@@ -112,6 +112,8 @@ def _deployment(obj: Mapping[str, Any]) -> Errors:
     yield from _counts(spec, "revisionHistoryLimit", "progressDeadlineSeconds")
     rolling = child(child(spec, "strategy"), "rollingUpdate")
     yield from _rolling_update(rolling)
+    for index, budget in items(child(spec, "strategy"), "disruptionBudgets"):
+        yield from _disruption_budget(budget, f"spec.strategy.disruptionBudgets[{index}]")
     deadline, ready = spec.get("progressDeadlineSeconds", 600), spec.get("minReadySeconds", 0)
     comparable = all(isinstance(number, int) for number in (deadline, ready))
     if rolling.get("onFailure") in ("Pause", "Rollback") and comparable and 0 < deadline <= ready:
@@ -135,7 +137,29 @@ def _rolling_update(rolling: Mapping[str, Any]) -> Errors:
         yield FieldError(f"{path}.maxUnavailable", "may not be 0 when maxSurge is 0: no Machine could ever be replaced")
     if (share := percent(limits["maxUnavailable"])) is not None and share > 100:
         yield FieldError(f"{path}.maxUnavailable", f"{share}% is more than 100%")
-    yield from _counts(rolling, "partition", path=path)
+    try:
+        resolve(0 if rolling.get("partition") is None else rolling["partition"], 100, "up")
+    except IntOrStringError as fault:
+        yield FieldError(f"{path}.partition", str(fault))
+
+
+def _disruption_budget(budget: Mapping[str, Any], path: str) -> Errors:
+    from api.schedules import ScheduleError, check_schedule  # noqa: PLC0415 - only here is cron read
+
+    try:
+        resolve(budget.get("nodes", ""), 100, "up")
+    except IntOrStringError as fault:
+        yield FieldError(f"{path}.nodes", str(fault))
+    schedule, duration = budget.get("schedule"), budget.get("duration")
+    if (schedule is None) != (duration is None):
+        yield FieldError(f"{path}.schedule", "schedule and duration need each other")
+    if schedule is not None:
+        try:
+            check_schedule(schedule)
+        except ScheduleError as wrong:
+            yield FieldError(f"{path}.schedule", str(wrong))
+    if duration is not None and (problem := time_or_duration(duration, "duration")):
+        yield FieldError(f"{path}.duration", problem)
 
 
 def _selected(spec: Mapping[str, Any]) -> Errors:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from api import names
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
@@ -29,6 +29,8 @@ class MachineFacts:
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
     ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
+    ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
+    ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: a failed one is kept until then.
     """
 
@@ -52,6 +54,9 @@ class MachineFacts:
     changed: datetime | None = None
     reason: str = ""
     message: str = ""
+    up_to_date: bool = True
+    updated: datetime | None = None
+    refusal: str = ""
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -65,7 +70,7 @@ class MachineFacts:
     @property
     def last_moved(self) -> datetime:
         """The last thing that happened to it as far as a set's counts go."""
-        return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+        return max(moment for moment in (self.created, self.changed, self.updated, self.deleting_since) if moment)
 
     def is_preserved(self, now: datetime) -> bool:
         """Whether its owner is to leave it alone and do without it for now."""
@@ -130,6 +135,7 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
+    stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
     deleting, failed = meta.get("deletionTimestamp"), is_failed(status)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
@@ -152,8 +158,19 @@ def _read(obj: Obj) -> MachineFacts:
         changed=changed,
         reason=reason,
         message=message,
+        up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
+        updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
+        refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
         body=obj,
     )
+
+
+def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool:
+    """A condition that was decided on an older spec says nothing of the present one. None at all: nothing was asked."""
+    if condition is None:
+        return True
+    seen = condition.get("observedGeneration")
+    return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
 
 
 def is_failed(status: Mapping[str, object]) -> bool:

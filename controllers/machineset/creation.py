@@ -13,6 +13,7 @@ from typing import Any
 from api import names
 from api.conditions import Reason
 from controllers.kernel.actions import Create
+from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value, machine_name
 from controllers.kernel.ownership import reference_to
@@ -113,6 +114,8 @@ def births(observed: Observed, ordinals: Iterable[int], places: Mapping[int, Pla
         **(meta.get("annotations") or {}),
         names.PROPAGATED_ANNOTATION: propagation.record_text(template),
     }
+    if observed.wish.in_place is not None:
+        annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "providerID"}
     shared = {
         "namespace": observed.ref.key.namespace,

@@ -20,7 +20,7 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
-from controllers.machineset import creation, deletion_order, propagation
+from controllers.machineset import creation, deletion_order, in_place, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
@@ -125,7 +125,15 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
         *propagation.propagate(observed.wish.template, flows_to, title),
         *creation.births(observed, decision.created, places_for(decision.remediation.places, decision.created)),
         *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
+        *_in_place(observed, decision),
     ]
+
+
+def _in_place(observed: Observed, decision: Decision) -> list[Action]:
+    """Nothing is handed out in a round that chooses who goes: it might be the same Machine."""
+    if decision.removal.victims or decision.claims.released:
+        return []
+    return [*in_place.updates(observed), *in_place.permissions(observed)]
 
 
 def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:

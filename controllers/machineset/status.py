@@ -16,6 +16,7 @@ from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
 from controllers.kernel.wording import counted
 from controllers.machineset.creation import Hold
+from controllers.machineset.in_place import up_to_date_condition
 from controllers.machineset.observe import Observed
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, condition, to_status
 
@@ -130,6 +131,7 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
         _scaling_up(observed, counts, rollup, held),
         _scaling_down(observed, counts),
         Condition(SetCondition.PAUSED, "False", Reason.NOT_PAUSED),
+        *up_to_date_condition(observed),
     ]
     if is_deleting(observed.body):
         left = counts.replicas + len(observed.members.deleting)

@@ -19,6 +19,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "plane": ("The embedded control plane", live.plane_ready),
     "demo": ("From apply to three Ready Machines", live.demo),
     "machineset": ("A MachineSet from 0 to 1000 on the embedded plane", live.thousand),
+    "rolling": ("1000 Machines rolled with a surge of 10 % on the virtual clock", live.rolling),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 OUTPUT = Path("build/bench.json")

@@ -105,7 +105,7 @@ class Engine:
         raise Breach("never done")
 
     def _declare(self) -> None:
-        strategy = users.Strategy.drawn(self.random)
+        strategy = users.Strategy.drawn(self.random).with_policy(Random(f"policy {self.seed}"))  # noqa: S311
         self.plane.create(CLUSTER, users.cluster())
         config = {**users.SIMULATED, **self.scenario.config, "cloud": {"name": "sim"}}
         self.plane.create(MACHINE_DEPLOYMENT, users.deployment(self.scenario.replicas, strategy, config))

@@ -88,6 +88,7 @@ def both(base: str, path: str, value: Any) -> Bad:
 
 
 _ROLLING = "spec.strategy.rollingUpdate"
+_BUDGETS = "spec.strategy.disruptionBudgets"
 _LABELS = "spec.template.metadata.labels"
 _MIN = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
 _MAX = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
@@ -119,6 +120,39 @@ BAD: dict[str, Bad] = {
     "surge as text without percent": both("deployment", f"{_ROLLING}.maxSurge", "3"),
     "negative surge": both("deployment", f"{_ROLLING}.maxSurge", -2),
     "negative partition": both("deployment", f"{_ROLLING}.partition", -1),
+    "a partition that is no percentage": both("deployment", f"{_ROLLING}.partition", "most"),
+    "unknown inPlace": Bad("deployment", {f"{_ROLLING}.inPlace": "Maybe"}, "", f"{_ROLLING}.inPlace"),
+    "a budget without nodes": Bad("deployment", {_BUDGETS: [{}]}, f"{_BUDGETS}[0].nodes", f"{_BUDGETS}[0].nodes"),
+    "a budget of text": Bad(
+        "deployment", {_BUDGETS: [{"nodes": "few"}]}, f"{_BUDGETS}[0].nodes", f"{_BUDGETS}[0].nodes"
+    ),
+    "a schedule without a duration": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1}, {"nodes": 0, "schedule": "@daily"}]},
+        f"{_BUDGETS}[1].schedule",
+        f"{_BUDGETS}[1].schedule",
+    ),
+    "a schedule that is none": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "at night", "duration": "8h"}]},
+        f"{_BUDGETS}[0].schedule",
+        f"{_BUDGETS}[0].schedule",
+    ),
+    "a schedule that never strikes": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "0 0 30 2 *", "duration": "8h"}]},
+        f"{_BUDGETS}[0].schedule",
+        "",
+    ),
+    "a duration that is none": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "0 2 * * *", "duration": "long"}]},
+        f"{_BUDGETS}[0].duration",
+        f"{_BUDGETS}[0].duration",
+    ),
+    "unknown policy of updates in place": Bad(
+        "set", {"spec.inPlaceUpdate": {"policy": "Never"}}, "", "spec.inPlaceUpdate.policy"
+    ),
     "unknown strategy": Bad("deployment", {"spec.strategy": {"type": "Blue"}}, "", "spec.strategy.type"),
     "unknown deletePolicy": Bad("set", {"spec.deletePolicy": "Prettiest"}, "", "spec.deletePolicy"),
     "a rollout that must always roll back": Bad(
@@ -275,6 +309,19 @@ GOOD: dict[str, dict[str, Any]] = {
     **{f"smallest {base}": changed(base, {}) for base in _BASES},
     "percentages": changed("deployment", {_ROLLING: {"maxSurge": "25%", "maxUnavailable": "100%"}}),
     "no surge but unavailable": changed("deployment", {_ROLLING: {"maxSurge": 0, "maxUnavailable": 1}}),
+    "a canary, a window and updates in place": changed(
+        "deployment",
+        {
+            f"{_ROLLING}.partition": "90%",
+            f"{_ROLLING}.inPlace": "Require",
+            _BUDGETS: [
+                {"nodes": "10%"},
+                {"nodes": 0, "schedule": "0 8 * * mon-fri", "duration": "10h", "reasons": ["Replace"]},
+                {"nodes": 2, "schedule": "@weekly", "duration": "48h"},
+            ],
+        },
+    ),
+    "a set that updates in place": changed("set", {"spec.inPlaceUpdate": {"minAvailable": 1, "maxUpdating": 0}}),
     "OnDelete": changed("deployment", {"spec.strategy": {"type": "OnDelete"}}),
     "expressions": changed(
         "deployment",

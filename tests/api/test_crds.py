@@ -145,7 +145,7 @@ def test_keys_of_list_maps_are_required() -> None:
 
 def test_the_server_fills_in_nested_defaults() -> None:
     spec = defaulted(changed("deployment", {}), schema_of("MachineDeployment"))["spec"]
-    want = {"maxSurge": 1, "maxUnavailable": 0, "partition": 0, "onFailure": "Continue"}
+    want = {"maxSurge": 1, "maxUnavailable": 0, "partition": 0, "onFailure": "Continue", "inPlace": "Never"}
     assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": want}
     assert (spec["replicas"], spec["revisionHistoryLimit"], spec["progressDeadlineSeconds"]) == (1, 1, 600)
 

@@ -218,3 +218,10 @@ def test_an_event_of_any_shape_is_shown_or_passed_over() -> None:
     tree = tree_of(MACHINE, machine("m"))
     odd = [{}, {"type": "Warning"}, {"type": "Warning", "involvedObject": {"kind": "Machine", "name": "m"}}]
     assert len(latest(odd, tree, "default")) <= 1
+
+
+def test_a_rollout_that_was_taken_back_wants_somebodys_eye_and_says_what_to_do() -> None:
+    deployment = machine_deployment("web").condition("Progressing", "False", "RolledBack", "revision 2 failed")
+    tree = tree_of(MACHINE_DEPLOYMENT, deployment)
+    assert line(tree, "Progressing").mood is Mood.BAD
+    assert "rollout undo" in line(tree, "Progressing").advice

@@ -40,6 +40,8 @@ _BAD_REASONS: Final = frozenset(
         Reason.MACHINE_CLASS_NOT_FOUND,
         Reason.CEILING_REACHED,
         Reason.PROGRESS_DEADLINE_EXCEEDED,
+        Reason.ROLLED_BACK,
+        Reason.NEEDS_REPLACEMENT,
         Reason.UNREACHABLE,
         Reason.UNHEALTHY_NODE,
         Reason.NODE_STARTUP_TIMEOUT,
