@@ -14,7 +14,7 @@ from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
 from nodewright.crds import load_crds
 from tests.kubectl.manifests import WIDGET_CRD
-from tests.realplane import AS_EMBEDDED, require
+from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, require
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def real_plane(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -
     require(SERVERS)
     folder = tmp_path_factory.mktemp("real-plane")
     managed = binaries.find(CONTROLLER_MANAGER) is not None
-    with RealPlane(folder, controller_manager=managed, controllers=AS_EMBEDDED) as plane:
+    with RealPlane(folder, LIKE_EMBEDDED, controller_manager=managed, controllers=AS_EMBEDDED) as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         crds = {"apiVersion": "v1", "kind": "List", "items": [*load_crds(), WIDGET_CRD]}
         kubectl("create", "-f", "-", stdin=json.dumps(crds))

@@ -18,7 +18,9 @@ AS_EMBEDDED = (
     "disruption-controller",
 )
 """The controllers of Kubernetes whose work the embedded plane does itself: with these the two are comparable."""
-REAL = (pytest.mark.realplane, pytest.mark.slow)
+LIKE_EMBEDDED = ("--disable-admission-plugins=ServiceAccount",)
+"""The embedded plane mounts no tokens into Pods, since nobody runs them."""
+REAL = [pytest.mark.realplane, pytest.mark.slow]
 """The marks of what `make e2e` runs; the few of `make test` are marked ``realplane`` alone."""
 PLANES = ("embedded", pytest.param("real", marks=REAL))
 """The parameters of a fixture that serves one plane after the other."""
