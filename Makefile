@@ -47,6 +47,10 @@ test-long: setup ## The slow tier: 1000 simulated schedules, durability under SI
 e2e: setup ## The main job with kubectl, on the embedded and on a real control plane, and both compared
 	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py
 
+.PHONY: differential
+differential: setup ## Compare the embedded plane with a real kube-apiserver, request by request
+	@$(VENV)/bin/pytest -q tests/differential
+
 .PHONY: check
 check: setup lint types contracts verify ## All checks that run no test
 

@@ -172,9 +172,9 @@ class RealPlane:
 
     def _apiserver_flags(self, etcd_port: int, port: int) -> list[str]:
         here, without = self.folder, []
-        if CONTROLLER_MANAGER not in self._optional:
+        if not self._runs("serviceaccount-controller"):
             without.append("ServiceAccount")  # nobody makes the accounts that it asks for
-        if CONTROLLER_MANAGER not in self._optional or "-node-lifecycle-controller" in self._controllers:
+        if not self._runs("node-lifecycle-controller"):
             without.append("TaintNodesByCondition")  # nobody takes the taint away again
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
@@ -195,6 +195,13 @@ class RealPlane:
             f"--cert-dir={here / 'certs'}",
             *self._extra,
         ]
+
+    def _runs(self, controller: str) -> bool:
+        """Whether the kube-controller-manager is there with this controller."""
+        named = controller in self._controllers or (
+            "*" in self._controllers and f"-{controller}" not in self._controllers
+        )
+        return named and CONTROLLER_MANAGER in self._optional
 
     def _controller_manager_flags(self) -> list[str]:
         return [

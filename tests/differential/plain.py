@@ -7,7 +7,7 @@ version is whether the object got a new one: a write that changes nothing must n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,7 @@ class Plainer:
             return self._object(value)
         if isinstance(value, list):
             plain = [self._plain("", entry) for entry in value]
-            return sorted(plain, key=_manager) if key == "managedFields" else plain
+            return sorted(plain, key=_UNORDERED[key]) if key in _UNORDERED else plain
         if not isinstance(value, str):
             return value
         if key == "continue" and value:
@@ -58,7 +58,7 @@ class Plainer:
         return _text(value)
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
-        plain = {key: self._plain(key, entry) for key, entry in value.items()}
+        plain = {_text(key): self._plain(key, entry) for key, entry in value.items()}
         uid, version = value.get("uid"), value.get("resourceVersion")
         if isinstance(uid, str) and isinstance(version, str) and version.isdigit():
             before, now = self._versions.get(uid), int(version)
@@ -73,6 +73,15 @@ def _relation(before: int, now: int) -> str:
 
 def _manager(entry: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(entry.get(key, "")) for key in ("operation", "manager", "subresource", "apiVersion"))
+
+
+_UNORDERED: dict[str, Callable[[Any], Any]] = {
+    "managedFields": _manager,
+    "resources": lambda entry: entry["name"] if isinstance(entry, dict) else entry,
+    "verbs": str,
+    "causes": lambda entry: (str(entry.get("field")), entry.get("message", "")),
+}
+"""Lists whose order depends on the second of a write, or on nothing at all, and how to sort them."""
 
 
 def _text(text: str) -> str:

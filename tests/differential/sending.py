@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 from tests.differential.speech import PATCHES, Request
 from tests.kubectl.manifests import GROUP
@@ -16,8 +16,9 @@ JSON = {"Content-Type": "application/json"}
 
 
 def _query(query: dict[str, str]) -> str:
-    """``as_`` would be a keyword; braces of references stay as they are."""
-    return f"?{urlencode({key.rstrip('_'): value for key, value in query.items()}, safe='{|}')}" if query else ""
+    """``continue_`` would be a keyword. References to earlier answers stay as they are."""
+    pairs = [f"{key.rstrip('_')}={value if value.startswith('{') else quote(value)}" for key, value in query.items()]
+    return f"?{'&'.join(pairs)}" if pairs else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from nodewright.controlplane.patch import apply_merge
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -165,7 +165,8 @@ def _filled(request: Request, answers: Mapping[str, Answer]) -> Request:
     if body is not None and not isinstance(body, bytes):
         text = body if isinstance(body, str) else json.dumps(body)
         body = _EARLIER.sub(value, text)
-    return replace(request, path=_EARLIER.sub(value, request.path), body=body)
+    path = _EARLIER.sub(lambda found: quote(value(found), safe=""), request.path)
+    return replace(request, path=path, body=body)
 
 
 def _headers(response: http.client.HTTPResponse) -> dict[str, Any]:

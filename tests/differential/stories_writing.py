@@ -121,7 +121,7 @@ def _wanted(size: int | None = None, **spec: Any) -> dict[str, Any]:
 _YAML = f"""
 apiVersion: {GROUP}/v1
 kind: Widget
-metadata: {{name: y}}
+metadata: {{name: yam}}
 spec:
   size: 3
   parts:
@@ -162,13 +162,15 @@ APPLYING = Story(
         _A.apply("managed fields given", "a", {**_wanted(1), "metadata": {"name": "a", "managedFields": []}}, "bob"),
         _A.apply("no kind", "a", {"apiVersion": f"{GROUP}/v1", "metadata": {"name": "a"}}),
         _A.apply("a list", "a", []),
-        _A.apply("yaml", "y", _YAML),
-        _A.apply("bad yaml", "y", "a: [1"),
-        _A.apply("labels", "y", {**widget("y", 3), "metadata": {"name": "y", "labels": {"x": "1", "z": "2"}}}, "eve"),
-        _A.apply("labels go", "y", {**widget("y", 3), "metadata": {"name": "y", "labels": {"x": "1"}}}, "eve"),
-        _A.apply("free field", "y", {**widget("y", 3), "spec": {"extra": {"b": {"c": 1}, "l": [1, 2]}}}, "zoe"),
-        _A.patch("managed fields wiped", "y", {"metadata": {"managedFields": [{}]}}),
-        _A.apply("a null", "y", {**widget("y", 3), "spec": {"size": None}}, "nul"),
+        _A.apply("yaml", "yam", _YAML),
+        _A.apply("bad yaml", "yam", "a: [1"),
+        _A.apply(
+            "labels", "yam", {**widget("yam", 3), "metadata": {"name": "yam", "labels": {"x": "1", "z": "2"}}}, "eve"
+        ),
+        _A.apply("labels go", "yam", {**widget("yam", 3), "metadata": {"name": "yam", "labels": {"x": "1"}}}, "eve"),
+        _A.apply("free field", "yam", {**widget("yam", 3), "spec": {"extra": {"b": {"c": 1}, "l": [1, 2]}}}, "zoe"),
+        _A.patch("managed fields wiped", "yam", {"metadata": {"managedFields": [{}]}}),
+        _A.apply("a null", "yam", {**widget("yam", 3), "spec": {"size": None}}, "nul"),
         _A.patch("without a manager", "a", _wanted(1), "apply"),
         _A.get("in the end", "a"),
         config_maps("applying").apply("map", "c", config_maps("applying").body("c", data={"x": "1", "y": "2"})),
