@@ -1,7 +1,8 @@
 """Answers without what no two servers have in common, and where two of them differ.
 
 Left out are uids, times, the digits of resource versions and names that were generated. What is left of a resource
-version is whether the object got a new one: a write that changes nothing must not make one.
+version is whether the object got a new one: a write that changes nothing must not make one. Of causes that are told
+twice, one is enough.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _VERSIONS = re.compile(
     r"|(?<=large resource version: )\d+, current: \d+"
 )
 _GENERATED = re.compile(r"(?<=[-_])[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+_BEFORE_CAUSES = re.compile(r"( is invalid:) .*", re.DOTALL)
+"""The rest of such a sentence lists the causes, in any order."""
 _AGE = re.compile(r"\d+s")
 ABSENT = "(absent)"
 
@@ -48,6 +51,8 @@ class Plainer:
             return self._object(value)
         if isinstance(value, list):
             plain = [self._plain("", entry) for entry in value]
+            if key == "causes":
+                plain = [cause for place, cause in enumerate(plain) if cause not in plain[:place]]
             return sorted(plain, key=_UNORDERED[key]) if key in _UNORDERED else plain
         if not isinstance(value, str):
             return value
@@ -55,10 +60,15 @@ class Plainer:
             return "CONTINUE"
         if key == "resourceVersion" and value:
             return "VERSION"
+        if key == "message":
+            first, *others = value.split("\n")
+            value = "\n".join([first, *sorted(others)])  # what is wrong, in the order of a map of Go
         return _text(value)
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         plain = {_text(key): self._plain(key, entry) for key, entry in value.items()}
+        if isinstance(plain.get("message"), str) and (plain.get("details") or {}).get("causes"):
+            plain["message"] = _BEFORE_CAUSES.sub(r"\1 …", plain["message"])
         uid, version = value.get("uid"), value.get("resourceVersion")
         if isinstance(uid, str) and isinstance(version, str) and version.isdigit():
             before, now = self._versions.get(uid), int(version)

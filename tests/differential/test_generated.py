@@ -48,13 +48,13 @@ _SPEC = st.fixed_dictionaries(
         "extra": st.dictionaries(st.sampled_from(("p", "q")), _EXTRA, max_size=2),
     },
 )
-_LABELS = st.dictionaries(st.sampled_from(("tier", "a/b", "-")), st.sampled_from(("gold", "", "no good")), max_size=2)
+_LABELS = st.dictionaries(st.sampled_from(("tier", "a/b", "-")), st.sampled_from(("gold", "", "no good")), min_size=1)
 _META = st.fixed_dictionaries(
     {},
     optional={
         "labels": _LABELS,
-        "annotations": st.dictionaries(st.sampled_from(("n", "x/y")), st.just("1"), max_size=1),
-        "finalizers": st.sampled_from(([], [_HOLD], [_HOLD, f"{GROUP}/two"])),
+        "annotations": st.dictionaries(st.sampled_from(("n", "x/y")), st.just("1"), min_size=1),
+        "finalizers": st.sampled_from(([_HOLD], [_HOLD, f"{GROUP}/two"])),
     },
 )
 _STATUS = st.fixed_dictionaries(

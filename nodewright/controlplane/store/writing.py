@@ -153,8 +153,6 @@ class Writer:
             raise ApiError.conflict(resource, target.name, text)
         live = None if old is None else as_served(resource, old)
         applied = deep_copy(body)
-        if resource.namespaced:
-            applied["metadata"]["namespace"] = target.namespace
         warnings: tuple[str, ...] = ()
         if resource.builtin:  # the schema of a custom kind says itself what it does not declare
             applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
