@@ -1,8 +1,8 @@
 """The MachineSet controller beside a real kube-apiserver, and that server's own limit measured in the same breath.
 
 As in the peers' figures only Machine objects are made, no hosts: `nodewright run --controllers=machineset` with its
-default settings, in a process of its own. Everything shares one machine: etcd, kube-apiserver, controller and this. What a round has
-made stays until the end, since nobody is there who would finish deletions.
+default settings, in a process of its own. Everything shares one machine: etcd, kube-apiserver, controller and this.
+What a round has made stays until the end, since nobody is there who would finish deletions.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Bench:
     async def _controlled(self, number: int) -> None:
         cpu, requests = self._controller.cpu(), sum(self._controller.requests().values())
         self._measured.controlled.append(await self._made(f"bench-{number}", MACHINES))
-        self._measured.cpu.append(self._controller.cpu() - cpu)  # seconds of a thousand: milliseconds of one
+        self._measured.cpu.append((self._controller.cpu() - cpu) * 1000 / MACHINES)
         self._measured.requests = sum(self._controller.requests().values()) - requests
         self._measured.memory = self._controller.memory_mib()
 
