@@ -43,6 +43,14 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 test-long: setup ## The slow tier: 1000 simulated schedules, durability under SIGKILL, steady state for 60 s
 	@$(VENV)/bin/pytest -q -m slow
 
+.PHONY: e2e
+e2e: setup ## The main job with kubectl, on the embedded and on a real control plane, and both compared
+	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py
+
+.PHONY: differential
+differential: setup ## Compare the embedded plane with a real kube-apiserver, request by request
+	@$(VENV)/bin/pytest -q tests/differential
+
 .PHONY: check
 check: setup lint types contracts verify ## All checks that run no test
 
@@ -92,8 +100,8 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
-real-plane: setup ## Find a real etcd and kube-apiserver, or build them as pinned Go modules (minutes, once)
-	@$(PY) -m hack.binaries etcd kube-apiserver
+real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
+	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controllers.machine.room import MachineRoom
-from nodewright.cli.commands.run import rooms_named
+from nodewright.cli.election import rooms_named
 
 
 @pytest.mark.parametrize("names", ["*", "machine", "machineset,machine"])
