@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import structlog
 
 from controllers.kernel.actions import Event
-from nodewright.runtime import wiring
+from nodewright.runtime import census, metrics, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
@@ -18,6 +18,7 @@ from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.leadership import AlwaysLeader, Leadership
+from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.options import RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
@@ -47,6 +48,7 @@ class Manager:
         self.started = False
         self._client = client
         self._leadership = leadership or AlwaysLeader()
+        self._lifetimes = Lifetimes(self.cache, options.now)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
         for room in self.rooms:
@@ -59,11 +61,20 @@ class Manager:
 
     def problems(self) -> list[str]:
         """What is not current, one sentence each."""
-        return [
-            f"{reflector.kind.plural}: {reflector.problem or 'not read yet'}"
+        return [f"{plural}: {why}" for plural, why in self.watches().items() if why]
+
+    def watches(self) -> dict[str, str]:
+        """Why a kind is not current, "" if it is, by plural."""
+        return {
+            reflector.kind.plural: "" if reflector.complete else reflector.problem or "not read yet"
             for reflector in self.reflectors
-            if not reflector.complete
-        ]
+        }
+
+    def families(self) -> Iterable[object]:
+        """The metrics that are counted when somebody asks."""
+        queues = {controller.room.name: controller.queue for controller in self.controllers}
+        staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
+        return census.families(census.Scene(self.cache, queues, staleness, self.options.now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         """Until ``stop`` is set or leadership is lost. Raises whatever a background part died of (a bug)."""
@@ -80,12 +91,14 @@ class Manager:
                 await self._unless_stopped(self._leadership.lost.wait(), stop)
         finally:
             self.started = False
+            metrics.LEADER.set(0)
             await self._stop()
 
     async def _start(self) -> None:
         for reflector in self.reflectors:
             await reflector.synced.wait()
         await self._leadership.acquire()
+        metrics.LEADER.set(1)
         for controller in self.controllers:
             controller.start()
 

@@ -9,7 +9,7 @@ a bug that must not touch any other key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -17,10 +17,10 @@ import structlog
 
 from controllers.kernel.actions import Create
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.refs import NODE, POD, Key, is_deleting
+from controllers.kernel.refs import NODE, POD, Key, is_deleting, uid_of
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostReads
-from nodewright.runtime import metrics
+from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.brake import Brake
 from nodewright.runtime.cache.cache import Cache, CacheView, Listener
 from nodewright.runtime.cache.store import Change
@@ -92,13 +92,16 @@ class Controller:
         """One round for ``key``, with its outcome handled. Never raises but CancelledError."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        try:
-            result = await self._round(key)
-        except Exception:
-            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-            pause = self.queue.retry(key)
-            _log.exception("room failed", room=self.room.name, key=str(key), retry_in=round(pause, 2))
-            result = "error"
+        keys = self._keys_of(key)
+        with logs.about(keys), tracing.span(f"round {self.room.name}", keys) as span:
+            try:
+                result = await self._round(key)
+            except Exception:
+                metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
+                pause = self._retry(key)
+                _log.exception("controller failed", retry_in=round(pause, 2))
+                result = "error"
+            span.set_attribute("result", result)
         metrics.of(metrics.ROUNDS, self.room.name, result).inc()
         metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(loop.time() - started)
 
@@ -109,11 +112,25 @@ class Controller:
             except QueueClosedError:
                 return
             metrics.of(metrics.QUEUE_SECONDS, self.room.name).observe(waited)
-            metrics.of(metrics.QUEUE_DEPTH, self.room.name).set(len(self.queue))
             try:
                 await self.step(key)
             finally:
                 self.queue.done(key)
+
+    def _keys_of(self, key: Key) -> Mapping[str, str]:
+        """What every line and span of a round says of its object; ``uid`` "" if it is not there."""
+        found = self._cache.stores[self.room.kind].get(key)
+        return {
+            "controller": self.room.name,
+            "kind": self.room.kind.name,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": uid_of(found) if found is not None else "",
+        }
+
+    def _retry(self, key: Key, at_least: float = 0.0) -> float:
+        metrics.of(metrics.RETRIES, self.room.name).inc()
+        return self.queue.retry(key, at_least=at_least)
 
     async def _round(self, key: Key) -> str:
         if key in self._unresolved and not await self._resolved(key):
@@ -130,7 +147,7 @@ class Controller:
             self._forget(key)
             return "gone"
         plan = self.room.plan(observed)
-        self._explain(key, plan)
+        self._explain(plan)
         execution = await self._executor.execute(plan)
         result = self._settle(key, plan, execution)
         if execution.writes:
@@ -143,7 +160,7 @@ class Controller:
         if pause:
             why = next((action.why for action in plan.actions()), "")
             metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
-            _log.warning("writes in every round, held back", room=self.room.name, key=str(key), last=why)
+            _log.warning("writes in every round, held back", last=why)
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
@@ -182,7 +199,7 @@ class Controller:
         execution = await self._executor.resolve(self._unresolved.pop(key))
         if execution.unresolved:
             self._unresolved[key] = execution.unresolved
-            self.queue.retry(key)
+            self._retry(key)
             return False
         return True
 
@@ -195,11 +212,11 @@ class Controller:
             return type(plan.outcome).__name__.lower()
         serious = [failure for failure in execution.failures if not failure.stale]
         asked = max((getattr(failure.error, "retry_after", None) or 0.0 for failure in serious), default=0.0)
-        pause = self.queue.retry(key, at_least=asked)
+        pause = self._retry(key, asked)
         if serious:
             first = serious[0]
-            _log.warning("action failed", room=self.room.name, key=str(key), action=type(first.action).__name__,
-                         error=str(first.error), failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
+            _log.warning("action failed", action=type(first.action).__name__, error=str(first.error),
+                         failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
             return "failed"
         return "unresolved" if execution.unresolved else "stale"
 
@@ -212,11 +229,12 @@ class Controller:
             case _:
                 assert_never(outcome)
 
-    def _explain(self, key: Key, plan: Plan) -> None:
+    @staticmethod
+    def _explain(plan: Plan) -> None:
         for action in plan.actions():
-            _log.debug("action", room=self.room.name, key=str(key), action=type(action).__name__, why=action.why)
+            _log.debug("action", action=type(action).__name__, why=action.why)
         for note in plan.notes:
-            _log.debug("not done", room=self.room.name, key=str(key), why=note)
+            _log.debug("not done", why=note)
 
     def _listener(self, wake: Wake) -> Listener:
         own_kind = wake.kind == self.room.kind
@@ -233,7 +251,13 @@ class Controller:
                 self._wake(wake, change, lane)
             except Exception:
                 metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-                _log.exception("wake failed", room=self.room.name, kind=wake.kind.name, key=str(change.key))
+                _log.exception(
+                    "wake failed",
+                    controller=self.room.name,
+                    kind=wake.kind.name,
+                    namespace=change.key.namespace,
+                    name=change.key.name,
+                )
 
         return changed
 

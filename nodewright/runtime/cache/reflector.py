@@ -67,14 +67,19 @@ class Reflector:
         self._version = ""
         self._failures = 0
         self._clock = asyncio.get_running_loop().time
-        self._complete_until = float("-inf")
+        self._heard_at = float("-inf")
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
     @property
+    def staleness(self) -> float:
+        """Seconds since the last sign of life; infinite before the first list."""
+        return self._clock() - self._heard_at
+
+    @property
     def complete(self) -> bool:
         """True after the first list, while signs of life are younger than ``stale_after``."""
-        return self._clock() < self._complete_until
+        return self.staleness < self._options.stale_after
 
     async def run(self) -> None:
         why = "start"
@@ -154,7 +159,7 @@ class Reflector:
     def _heard(self) -> None:
         """A sign of life; before the first list nothing is complete by it."""
         if self.synced.is_set():
-            self._complete_until = self._clock() + self._options.stale_after
+            self._heard_at = self._clock()
         self.problem = ""
 
     def _after(self, error: KubeError) -> str:
