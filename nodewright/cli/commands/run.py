@@ -11,7 +11,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
-from nodewright.cli.options import Context, Kubeconfig, LogLevel, Verbosity
+from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
     from nodewright.runtime.options import Rooms
@@ -58,14 +58,33 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
     ] = None,
     log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
 ) -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
-    configure(level=log_level.value)
+    configure(json=log_format.json, level=log_level.value)
+    if traces:
+        _start_traces()
     if simulated_cloud is not None:
         _keep_hosts_in(simulated_cloud)
-    asyncio.run(_run(Target(kubeconfig, context), how))
+    try:
+        asyncio.run(_run(Target(kubeconfig, context), how))
+    finally:
+        tracing.stop()
+
+
+def _start_traces() -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
+
+    try:
+        tracing.start()
+    except ImportError as error:
+        raise CliError(str(error), "Or leave --traces out") from error
 
 
 def _keep_hosts_in(folder: Path) -> None:
