@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TextIO
@@ -22,6 +22,19 @@ from nodewright.runtime import tracing
 _DEEPEST = 8
 
 _ABOUT: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa: B039  (never written to)
+
+
+_HIDING: ContextVar[tuple[str, ...]] = ContextVar("hiding", default=())
+
+
+@contextmanager
+def hiding(secrets: Iterable[str]) -> Iterator[None]:
+    """Take these texts out of lines logged inside, wherever they stand: tracebacks quote what they choke on."""
+    token = _HIDING.set(tuple(sorted(set(secrets), key=len, reverse=True)))
+    try:
+        yield
+    finally:
+        _HIDING.reset(token)
 
 
 @contextmanager
@@ -80,6 +93,8 @@ def _clean(key: str, value: Any, depth: int) -> Any:
     if value is not None and is_secret_name(key):
         return HIDDEN
     if isinstance(value, str):
+        for secret in _HIDING.get():
+            value = value.replace(secret, HIDDEN)
         return without_secrets(value)
     if depth >= _DEEPEST:
         return value

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 import structlog
 
+from api.secrets import secret_values
 from controllers.kernel.actions import Create
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
 from controllers.kernel.refs import NODE, POD, Key, is_deleting, uid_of
@@ -99,7 +100,8 @@ class Controller:
             except Exception:
                 metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
                 pause = self._retry(key)
-                _log.exception("controller failed", retry_in=round(pause, 2))
+                with logs.hiding(secret_values(self._cache.stores[self.room.kind].get(key))):
+                    _log.exception("controller failed", retry_in=round(pause, 2))
                 result = "error"
             span.set_attribute("result", result)
         metrics.of(metrics.ROUNDS, self.room.name, result).inc()

@@ -19,12 +19,12 @@ import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
 from controllers.kernel.view import Attempt
-from nodewright.runtime import metrics, tracing
+from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.hosts.attempts import Attempts
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
-from nodewright.runtime.hosts.secrets import told
+from nodewright.runtime.hosts.secrets import secrets_of, told
 from providers.base.contract import Provider, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -223,7 +223,8 @@ class Scope:
             self._breaker.abandoned()
             raise
         except Exception as raised:
-            _log.exception("provider raised an unexpected error", scope=self.name, call=call.name)
+            with logs.hiding(secrets_of(call.action)):
+                _log.exception("provider raised an unexpected error", scope=self.name, call=call.name)
             error = ProviderError(ErrorClass.INTERNAL, f"unexpected {type(raised).__name__}")
         finally:
             now = self._time()

@@ -10,11 +10,15 @@ from controllers.kernel.actions import DeleteHost, HostAction
 from providers.base.errors import ProviderError
 
 
+def secrets_of(action: HostAction) -> list[str]:
+    """The secrets in the config of a call, the longest first."""
+    config = action.config if isinstance(action, DeleteHost) else action.request.config
+    return sorted(set(secret_values(config)), key=len, reverse=True)
+
+
 def told(error: ProviderError, action: HostAction | None = None) -> ProviderError:
     """``error`` as it may be told; the same one if there is nothing to hide."""
     message = without_secrets(error.message)
-    if action is not None:
-        config = action.config if isinstance(action, DeleteHost) else action.request.config
-        for secret in sorted(set(secret_values(config)), key=len, reverse=True):
-            message = message.replace(secret, HIDDEN)
+    for secret in secrets_of(action) if action is not None else ():
+        message = message.replace(secret, HIDDEN)
     return error if message == error.message else ProviderError(error.error_class, message, error.retry_after)
