@@ -56,12 +56,16 @@ def configure(
     """Set up logging of this process. ``json`` None: JSON unless ``stream`` (standard error) is a terminal."""
     stream = stream or sys.stderr
     as_json = json if json is not None else not stream.isatty()
-    renderer: Any = structlog.processors.JSONRenderer(serializer=_json) if as_json else structlog.dev.ConsoleRenderer()
+    renderer: Any = structlog.processors.JSONRenderer(serializer=_json)
+    if not as_json:
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     processors: list[Any] = [
         _say_what_about,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        *([structlog.processors.format_exc_info] if as_json else []),
+        structlog.processors.format_exc_info,  # before what hides secrets, since tracebacks quote them
         redact,
         renderer,
     ]
