@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from controllers.kernel.actions import Event
-from nodewright.runtime import census, metrics, wiring
+from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
@@ -91,14 +91,12 @@ class Manager:
                 await self._unless_stopped(self._leadership.lost.wait(), stop)
         finally:
             self.started = False
-            metrics.LEADER.set(0)
             await self._stop()
 
     async def _start(self) -> None:
         for reflector in self.reflectors:
             await reflector.synced.wait()
         await self._leadership.acquire()
-        metrics.LEADER.set(1)
         for controller in self.controllers:
             controller.start()
 

@@ -22,7 +22,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-disable_created_metrics()  # a series more for each counter, which nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more each, which nobody asks for
 REGISTRY = CollectorRegistry(auto_describe=True)
 ProcessCollector(registry=REGISTRY)  # CPU, memory and open files, under the names that all programs share
 
@@ -150,7 +150,7 @@ QUEUE_OLDEST = _state(
 )
 QUEUE_BACKING_OFF = _state("queue_backing_off", "Keys whose last round failed.", "controller")
 QUEUE_SECONDS = _seconds("queue_seconds", "How long a key waited for a worker.", "controller")
-LEADER = _gauge("leader", "1 while this process may write (it leads, or nobody else is there to lead).")
+LEADER = _gauge("leader", "1 while this process holds the Lease.", "lease")
 
 # What rounds do.
 ACTIONS = _counter("actions_total", "Actions of plans, by what became of them.", "controller", "action", "result")
