@@ -112,8 +112,10 @@ def _machines(machines: Iterable[Obj], now: datetime) -> Iterator[GaugeMetricFam
 
 def _waits_for(status: Mapping[str, Any]) -> str:
     """A drain that still goes on says more than that the Machine is deleting."""
+    conditions = status.get("conditions")
+    readable = [c for c in conditions if isinstance(c, Mapping)] if isinstance(conditions, list) else []
     for type_, settled in ((MachineCondition.DRAINED, "True"), (MachineCondition.DELETING, "")):
-        condition = find(status.get("conditions"), type_)
+        condition = find(readable, type_)
         if condition is not None and condition.get("status") != settled and condition.get("reason"):
             return str(condition["reason"])
     return _UNSAID

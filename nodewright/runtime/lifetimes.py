@@ -6,7 +6,7 @@ Provisioning once it has a providerID, and Provisioned once a Node with that pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -83,7 +83,8 @@ class Lifetimes:
         """What the status says, or what the Machine has left behind since if that is further on its way."""
         if is_deleting(machine):
             return MachinePhase.DELETING
-        said = (machine.get("status") or {}).get("phase") or MachinePhase.PENDING
+        status = machine.get("status")
+        said = (status.get("phase") if isinstance(status, Mapping) else None) or MachinePhase.PENDING
         if said not in tuple(MachinePhase):
             return MachinePhase.UNKNOWN
         if said not in _ON_THE_WAY:

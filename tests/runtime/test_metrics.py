@@ -62,6 +62,17 @@ def test_deletions_are_counted_by_what_they_wait_for() -> None:
     assert found["machine_deletion_oldest_seconds",] == 90
 
 
+@pytest.mark.parametrize("junk", [7, "x", [], {"phase": []}, {"phase": {}, "conditions": [3]}, {"conditions": {}}])
+def test_a_status_of_any_shape_is_counted(junk: Any) -> None:
+    odd = machine("odd").deleting(5)
+    odd.body["status"] = junk
+    found = counted(odd, machine("a").ready())
+    assert found["machines", "Running"] == 1
+    assert found["machines_deleting", "Unknown"] == 1
+    street = Street()
+    street.say(odd, "ADDED")
+
+
 def test_a_machine_set_says_what_it_wants_what_it_has_and_what_failed() -> None:
     ms = machine_set("ms").replicas(3)
     ms.status.update(replicas=3, readyReplicas=2, availableReplicas=1)
