@@ -149,3 +149,11 @@ def test_a_manifest_there_and_back_reads_the_same(kind: str, config: dict[str, A
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200))
 def test_no_text_is_lost_or_breaks_it(text: str) -> None:
     assert rewrite("f", text, "providerConfig").text == text
+
+
+@pytest.mark.parametrize("to", ["providerConfig", "providerSpec"])
+@pytest.mark.parametrize("example", sorted(Path("examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_our_examples_stay_valid(example: Path, to: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.run(["convert", str(example), "--to", to]) == 0
+    (tmp_path / "converted.yaml").write_text(capsys.readouterr().out)
+    assert cli.run(["validate", str(tmp_path / "converted.yaml")]) == 0, capsys.readouterr().out

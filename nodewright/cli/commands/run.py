@@ -67,9 +67,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
-    configure(json=log_format.json, level=log_level.value)
     if traces:
         _start_traces()
+    configure(json=log_format.json, level=log_level.value)
     if simulated_cloud is not None:
         _keep_hosts_in(simulated_cloud)
     try:

@@ -6,12 +6,15 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nodewright.cli.exits import CliError
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.gateways.admission.certificate import ServedCertificate
 
 HELP = """Serve the validating admission webhook over TLS, until SIGTERM or Ctrl-C.
 
@@ -22,8 +25,6 @@ certificate files are taken without a restart. Exit code 0: stopped as asked; 1:
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    cert_file: Path
-    key_file: Path
     host: str
     port: int
     metrics_port: int | None
@@ -45,22 +46,27 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
+    certificate = _certificate(cert_file, key_file)
     configure(json=log_format.json, level=log_level.value)
-    asyncio.run(_serve(_How(cert_file, key_file, listen, port, metrics_port)))
+    asyncio.run(_serve(certificate, _How(listen, port, metrics_port)))
 
 
-async def _serve(how: _How) -> None:
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+def _certificate(cert_file: Path, key_file: Path) -> ServedCertificate:
     from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
+
+    try:
+        return ServedCertificate(cert_file, key_file)
+    except CertificateError as error:
+        raise CliError(str(error), "Name PEM files of a certificate and of its key") from error
+
+
+async def _serve(certificate: ServedCertificate, how: _How) -> None:
+    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
     from nodewright.gateways.admission.server import AdmissionServer, Where  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)
-    try:
-        certificate = ServedCertificate(how.cert_file, how.key_file)
-    except CertificateError as error:
-        raise CliError(str(error), "Name PEM files of a certificate and of its key") from error
     async with AsyncExitStack() as stack:
         try:
             server = await stack.enter_async_context(AdmissionServer(Where(how.host, how.port), certificate))
