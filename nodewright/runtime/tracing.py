@@ -67,14 +67,27 @@ def stop() -> None:
 
 
 def span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[Span]:
-    """A span around a block, below the one that is open. An exception that leaves the block marks it as failed."""
+    """A span around a block, below the one that is open. An exception that leaves the block marks it as failed.
+
+    Of the exception only its class is kept: messages may quote what must not be told.
+    """
     return _NO_SPAN if _Tracing.tracer is None else _span(name, attributes)
 
 
 @contextmanager
 def _span(name: str, attributes: Mapping[str, str]) -> Iterator[Span]:
-    with _Tracing.tracer.start_as_current_span(name, attributes=dict(attributes)) as opened:
-        yield opened
+    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
+
+    with _Tracing.tracer.start_as_current_span(
+        name, attributes=dict(attributes), record_exception=False, set_status_on_exception=False
+    ) as opened:
+        try:
+            yield opened
+        except Exception as error:
+            class_ = str(getattr(error, "error_class", type(error).__name__))
+            opened.set_attribute("error.type", class_)
+            opened.set_status(Status(StatusCode.ERROR, class_))
+            raise
 
 
 def ids() -> dict[str, str]:

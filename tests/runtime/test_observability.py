@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from nodewright.runtime import metrics
 from nodewright.runtime.census import _family
@@ -75,3 +76,8 @@ async def test_metrics_are_those_of_the_moment(server: ObservabilityServer, prog
     text = (await get(server, "/metrics"))[1]
     assert 'nodewright_queue_depth{controller="machine"} 5.0' in text
     assert "process_cpu_seconds_total" in text
+
+
+async def test_what_is_scraped_can_be_parsed_and_has_no_family_twice(server: ObservabilityServer) -> None:
+    families = [family.name for family in text_string_to_metric_families((await get(server, "/metrics"))[1])]
+    assert len(families) == len(set(families)) > 20

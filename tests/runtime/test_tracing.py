@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from controllers.kernel.refs import MACHINE
 from nodewright.runtime import logs, tracing
+from providers.base.errors import ErrorClass, ProviderError
 from tests.runtime.town import Town
 
 
@@ -58,11 +59,19 @@ async def test_rounds_and_the_provider_calls_they_begin_are_one_trace(town: Town
     assert all(span.parent is None for span in named(spans, "provider list")), "a list serves everybody"
 
 
-def test_a_failure_is_marked(spans: InMemorySpanExporter) -> None:
-    with pytest.raises(ValueError), tracing.span("provider create", {}):
-        raise ValueError("no")
+@pytest.mark.parametrize(
+    ("error", "class_"),
+    [(ValueError("s3cret"), "ValueError"), (ProviderError(ErrorClass.STOCK_OUT, "s3cret"), "StockOut")],
+)
+def test_a_failure_is_marked_by_its_class_and_not_quoted(
+    spans: InMemorySpanExporter, error: Exception, class_: str
+) -> None:
+    with pytest.raises(type(error)), tracing.span("provider create", {}):
+        raise error
     (span,) = named(spans, "provider create")
     assert not span.status.is_ok
+    assert attributes(span)["error.type"] == class_
+    assert "s3cret" not in span.to_json()
 
 
 def test_log_lines_name_the_open_span(spans: InMemorySpanExporter) -> None:
