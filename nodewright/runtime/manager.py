@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import structlog
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
-from nodewright.runtime import wiring
+from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
@@ -20,6 +20,7 @@ from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
+from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.options import RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
@@ -62,6 +63,7 @@ class Manager:
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self._may_act)
+        self._lifetimes = Lifetimes(self.cache, options.now)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
         for room in self.rooms:
@@ -79,11 +81,20 @@ class Manager:
 
     def problems(self) -> list[str]:
         """What is not current, one sentence each."""
-        return [
-            f"{reflector.kind.plural}: {reflector.problem or 'not read yet'}"
+        return [f"{plural}: {why}" for plural, why in self.watches().items() if why]
+
+    def watches(self) -> dict[str, str]:
+        """Why a kind is not current, "" if it is, by plural."""
+        return {
+            reflector.kind.plural: "" if reflector.complete else reflector.problem or "not read yet"
             for reflector in self.reflectors
-            if not reflector.complete
-        ]
+        }
+
+    def families(self) -> Iterable[object]:
+        """The metrics that are counted when somebody asks."""
+        queues = {controller.room.name: controller.queue for controller in self.controllers}
+        staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
+        return census.families(census.Scene(self.cache, queues, staleness, self.options.now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         """Until ``stop`` is set. Raises LeadershipLostError, or whatever a background part died of (a bug)."""

@@ -9,19 +9,20 @@ a bug that must not touch any other key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
 import structlog
 
+from api.secrets import secret_values
 from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of
+from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostReads
-from nodewright.runtime import metrics
+from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.brake import Brake
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
@@ -114,8 +115,9 @@ class Controller:
     async def step(self, key: Key) -> None:
         """One round for ``key``, with its outcome handled. Never raises but CancelledError."""
         started = asyncio.get_running_loop().time()
-        decided = await self._guarded(key, self._decide(key))
-        await self._finish(key, decided, started)
+        with logs.about(self._keys_of(key)):
+            decided = await self._guarded(key, self._decide(key))
+            await self._finish(key, decided, started)
 
     async def _work(self) -> None:
         while True:
@@ -124,8 +126,8 @@ class Controller:
             except QueueClosedError:
                 return
             metrics.of(metrics.QUEUE_SECONDS, self.room.name).observe(waited)
-            metrics.of(metrics.QUEUE_DEPTH, self.room.name).set(len(self.queue))
-            await self._step_or_put_aside(key)
+            with logs.about(self._keys_of(key)):
+                await self._step_or_put_aside(key)
 
     async def _step_or_put_aside(self, key: Key) -> None:
         """A workload cluster answers when it answers: no worker waits for that."""
@@ -148,11 +150,13 @@ class Controller:
         self.queue.done(key)
 
     async def _finish(self, key: Key, decided: _Decided | str, started: float) -> None:
-        if isinstance(decided, _Decided):
-            result = await self._guarded(key, self._carry_out(key, decided))
-        else:
-            result = decided
-        metrics.of(metrics.ROUNDS, self.room.name, str(result)).inc()
+        with tracing.span(f"round {self.room.name}", self._keys_of(key)) as span:
+            if isinstance(decided, _Decided):
+                result = await self._guarded(key, self._carry_out(key, decided))
+            else:
+                result = decided
+            span.set_attribute("result", result)
+        metrics.of(metrics.ROUNDS, self.room.name, result).inc()
         metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(asyncio.get_running_loop().time() - started)
 
     async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
@@ -161,9 +165,25 @@ class Controller:
             return await work
         except Exception:
             metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-            pause = self.queue.retry(key)
-            _log.exception("room failed", room=self.room.name, key=str(key), retry_in=round(pause, 2))
+            pause = self._retry(key)
+            with logs.hiding(secret_values(self._cache.stores[self.room.kind].get(key))):
+                _log.exception("controller failed", retry_in=round(pause, 2))
             return "error"
+
+    def _keys_of(self, key: Key) -> Mapping[str, str]:
+        """What every line and span of a round says of its object; ``uid`` "" if it is not there."""
+        found = self._cache.stores[self.room.kind].get(key)
+        return {
+            "controller": self.room.name,
+            "kind": self.room.kind.name,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": uid_of(found) if found is not None else "",
+        }
+
+    def _retry(self, key: Key, at_least: float = 0.0) -> float:
+        metrics.of(metrics.RETRIES, self.room.name).inc()
+        return self.queue.retry(key, at_least=at_least)
 
     async def _decide(self, key: Key) -> _Decided | str:
         if key in self._unresolved and not await self._resolved(key):
@@ -184,7 +204,7 @@ class Controller:
             self._forget(key)
             return "gone"
         plan = self.room.plan(observed)
-        self._explain(key, plan)
+        self._explain(plan)
         if site.place is None:
             return _Decided(plan, self._executor)
         executor = Executor(self.room.name, replace(self._hands, workload=site.place))
@@ -203,7 +223,7 @@ class Controller:
         if pause:
             why = next((action.why for action in plan.actions()), "")
             metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
-            _log.warning("writes in every round, held back", room=self.room.name, key=str(key), last=why)
+            _log.warning("writes in every round, held back", last=why)
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
@@ -243,7 +263,7 @@ class Controller:
         execution = await self._executor.resolve(self._unresolved.pop(key))
         if execution.unresolved:
             self._unresolved[key] = execution.unresolved
-            self.queue.retry(key)
+            self._retry(key)
             return False
         return True
 
@@ -256,11 +276,11 @@ class Controller:
             return type(plan.outcome).__name__.lower()
         serious = [failure for failure in execution.failures if not failure.stale]
         asked = max((getattr(failure.error, "retry_after", None) or 0.0 for failure in serious), default=0.0)
-        pause = self.queue.retry(key, at_least=asked)
+        pause = self._retry(key, asked)
         if serious:
             first = serious[0]
-            _log.warning("action failed", room=self.room.name, key=str(key), action=type(first.action).__name__,
-                         error=str(first.error), failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
+            _log.warning("action failed", action=type(first.action).__name__, error=str(first.error),
+                         failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
             return "failed"
         return "unresolved" if execution.unresolved else "stale"
 
@@ -273,11 +293,12 @@ class Controller:
             case _:
                 assert_never(outcome)
 
-    def _explain(self, key: Key, plan: Plan) -> None:
+    @staticmethod
+    def _explain(plan: Plan) -> None:
         for action in plan.actions():
-            _log.debug("action", room=self.room.name, key=str(key), action=type(action).__name__, why=action.why)
+            _log.debug("action", action=type(action).__name__, why=action.why)
         for note in plan.notes:
-            _log.debug("not done", room=self.room.name, key=str(key), why=note)
+            _log.debug("not done", why=note)
 
     def _changed(self, wake: Wake, cluster: Key | None, change: Change, from_list: bool) -> None:
         """``cluster`` None: at home."""
@@ -291,7 +312,13 @@ class Controller:
             self._wake(wake, cluster, change, lane)
         except Exception:
             metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-            _log.exception("wake failed", room=self.room.name, kind=wake.kind.name, key=str(change.key))
+            _log.exception(
+                "wake failed",
+                controller=self.room.name,
+                kind=wake.kind.name,
+                namespace=change.key.namespace,
+                name=change.key.name,
+            )
 
     def _wake(self, wake: Wake, cluster: Key | None, change: Change, lane: Lane) -> None:
         """Both versions name keys: an object that moved from one owner to another concerns both."""

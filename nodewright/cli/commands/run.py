@@ -13,7 +13,7 @@ import typer
 from nodewright.cli import election
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
-from nodewright.cli.options import Context, Kubeconfig, LogLevel, Verbosity
+from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
     from nodewright.runtime.kube.connection import Connection
@@ -80,15 +80,34 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         ),
     ] = "",
     log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
 ) -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     work = election.work_named(controllers, machine_selector, node_name)
-    configure(level=log_level.value)
     how = _How(work, choice, simulated_kubelets, simulated_cloud, listen, health_port, metrics_port)
-    asyncio.run(_run(Target(kubeconfig, context), how))
+    if traces:
+        _start_traces()
+    configure(json=log_format.json, level=log_level.value)
+    try:
+        asyncio.run(_run(Target(kubeconfig, context), how))
+    finally:
+        tracing.stop()
+
+
+def _start_traces() -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
+
+    try:
+        tracing.start()
+    except ImportError as error:
+        raise CliError(str(error), "Or leave --traces out") from error
 
 
 def _keep_hosts_in(folder: Path) -> None:

@@ -69,16 +69,21 @@ class Reflector:
         self._version = ""
         self._failures = 0
         self._clock = asyncio.get_running_loop().time
-        self._complete_until = float("-inf")
+        self._heard_at = float("-inf")
         self._lost_at: float | None = None
         self._returned_at = float("-inf")
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
     @property
+    def staleness(self) -> float:
+        """Seconds since the last sign of life; infinite before the first list."""
+        return self._clock() - self._heard_at
+
+    @property
     def complete(self) -> bool:
         """True after the first list, while signs of life are younger than ``stale_after``."""
-        return self._clock() < self._complete_until
+        return self.staleness < self._options.stale_after
 
     @property
     def current_for(self) -> float | None:
@@ -167,7 +172,7 @@ class Reflector:
         """A sign of life; before the first list nothing is complete by it."""
         now = self._clock()
         if self.synced.is_set():
-            self._complete_until = now + self._options.stale_after
+            self._heard_at = now
         if self._lost_at is not None and now - self._lost_at > self._options.outage:
             self._returned_at = now
         self._lost_at = None
