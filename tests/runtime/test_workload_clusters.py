@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from api import names
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref, key_of
+from nodewright.controlplane.app.faults import Match
+from nodewright.controlplane.values import ApiError as ServerError
 from nodewright.runtime.manager import Manager
 from nodewright.runtime.options import RoomOptions
 from tests.runtime.country import Country
@@ -250,3 +257,42 @@ async def test_clusters_that_nobody_names_any_more_are_let_go(country: Country) 
         await town.until(lambda: manager.cache.stores[CLUSTER].get(Key("default", "blue")) is None)
         await manager.workloads.sweep()
         await town.until(lambda: blue.running.watches == 0)
+
+
+async def test_a_secret_that_may_not_be_read_freezes_its_cluster_and_nobody_else(country: Country) -> None:
+    """There may be one: the Cluster is not taken for home on a missing right."""
+    town = country.town
+    refused = Match(resource="secrets", name="")
+    town.plane.faults.answer(ServerError(403, "Forbidden", "no right"), refused, times=10_000)
+    await country.cluster("blue")
+    async with town.controllers():
+        await town.machine_set("home", 1)
+        await town.until(lambda: town.ready() == 1)
+        await town.until(
+            lambda: "Secret default/blue-kubeconfig can't be read" in country.said("blue").get("message", "")
+        )
+        assert "Forbidden" in country.said("blue")["message"]
+        town.plane.faults.clear()
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        assert country.said("blue")["message"] == "its Nodes live in the cluster that holds it"
+
+
+async def test_no_secret_gets_into_a_log(country: Country) -> None:
+    town = country.town
+    log = LogCapture()
+    structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    async with country.abroad("blue") as (blue,):
+        sound = json.loads(blue.kubeconfig())
+        hidden = sound["users"][0]["user"]["client-key-data"]
+        async with town.controllers():
+            await town.until(lambda: country.said("blue").get("status") == "True")
+            await country.rewrite_secret("blue", blue.kubeconfig().replace(b"contexts", b"kontexts"))
+            await town.until(lambda: country.said("blue").get("reason") == "InvalidKubeconfig")
+            await country.rewrite_secret("blue", b"[" + blue.kubeconfig())
+            await town.until(lambda: "not YAML" in country.said("blue")["message"])
+    written = json.dumps([town.objects(kind) for kind in (CLUSTER, MACHINE, EVENT)])
+    told = [str(entry) for entry in log.entries]
+    assert any("cluster can't be reached" in line for line in told), "the log was listened to"
+    for secret in (hidden, base64.b64decode(hidden).decode().splitlines()[1]):
+        assert secret not in written
+        assert not any(secret in line for line in told)
