@@ -29,7 +29,7 @@ def condition(observed: Observed) -> Condition:
 
 def facts(observed: Observed) -> dict[str, Any]:
     """The Secret by which it is reached. Never taken back: without it the Cluster would be taken for home."""
-    return {} if isinstance(observed.workload, Home) else {"kubeconfigSecret": observed.workload.secret}
+    return {"kubeconfigSecret": _secret(observed)} if _secret(observed) else {}
 
 
 def news(observed: Observed) -> list[Action]:
@@ -47,7 +47,7 @@ def news(observed: Observed) -> list[Action]:
 def hold(observed: Observed) -> Patch | None:
     """Keep a Cluster of its own as long as it has Machines: gone, nobody would know where their Nodes live."""
     have = list(observed.cluster["metadata"].get("finalizers") or ())
-    if isinstance(observed.workload, Home) or observed.deleting or observed.paused or names.CLUSTER_FINALIZER in have:
+    if not _secret(observed) or observed.deleting or observed.paused or names.CLUSTER_FINALIZER in have:
         return None
     return Patch(
         observed.ref,
@@ -55,3 +55,8 @@ def hold(observed: Observed) -> Patch | None:
         f"hold Cluster {key_of(observed.cluster)} while Machines of it are left",
         resource_version=resource_version_of(observed.cluster),
     )
+
+
+def _secret(observed: Observed) -> str:
+    """ "" for a Cluster that is at home, or may be."""
+    return "" if isinstance(observed.workload, Home) else observed.workload.secret

@@ -31,6 +31,7 @@ class Reached:
 class Unreached:
     """In a cluster of their own, of which nobody knows how it is now: freeze, and say so.
 
+    ``secret`` is "" if nobody could look yet whether there is one: then they may as well live at home.
     ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
     ``last_contact`` is when the cluster last answered (None: not since the controllers were started).
     """

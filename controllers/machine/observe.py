@@ -87,7 +87,7 @@ class Observed:
 
         Not so at home, where the Nodes of one Cluster carry the pods of a cluster that stays.
         """
-        return self.cluster_is_going and not isinstance(self.workload, Home)
+        return self.cluster_is_going and not isinstance(self.workload, Home) and bool(self.workload.secret)
 
     @property
     def ref(self) -> Ref:

@@ -72,12 +72,11 @@ class Abroad:
         return list(self.running.store.list(resource, "", ListOptions()).items)
 
     async def run_pod(self, name: str, node: str) -> None:
-        """A pod with an owner, so that a drain evicts it."""
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}
+        """A pod without an owner: nobody but a drain takes it away."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "ownerReferences": [owner]},
+            "metadata": {"name": name, "namespace": "default"},
             "spec": {"nodeName": node, "containers": [{"name": "a", "image": "a"}]},
         }
         async with KubeClient(await load_kubeconfig([self.running.kubeconfig_path]), "tests") as client:

@@ -16,6 +16,7 @@ from nodewright.runtime.executor import Hands, Place
 from nodewright.runtime.options import RoomOptions
 from nodewright.runtime.shell import Controller, Facts
 from nodewright.runtime.workloads.directory import HOME_SITE, Site, WorkloadListener
+from nodewright.runtime.workloads.outlook import Outlook
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime import cloud_scene
@@ -241,3 +242,24 @@ async def test_a_stop_does_not_wait_for_it_either() -> None:
     await asyncio.sleep(1)
     await stage.close()
     assert stage.controller.queue.idle
+
+
+@virtual_time
+async def test_a_round_may_look_into_other_clusters_by_name() -> None:
+    """A room whose key concerns Machines of several clusters asks for each where it lives."""
+    stage = Stage()
+    stage.node("m", "abroad")
+    stage.node("m", "home", home=True)
+    view = Outlook(stage.room, stage.cache, stage.abroad, lambda: NOW).view(HOME_SITE)
+
+    def seen_in(cluster: Key | None) -> str:
+        found = view.of_cluster(cluster).get(NODE, Key("", "m"))
+        return str(found["metadata"]["uid"]) if found is not None else ""
+
+    assert (seen_in(None), seen_in(PROD)) == ("home", "abroad")
+    assert view.of_cluster(PROD).of_cluster(None).workload == HOME
+    stage.abroad.workload = None
+    assert isinstance(view.of_cluster(PROD).workload, Unreached), "it is not known yet"
+    assert seen_in(PROD) == ""
+    assert not view.of_cluster(PROD).complete(NODE)
+    await stage.close()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
-from api import names
 from controllers.kernel.conditions import find
-from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref, key_of
+from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref
+from nodewright.controlplane.app.faults import Match
+from nodewright.controlplane.values import ApiError as ServerError
 from nodewright.runtime.manager import Manager
 from nodewright.runtime.options import RoomOptions
 from tests.runtime.country import Country
@@ -26,7 +32,7 @@ def condition(obj: Obj, type_: str) -> dict[str, Any]:
     return dict(find((obj.get("status") or {}).get("conditions"), type_) or {})
 
 
-async def test_hosts_join_the_cluster_that_their_machines_belong_to(country: Country) -> None:
+async def test_hosts_join_and_leave_the_cluster_that_their_machines_belong_to(country: Country) -> None:
     town = country.town
     async with country.abroad("blue", "green") as (blue, green), town.controllers():
         await country.machine_set("blue", 2)
@@ -39,22 +45,11 @@ async def test_hosts_join_the_cluster_that_their_machines_belong_to(country: Cou
         }
         await town.until(lambda: country.said("blue").get("status") == "True")
         assert country.said("blue")["message"] == "by Secret blue-kubeconfig"
+        for node in blue.objects(NODE):
+            await blue.run_pod(f"on-{node['metadata']['name']}", node["metadata"]["name"])
         await town.scale("blue", 1)
         await town.until(lambda: len(blue.objects(NODE)) == len(country.machines("blue")) == 1)
-
-
-async def test_pods_are_evicted_where_they_run(country: Country) -> None:
-    town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers():
-        await country.machine_set("blue", 1)
-        await town.until(lambda: country.ready("blue") == 1)
-        (node,) = blue.objects(NODE)
-        await blue.run_pod("web-1", node["metadata"]["name"])
-        await town.scale("blue", 0)
-        await town.until(lambda: not country.machines("blue"))
-        assert not blue.objects(POD)
-        assert not blue.objects(NODE)
-        assert not town.hosts()
+        assert [pod["spec"]["nodeName"] for pod in blue.objects(POD)] == [blue.objects(NODE)[0]["metadata"]["name"]]
 
 
 async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(country: Country) -> None:
@@ -145,39 +140,17 @@ async def test_a_cluster_that_goes_for_ever_lets_go_of_its_hosts(country: Countr
         await town.until(lambda: not town.objects(MACHINE) and not town.hosts() and not town.objects(CLUSTER))
 
 
-async def test_one_node_may_be_given_up(country: Country) -> None:
-    town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers():
-        await country.machine_set("blue", 2)
-        await town.until(lambda: country.ready("blue") == 2)
-        await blue.stop()
-        await town.scale("blue", 1)
-        await town.until(lambda: any(_holds(machine) for machine in country.machines("blue")))
-        (going,) = [machine for machine in country.machines("blue") if _holds(machine)]
-        patch = {"metadata": {"annotations": {names.ABANDON_NODE_ANNOTATION: "yes"}}}
-        await town.client.merge_patch(Ref(MACHINE, key_of(going)), patch)
-        await town.until(lambda: len(country.machines("blue")) == town.hosts() == 1)
-
-
-@pytest.mark.parametrize(
-    ("kubeconfig", "words"),
-    [
-        (b"{", "not YAML"),
-        (b'{"current-context": "a"}', "no context named 'a'"),
-        (b"", "there is no key value (or kubeconfig)"),
-    ],
-)
-async def test_a_bad_kubeconfig_is_named_and_hurts_nobody(country: Country, kubeconfig: bytes, words: str) -> None:
+async def test_a_bad_kubeconfig_is_named_and_hurts_nobody(country: Country) -> None:
     town = country.town
     await country.cluster("bad")
-    await country.secret("bad", kubeconfig)
+    await country.secret("bad", b'{"current-context": "a"}')
     async with country.abroad("green"), town.controllers():
         await country.machine_set("bad", 1)
         await country.machine_set("green", 1)
         await town.until(lambda: country.ready("green") == 1)
         await town.until(lambda: country.said("bad").get("reason") == "InvalidKubeconfig")
-        assert "Secret default/bad-kubeconfig" in country.said("bad")["message"]
-        assert words in country.said("bad")["message"]
+        said = "Secret default/bad-kubeconfig, key value: there is no context named 'a' in contexts"
+        assert said in country.said("bad")["message"]
 
 
 async def test_credentials_are_taken_from_the_secret_when_it_changes(country: Country) -> None:
@@ -250,3 +223,42 @@ async def test_clusters_that_nobody_names_any_more_are_let_go(country: Country) 
         await town.until(lambda: manager.cache.stores[CLUSTER].get(Key("default", "blue")) is None)
         await manager.workloads.sweep()
         await town.until(lambda: blue.running.watches == 0)
+
+
+async def test_a_secret_that_may_not_be_read_freezes_its_cluster_and_nobody_else(country: Country) -> None:
+    """There may be one: the Cluster is not taken for home on a missing right."""
+    town = country.town
+    refused = Match(resource="secrets", name="")
+    town.plane.faults.answer(ServerError(403, "Forbidden", "no right"), refused, times=10_000)
+    await country.cluster("blue")
+    async with town.controllers():
+        await town.machine_set("home", 1)
+        await town.until(lambda: town.ready() == 1)
+        await town.until(
+            lambda: "Secret default/blue-kubeconfig can't be read" in country.said("blue").get("message", "")
+        )
+        assert "Forbidden" in country.said("blue")["message"]
+        town.plane.faults.clear()
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        assert country.said("blue")["message"] == "its Nodes live in the cluster that holds it"
+
+
+async def test_no_secret_gets_into_a_log(country: Country) -> None:
+    town = country.town
+    log = LogCapture()
+    structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    async with country.abroad("blue") as (blue,):
+        sound = json.loads(blue.kubeconfig())
+        hidden = sound["users"][0]["user"]["client-key-data"]
+        async with town.controllers():
+            await town.until(lambda: country.said("blue").get("status") == "True")
+            await country.rewrite_secret("blue", blue.kubeconfig().replace(b"contexts", b"kontexts"))
+            await town.until(lambda: country.said("blue").get("reason") == "InvalidKubeconfig")
+            await country.rewrite_secret("blue", b"[" + blue.kubeconfig())
+            await town.until(lambda: "not YAML" in country.said("blue")["message"])
+    written = json.dumps([town.objects(kind) for kind in (CLUSTER, MACHINE, EVENT)])
+    told = [str(entry) for entry in log.entries]
+    assert any("cluster can't be reached" in line for line in told), "the log was listened to"
+    for secret in (hidden, base64.b64decode(hidden).decode().splitlines()[1]):
+        assert secret not in written
+        assert not any(secret in line for line in told)

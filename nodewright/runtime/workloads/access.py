@@ -113,8 +113,7 @@ class ClusterAccess:
 
     async def _serve(self, secret: Obj | None) -> None:
         """What this Secret means, and to act on it, for as long as it stays what it is."""
-        home = self._around.home.stores.get(CLUSTER)
-        body = home.get(self.cluster) if home is not None else None
+        body = self._cluster()
         uid = uid_of(body) if body is not None else ""
         if secret is None:
             if recorded_secret(body) or self._seen_with == uid:
@@ -200,7 +199,15 @@ class ClusterAccess:
         varies = reason is Reason.UNREACHABLE
         if before is not None and before.reason == reason and (varies or before.why == why):
             return
-        self._is(Unreached(self._key.name, str(reason), why, self._last_contact))
+        self._is(Unreached(self._secret_name(), str(reason), why, self._last_contact))
+
+    def _secret_name(self) -> str:
+        """ "" as long as nobody has ever seen that there is one."""
+        return self._key.name if self._seen_with is not None else recorded_secret(self._cluster())
+
+    def _cluster(self) -> Obj | None:
+        clusters = self._around.home.stores.get(CLUSTER)
+        return clusters.get(self.cluster) if clusters is not None else None
 
     def _is(self, workload: Workload) -> None:
         if workload == self.workload:

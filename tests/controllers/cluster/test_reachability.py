@@ -101,3 +101,10 @@ def test_a_cluster_of_its_own_is_held_while_machines_are_left() -> None:
 def test_others_are_not_held(workload: Workload, body: Builder) -> None:
     patches = [a for a in plan(workload, body).actions() if isinstance(a, Patch)]
     assert not any("finalizers" in patch.patch.get("metadata", {}) for patch in patches)
+
+
+def test_a_cluster_that_may_have_no_secret_at_all_is_not_said_to_have_one() -> None:
+    """Nobody could look: were it recorded, the Cluster could never be home again."""
+    found = plan(Unreached("", "Unreachable", "Secret default/prod-kubeconfig can't be read"), cluster("prod"))
+    assert "kubeconfigSecret" not in written(found)
+    assert condition(written(found))[:2] == ("False", "Unreachable")

@@ -210,3 +210,14 @@ def test_a_pause_is_stronger() -> None:
     arena.run(key)
     assert arena.condition(key, "Paused")["status"] == "True"
     assert arena.condition(key, "NodeReady")["status"] == "True", "left as it was"
+
+
+def test_a_machine_that_may_be_at_home_waits_even_if_its_cluster_is_going() -> None:
+    """Nobody could look for a Secret: its Node may carry the pods of a cluster that stays."""
+    arena, key = running()
+    arena.view.living_in(Unreached("", "Unreachable", "Forbidden"))
+    arena.view.put(cluster("prod").deleting(5, names.CLUSTER_FINALIZER))
+    arena.delete(key)
+    arena.run(key)
+    assert harm(arena) == []
+    assert arena.exists(key)
