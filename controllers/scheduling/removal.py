@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from controllers.scheduling.amounts import total
 from controllers.scheduling.classes import Classes, Group
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.disruption import Budget, Purse
@@ -107,12 +108,10 @@ def plan_removal(question: RemovalQuestion) -> RemovalPlan:
 
 def utilisation(node: NodeShape, pods: Iterable[PodShape]) -> float:
     """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
+    kinds = Counter(pod.kind for pod in pods if not pod.kind.keeping.finished)
+    asked = dict(total((kind.demand.requests, count) for kind, count in kinds.items()))
     there = dict(node.allocatable)
-    asked: Counter[str] = Counter()
-    for pod in pods:
-        if not pod.kind.keeping.finished:
-            asked.update(dict(pod.kind.demand.requests))
-    shares = [asked[name] / there[name] for name in (CPU, MEMORY) if there.get(name)]
+    shares = [asked.get(name, 0) / there[name] for name in (CPU, MEMORY) if there.get(name)]
     return max(shares, default=1.0)
 
 

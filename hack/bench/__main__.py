@@ -12,13 +12,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import live
+from hack.bench import live, scheduling
 from hack.bench.figures import Figure, keep, show
 
 CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "plane": ("The embedded control plane", live.plane_ready),
     "demo": ("From apply to three Ready Machines", live.demo),
     "machineset": ("A MachineSet from 0 to 1000 on the embedded plane", live.thousand),
+    "binpack": ("New Nodes for 51 000 pods", scheduling.binpack),
+    "scaleup": ("New Nodes for pods seen for the first time", scheduling.scale_up),
+    "scaledown": ("Nodes that can go together", scheduling.scale_down),
+    "filter": ("Pods that need no new Node", scheduling.filtering),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 OUTPUT = Path("build/bench.json")
