@@ -163,7 +163,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "unbound": ({"metadata": {}, "spec": {"storageClassName": "now"}}, "unbound immediate PersistentVolumeClaims"),
     "bound to nothing": (
         {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "gone"}},
-        "non-existent pv",
+        'persistentvolume "gone" not found',
     ),
     "made later": ({"metadata": {}, "spec": {"storageClassName": "later"}}, ""),
 }
