@@ -52,16 +52,15 @@ def claims_of(pod: Mapping[str, Any]) -> list[str]:
 
 
 def _volumes(pod: Mapping[str, Any], book: VolumeBook | None) -> tuple[tuple[Volume, ...], str]:
-    if book is None or (pod.get("spec") or {}).get("nodeName"):
-        resolved = [] if book is None else [book.resolve(_claim(pod, name)) for name in claims_of(pod)]
-        return tuple(each for each in resolved if isinstance(each, Volume)), ""
-    found: list[Volume] = []
-    for name in claims_of(pod):
-        volume = book.resolve(_claim(pod, name))
-        if isinstance(volume, Unresolved):
-            return (), volume.why
-        found.append(volume)
-    return tuple(found), ""
+    """The volumes, and why they can't be had; of a pod that has a Node, those that are known."""
+    if book is None:
+        return (), ""
+    resolved = [book.resolve(_claim(pod, name)) for name in claims_of(pod)]
+    found = tuple(each for each in resolved if isinstance(each, Volume))
+    missing = [each for each in resolved if isinstance(each, Unresolved)]
+    if not missing or (pod.get("spec") or {}).get("nodeName"):
+        return found, ""
+    return (), min(missing, key=lambda each: each.rank).why
 
 
 def _claim(pod: Mapping[str, Any], name: str) -> tuple[str, str]:

@@ -15,7 +15,8 @@ import numpy as np
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.fitting import room_of
-from controllers.scheduling.rules import Rule, rules_of
+from controllers.scheduling.lanes import Lane, deal
+from controllers.scheduling.rules import Apart, Evenly, Rule, rules_of
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -109,11 +110,43 @@ class _Stepwise:
         self._per_node_only = all(rule.per_node_only for rule in rules)
 
     def place(self, count: int) -> Placed:
+        if self._deal(count):
+            return self._placed
         while self._placed.count < count:
             left = count - self._placed.count
             if not ((self._per_node_only and self._wave(left)) or self._step(left)):
                 break
         return self._placed
+
+    def _deal(self, count: int) -> bool:
+        """All at once, where one rule spreads the pods over shared places and others are about single Nodes."""
+        over = [rule for rule in self._rules if isinstance(rule, Evenly) and not rule.per_node_only]
+        single = [rule for rule in self._rules if isinstance(rule, Apart) and rule.per_node_only]
+        spread = over[0].shared_places() if len(over) == 1 and len(self._rules) == len(single) + 1 else None
+        if spread is None:
+            return False
+        for rule in single:
+            np.minimum(self._room, np.where(rule.open(), rule.most_per_node(), 0), out=self._room)
+        places, totals, skew = spread
+        lanes = self._lanes(places)
+        deal(lanes, totals, skew, count)
+        for lane in lanes:
+            if lane.dealt:
+                room = np.where(places[self._placed.order] == lane.place, self._room[self._placed.order], 0)
+                for row, _ in self._placing.pour(lane.dealt, room):
+                    self._room = np.append(self._room, self._room[row])
+                    places = np.append(places, places[row])
+        return True
+
+    def _lanes(self, places: Ints) -> list[Lane]:
+        order = self._placed.order
+        room = (self._room * self._snapshot.copies)[order]
+        here = places[order]
+        lanes = []
+        for place_ in np.unique(here[(room > 0) & (here >= 0)]).tolist():
+            positions = np.flatnonzero((here == place_) & (room > 0))
+            lanes.append(Lane(place_, positions.tolist(), room[positions].tolist()))
+        return lanes
 
     def _wave(self, left: int) -> bool:
         """Many rows at once, where every place is one Node: as long as no rule's picture changes for other Nodes."""

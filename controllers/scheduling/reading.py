@@ -56,7 +56,7 @@ class Reader:
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec", "is not shaped like the spec of a Pod") from None
         if self._book is not None:
-            parts.append([*claims_of(pod), pod["metadata"]["name"]] if claims_of(pod) else None)
+            parts.append(claims_of(pod))
         key = marshal.dumps(parts, _PLAIN_MARSHAL)
         kind = self._kinds.get(key)
         if kind is None:
@@ -89,16 +89,18 @@ def _parts(pod: Obj) -> list[Any]:
         meta.get("namespace"),
         meta.get("labels"),
         bool(meta.get("deletionTimestamp")),
-        [spec.get(name) for name in _ASKED],
+        [(name, spec[name]) for name in _ASKED if name in spec],
         [(c.get("resources"), c.get("ports")) for c in spec.get("containers") or ()],
-        [(c.get("resources"), c.get("ports"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
+        "initContainers" in spec
+        and [(c.get("resources"), c.get("ports"), c.get("restartPolicy")) for c in spec["initContainers"] or ()],
         bool(spec.get("schedulingGates")),
         bound and "containerStatuses" in status and _resized(spec, status),
         annotations and [annotations.get(name) for name in KEEPING_ANNOTATIONS],
         [(ref.get("kind"), ref.get("controller")) for ref in meta.get("ownerReferences") or ()],
         status.get("phase") in _FINISHED,
         spec.get("terminationGracePeriodSeconds"),
-        [_local(volume) for volume in spec.get("volumes") or () if "emptyDir" in volume or "hostPath" in volume],
+        "volumes" in spec
+        and [_local(volume) for volume in spec["volumes"] or () if "emptyDir" in volume or "hostPath" in volume],
     ]
 
 

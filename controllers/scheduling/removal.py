@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from controllers.scheduling.classes import Classes, Group
+from controllers.scheduling.amounts import total
+from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.disruption import Budget, Purse
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, verdict
@@ -22,8 +23,8 @@ from controllers.scheduling.schedulable import explain
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
 from controllers.scheduling.snapshot import Snapshot
 
-_MOST_EXPLAINED = 20
-"""Nodes for which it is told Node by Node why a pod finds no place; asking is slow."""
+_MOST_EXPLAINED = 3
+"""Classes of pods for which it is told Node by Node why they find no place; asking is slow."""
 
 
 class Staying(StrEnum):
@@ -91,9 +92,23 @@ class RemovalPlan:
     kept: tuple[Kept, ...]
 
 
-def plan_removal(question: RemovalQuestion) -> RemovalPlan:
-    """Least disturbing first: empty Nodes, then those of least utilisation."""
-    planner = _Planner(question)
+def plan_removal(question: RemovalQuestion, snapshot: Snapshot | None = None) -> RemovalPlan:
+    """Least disturbing first: empty Nodes, then those of least utilisation.
+
+    ``snapshot``: one of the same Nodes and pods that is there already, with room taken by pods that are on their way;
+    it is the same afterwards.
+    """
+    if snapshot is None:
+        classes = Classes((pod.kind for pod in question.pods), question.namespaces)
+        snapshot = Snapshot(question.nodes, question.pods, classes)
+    snapshot.fork()
+    try:
+        return _plan(_Planner(question, snapshot))
+    finally:
+        snapshot.revert()
+
+
+def _plan(planner: _Planner) -> RemovalPlan:
     removed: list[Removed] = []
     kept: list[Kept] = []
     for candidate in planner.in_order():
@@ -107,28 +122,25 @@ def plan_removal(question: RemovalQuestion) -> RemovalPlan:
 
 def utilisation(node: NodeShape, pods: Iterable[PodShape]) -> float:
     """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
+    kinds = Counter(pod.kind for pod in pods if not pod.kind.keeping.finished)
+    asked = dict(total((kind.demand.requests, count) for kind, count in kinds.items()))
     there = dict(node.allocatable)
-    asked: Counter[str] = Counter()
-    for pod in pods:
-        if not pod.kind.keeping.finished:
-            asked.update(dict(pod.kind.demand.requests))
-    shares = [asked[name] / there[name] for name in (CPU, MEMORY) if there.get(name)]
+    shares = [asked.get(name, 0) / there[name] for name in (CPU, MEMORY) if there.get(name)]
     return max(shares, default=1.0)
 
 
 class _Planner:
-    def __init__(self, question: RemovalQuestion) -> None:
+    def __init__(self, question: RemovalQuestion, snapshot: Snapshot) -> None:
         self._question = question
         self._purse = Purse(question.budgets)
         self._pods: dict[str, list[PodShape]] = {node.name: [] for node in question.nodes}
         for pod in question.pods:
             self._pods.setdefault(pod.node, []).append(pod)
-        classes = Classes((pod.kind for pod in question.pods), question.namespaces)
-        self._snapshot = Snapshot(question.nodes, question.pods, classes)
+        self._snapshot = snapshot
         self._load = self._loads()
         self._receiving: dict[str, str] = {}
         self._gone: Counter[str] = Counter()
-        self._explained = 0
+        self._explained: dict[PodClass, str] = {}
         self._destinations = self._destination_order()
 
     def in_order(self) -> list[Candidate]:
@@ -181,8 +193,9 @@ class _Planner:
         return Removed(name, tuple(moves))
 
     def _no_place(self, name: str, group: Group) -> Kept:
-        self._explained += 1
-        why = explain(self._snapshot, group.pod_class) if self._explained <= _MOST_EXPLAINED else "no Node takes it"
+        why = self._explained.get(group.pod_class, "no Node takes it")
+        if group.pod_class not in self._explained and len(self._explained) < _MOST_EXPLAINED:
+            why = self._explained[group.pod_class] = explain(self._snapshot, group.pod_class)
         return Kept(name, Staying.NO_PLACE, f"pod {group.pods[0]} would stay pending: {why}", group.pods[0])
 
     def _biggest_first(self, pods: Sequence[PodShape]) -> list[Group]:
@@ -203,10 +216,10 @@ class _Planner:
         """Nodes that stay anyway, fullest first; then candidates, the last to be asked first."""
         candidates = self.in_order()
         rank = {candidate.name: position for position, candidate in enumerate(candidates)}
-        names = [node.name for node in self._question.nodes]
 
-        def order(row: int) -> tuple[int, float]:
-            position = rank.get(names[row])
-            return (0, -self._load[names[row]]) if position is None else (1, -position)
+        def order(name: str) -> tuple[int, float]:
+            position = rank.get(name)
+            return (0, -self._load[name]) if position is None else (1, -position)
 
-        return np.array(sorted(range(len(names)), key=order), np.int64)
+        names = sorted(self._load, key=order)
+        return np.fromiter((self._snapshot.row(name) for name in names), np.int64, len(names))

@@ -14,6 +14,7 @@ import numpy as np
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import ABSENT, ALONE, Bools, Ints
 from controllers.scheduling.fitting import PLENTY, has_label, in_use, inhabited, is_per_node
+from controllers.scheduling.lanes import Skew
 from controllers.scheduling.matchers import MeantByAll, SpreadOver
 from controllers.scheduling.shapes import HOSTNAME, PodTerm, Spread
 from controllers.scheduling.snapshot import Snapshot
@@ -160,6 +161,18 @@ class Evenly:
         codes, here, alone, shared = self._picture()
         least = self._least(here, alone, shared)
         return self._spread.max_skew + least - self._totals(codes, here, shared)
+
+    def shared_places(self) -> tuple[Ints, dict[int, int], Skew] | None:
+        """Places of the rows, their totals and the skew allowed; None if not all places are shared, or if the pods
+        are not counted themselves.
+        """
+        codes, here, alone, shared = self._picture()
+        if not self._counted or self.per_node_only or (codes == ALONE).any():
+            return None
+        places = np.flatnonzero(shared >= 0).tolist()
+        totals = dict(zip(places, shared[places].tolist(), strict=True))
+        rows: Ints = np.where(self._eligible, codes, ABSENT)
+        return rows, totals, Skew(self._spread.max_skew, self._sets_least(here, alone, shared))
 
     def most_per_new_node(self) -> int:
         if self._spread.topology_key != HOSTNAME or not self._counted:

@@ -6,16 +6,17 @@ exist yet are one row until pods make them differ. All amounts are those of one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
+from controllers.scheduling.catalogue import Catalogue
 from controllers.scheduling.classes import Classes, PodClass
-from controllers.scheduling.columns import Bools, Column, Ints
+from controllers.scheduling.columns import Bools, Ints
 from controllers.scheduling.marks import Index, Mark, marks_of
-from controllers.scheduling.predicates import Occupied, taint_refusal
+from controllers.scheduling.predicates import Occupied
 from controllers.scheduling.shapes import (
     HOSTNAME,
     PODS,
@@ -23,6 +24,7 @@ from controllers.scheduling.shapes import (
     Amounts,
     Demand,
     NodeShape,
+    PodKind,
     PodShape,
     PodTerm,
     Taint,
@@ -54,21 +56,18 @@ class Snapshot:
         self.pods: list[dict[PodClass, int]] = []
         self._row_of: dict[str, int] = {}
         self._seats: dict[PodClass, dict[int, int]] = {}
-        self._shapes: list[NodeShape] = []
-        self._numbers: dict[int, int] = {}
+        self._catalogue = Catalogue()
         self._shape_of: Ints = np.zeros(_ROWS, np.int64)
         self._resources: dict[str, int] = {PODS: 0}
         self._free: Ints = np.zeros((_ROWS, 4), np.int64)
         self._copies: Ints = np.zeros(_ROWS, np.int64)
         self._closed: Bools = np.zeros(_ROWS, np.bool_)
-        self._columns: dict[str, Column] = {}
         self._counts: dict[Matcher, Ints] = {}
         self._matchers: Index[Matcher] = Index()
         self._concerned: dict[PodClass, list[Matcher]] = {}
         self._classes: Index[PodClass] = Index()
         self._aversions: Index[PodTerm] = Index()
         self._averse: set[PodTerm] = set()
-        self._answers: dict[object, Bools] = {}
         self._journal: list[tuple[str, int, PodClass | None, int]] = []
         self._marks: list[int] = []
         for node in nodes:
@@ -76,18 +75,36 @@ class Snapshot:
         self.strays = self._seat(pods)
 
     def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
-        found: dict[tuple[int, PodClass], int] = {}
+        """Put all pods where they are; by class, since that is many pods at a time."""
+        seats_of: dict[PodKind, dict[int, int]] = {}
         strays = []
         for pod in pods:
             row = self._row_of.get(pod.node)
             if row is None:
                 strays.append(pod)
-            elif not pod.kind.keeping.finished:
-                seat = (row, self.classes.of(pod.kind))
-                found[seat] = found.get(seat, 0) + 1
-        for (row, pod_class), count in found.items():
-            self.place(pod_class, row, count)
+                continue
+            seats = seats_of.get(pod.kind)
+            if seats is None:
+                seats = seats_of[pod.kind] = {}
+            seats[row] = seats.get(row, 0) + 1
+        for kind, seats in seats_of.items():
+            if not kind.keeping.finished:
+                self._seat_all(self.classes.of(kind), seats)
         return tuple(strays)
+
+    def _seat_all(self, pod_class: PodClass, seats: dict[int, int]) -> None:
+        if pod_class in self._seats:
+            for row, count in seats.items():
+                self._move(pod_class, row, count)
+            return
+        self._meet(pod_class)
+        self._seats[pod_class] = seats
+        rows, counts = (np.fromiter(each, np.int64, len(seats)) for each in (seats.keys(), seats.values()))
+        for name, amount in ((PODS, 1), *pod_class.demand.requests):
+            self._register((name,))
+            self._free[rows, self._resources[name]] -= amount * counts
+        for row, count in seats.items():
+            self.pods[row][pod_class] = count
 
     def __len__(self) -> int:
         """Rows, closed ones included."""
@@ -218,7 +235,7 @@ class Snapshot:
 
     def codes(self, key: str) -> Ints:
         """Per row a number for its value of the label, or ABSENT, or ALONE."""
-        found: Ints = self._label(key).codes[self._shape_of[: len(self.nodes)]]
+        found: Ints = self._catalogue.label(key).codes[self._shape_of[: len(self.nodes)]]
         return found
 
     def admits(self, pod_class: PodClass, rows: Ints) -> Bools:
@@ -227,14 +244,18 @@ class Snapshot:
 
     def selected(self, demand: Demand, rows: Ints) -> Bools:
         """Node selector and node affinity alone."""
-        asked = ("selects", demand.node_selector, demand.node_terms)
-        if not demand.node_selector and demand.node_terms is None:
-            return np.ones(len(rows), np.bool_)
-        return self._asked(asked, rows, self._select_all, demand)
+        found: Bools = self._catalogue.selected(demand)[self._shape_of[rows]]
+        return found
 
     def tolerated(self, demand: Demand, rows: Ints) -> Bools:
         """Cordon and taints alone."""
-        return self._asked(("tolerates", demand.tolerations), rows, self._tolerate_all, demand)
+        found: Bools = self._catalogue.tolerated(demand)[self._shape_of[rows]]
+        return found
+
+    def untainted(self, demand: Demand, rows: Ints) -> Bools:
+        """Taints alone."""
+        found: Bools = self._catalogue.untainted(demand)[self._shape_of[rows]]
+        return found
 
     def occupied(self, rows: Sequence[int] | Ints | None = None) -> list[Occupied]:
         """Node by Node for the scalar predicates; copies get names and hostnames of their own, closed Nodes a taint."""
@@ -248,58 +269,6 @@ class Snapshot:
         return found
 
     # -- inside ----------------------------------------------------------------------------------------------------
-
-    def untainted(self, demand: Demand, rows: Ints) -> Bools:
-        """Taints alone."""
-        return self._asked(("untainted", demand.tolerations), rows, self._untaint_all, demand)
-
-    def _untaint_all(self, demand: Demand) -> Bools:
-        return np.fromiter((demand.untolerated(node.taints) is None for node in self._shapes), np.bool_)
-
-    def _asked(self, key: object, rows: Ints, ask: Callable[[Demand], Bools], demand: Demand) -> Bools:
-        """An answer per shape of Node, remembered for as long as no new shape comes."""
-        answers = self._answers.get(key)
-        if answers is None or len(answers) != len(self._shapes):
-            answers = self._answers[key] = ask(demand)
-        found: Bools = answers[self._shape_of[rows]]
-        return found
-
-    def _tolerate_all(self, demand: Demand) -> Bools:
-        """Most Nodes have neither taint nor cordon."""
-        verdicts: dict[tuple[tuple[Taint, ...], bool], bool] = {((), False): True}
-        answers = np.ones(len(self._shapes), np.bool_)
-        for number, node in enumerate(self._shapes):
-            asked = (node.taints, node.unschedulable)
-            if asked not in verdicts:
-                verdicts[asked] = taint_refusal(demand, node) is None
-            answers[number] = verdicts[asked]
-        return answers
-
-    def _select_all(self, demand: Demand) -> Bools:
-        mask = np.ones(len(self._shapes), np.bool_)
-        for requirement in demand.node_selector:
-            mask &= self._label(requirement.key).matching(requirement)
-        if demand.node_terms is None:
-            return mask
-        any_term = np.zeros(len(self._shapes), np.bool_)
-        for term in demand.node_terms:
-            if term.names:
-                any_term |= np.fromiter((term.matches(n.labels, n.name) for n in self._shapes), np.bool_)
-            elif term.labels:
-                matched = np.ones(len(self._shapes), np.bool_)
-                for requirement in term.labels:
-                    matched &= self._label(requirement.key).matching(requirement)
-                any_term |= matched
-        return mask & any_term
-
-    def _label(self, key: str) -> Column:
-        """A label along the shapes."""
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = Column(key, self._shapes)
-        elif len(column.codes) != len(self._shapes):
-            column.extend(self._shapes)
-        return column
 
     def _move(self, pod_class: PodClass, row: int, count: int) -> None:
         self._sit(pod_class, row, count)
@@ -353,19 +322,11 @@ class Snapshot:
         self.pods.append(dict(pods or {}))
         for pod_class, count in self.pods[row].items():
             self._seats[pod_class][row] = count
-        self._shape_of[row] = self._shape_number(node)
+        self._shape_of[row] = self._catalogue.number(node)
         self._copies[row] = copies
         self._closed[row] = False
         self._note("add", row, None, 0)
         return row
-
-    def _shape_number(self, node: NodeShape) -> int:
-        """Rows of one template share a number."""
-        number = self._numbers.get(id(node))
-        if number is None:
-            number = self._numbers[id(node)] = len(self._shapes)
-            self._shapes.append(node)
-        return number
 
     def _grow(self) -> None:
         more = len(self._copies)

@@ -26,9 +26,10 @@ _ZONES_BETWEEN = "__"
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A claim that no Node can satisfy now; ``why`` in kube-scheduler's words."""
+    """A claim that no Node can satisfy now, ``why`` in kube-scheduler's words. The lowest ``rank`` is told."""
 
     why: str
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class VolumeBook:
         if bound_to and _BIND_COMPLETED in (found["metadata"].get("annotations") or {}):
             volume = self.volumes.get(bound_to)
             if volume is None:
-                return Unresolved("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
+                return Unresolved(f'persistentvolume "{bound_to}" not found', 2)
             return _bound(volume, exclusive)
         return self._unbound(claim, spec, exclusive)
 
@@ -59,7 +60,7 @@ class VolumeBook:
         name = spec.get("storageClassName")
         storage = self.storage_classes.get(name) if name is not None else self._default_class()
         if storage is None or storage.get("volumeBindingMode") != "WaitForFirstConsumer":
-            return Unresolved("pod has unbound immediate PersistentVolumeClaims")
+            return Unresolved("pod has unbound immediate PersistentVolumeClaims", 1)
         handle, provisioner = "/".join(claim), str(storage.get("provisioner", ""))
         if provisioner == _NO_PROVISIONER:
             terms = _available(self.volumes.values(), storage["metadata"]["name"])

@@ -70,16 +70,16 @@ class World:
             self._node_selector,
             self._node_affinity,
             self._tolerate,
-            self._host_port,
-            self._affinity,
-            self._anti_affinity,
-            self._spread,
+            *[self._host_port] * 3,
+            *[self._affinity] * 2,
+            *[self._anti_affinity] * 2,
+            *[self._spread] * 4,
             self._init,
             self._pod_level,
             self._gpu,
             self._pinned,
         ]
-        for feature in dice.sample(features, dice.choice([0, 1, 1, 2, 3])):
+        for feature in dict.fromkeys(dice.sample(features, dice.choice([0, 1, 1, 2, 3]))):
             feature(spec)
         meta = {
             "namespace": dice.choice(self.namespaces),
@@ -89,8 +89,8 @@ class World:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     def _container(self, name: str, cpu: str = "", memory: str = "") -> dict[str, Any]:
-        cpu = cpu or self.dice.choice(["0", "100m", "250m", "0.9", "1200m"])
-        memory = memory or self.dice.choice(["0", "64Mi", "500M", "1Gi", "0.7Gi"])
+        cpu = cpu or self.dice.choice(["0", "50m", "100m", "250m", "0.9"])
+        memory = memory or self.dice.choice(["0", "64Mi", "100M", "0.2Gi", "700Mi"])
         requests = {name: amount for name, amount in (("cpu", cpu), ("memory", memory)) if amount != "0"}
         return {"name": name, "image": "x", "resources": {"requests": requests}}
 

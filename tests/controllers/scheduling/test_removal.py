@@ -247,3 +247,10 @@ def replay(question: RemovalQuestion) -> None:
 @settings(max_examples=40, deadline=None)
 def test_a_removal_plan_leaves_no_pod_pending_and_keeps_the_budgets(question: RemovalQuestion) -> None:
     replay(question)
+
+
+@pytest.mark.slow
+@given(clusters())
+@settings(max_examples=2000, deadline=None)
+def test_removal_plans_hold_in_very_many_clusters(question: RemovalQuestion) -> None:
+    replay(question)
