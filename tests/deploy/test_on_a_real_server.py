@@ -25,7 +25,7 @@ from tests.cli.processes import EXAMPLE
 from tests.deploy.rights import Right, granted
 from tests.docs.pages import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
+pytestmark = [pytest.mark.slow, pytest.mark.realplane, pytest.mark.kubectl]
 
 NAMESPACE = "nodewright-system"
 POLICY = {
@@ -97,6 +97,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> It
         f"--audit-log-path={folder / 'audit.log'}",
         "--audit-log-mode=blocking",
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        "--disable-admission-plugins=ServiceAccount",
     )
     with RealPlane(folder / "plane", flags) as plane:
         running = Server(plane, folder, kubectl_binary)
@@ -154,16 +155,16 @@ def live(server: Server) -> None:
         _merge(kubectl, "md/workers", {"spec": {"template": template}})
         _rolled_out(kubectl)
     _merge(kubectl, "md/workers", {"spec": {"template": {"spec": {"metadata": {"labels": {"tier": "web"}}}}}})
-    kubectl.wait("jsonpath={.metadata.labels.tier}=web", "nodes", "--all")
+    nodes = _nodes_that_stay(kubectl)
+    kubectl.wait("jsonpath={.metadata.labels.tier}=web", *(f"node/{name}" for name in nodes))
     kubectl("apply", "-f", "-", stdin=json.dumps(BROKEN))
     kubectl.wait("jsonpath={.status.errorReason}=InvalidConfiguration", "machine/broken")
-    node = kubectl.items("nodes")[0]["metadata"]["name"]
-    kubectl("apply", "-f", "-", stdin=json.dumps(_pod_on(node)))
+    kubectl("apply", "-f", "-", stdin=json.dumps(_pod_on(nodes[0])))
     _merge(kubectl, "cluster/demo", {"metadata": {"finalizers": ["cluster.cluster.k8s.io"]}})
     kubectl("scale", "md/workers", "--replicas=0")
     kubectl("delete", "machine/broken", "--wait=false")
     kubectl.wait("delete", "machines", "--all")
-    kubectl.wait("delete", f"node/{node}")
+    kubectl.wait("delete", f"node/{nodes[0]}")
     kubectl("delete", "cluster/demo", "--wait=false")
     kubectl("delete", "md/workers", "--cascade=background")
     kubectl("delete", "ms", "--all")  # here is no controller-manager to collect what the deployment has left
@@ -179,6 +180,11 @@ def _rolled_out(kubectl: Kubectl) -> None:
     for field in (f"observedGeneration={generation}", "updatedReplicas=2", "replicas=2", "availableReplicas=2"):
         path, _, value = field.partition("=")
         kubectl.wait(f"jsonpath={{.status.{path}}}={value}", "md/workers")
+
+
+def _nodes_that_stay(kubectl: Kubectl) -> list[str]:
+    machines = [m for m in kubectl.items("machines") if not m["metadata"].get("deletionTimestamp")]
+    return [machine["status"]["nodeRef"]["name"] for machine in machines]
 
 
 def _pod_on(node: str) -> dict[str, Any]:
