@@ -59,6 +59,9 @@ class View(Protocol):
     def workload(self) -> Workload:
         """Where the Nodes and Pods of this round live. While it is Unreached, what is shown of them is old or empty."""
 
+    def of_cluster(self, cluster: Key | None) -> View:
+        """The same moment as a round of that Cluster sees it (None: home); Unreached while it is being found out."""
+
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
 

@@ -91,6 +91,9 @@ class FakeView:
     def workload(self) -> Workload:
         return self._workload
 
+    def of_cluster(self, cluster: Key | None) -> FakeView:
+        return self
+
     def complete(self, kind: Kind) -> bool:
         return kind not in self._incomplete
 

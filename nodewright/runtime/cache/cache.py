@@ -81,29 +81,31 @@ class Cache:
 class CacheView:
     """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``.
 
-    ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's.
+    ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's. ``sees`` gives the view
+    of another Cluster; None: all are at home.
     """
 
     cache: Cache
     now: datetime
     workload: Workload = HOME
     remote: Cache | None = None
+    sees: Callable[[Key | None], CacheView] | None = None
+
+    def of_cluster(self, cluster: Key | None) -> CacheView:
+        return self.sees(cluster) if self.sees is not None else self
 
     def complete(self, kind: Kind) -> bool:
-        if self.remote is not None and kind in WORKLOAD_KINDS:
-            return isinstance(self.workload, Reached) and self.remote.complete(kind)
-        return self.cache.complete(kind)
+        source = self._source(kind)
+        return source.complete(kind) and (source is self.cache or isinstance(self.workload, Reached))
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
-        return self._store(kind).get(key)
+        return self._source(kind).stores[kind].get(key)
 
     def by_uid(self, kind: Kind, uid: str) -> Obj | None:
-        return self._store(kind).by_uid(uid)
+        return self._source(kind).stores[kind].by_uid(uid)
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
-        return self._store(kind).indexed(index, value)
+        return self._source(kind).stores[kind].indexed(index, value)
 
-    def _store(self, kind: Kind) -> Store:
-        if self.remote is not None and kind in WORKLOAD_KINDS:
-            return self.remote.stores[kind]
-        return self.cache.stores[kind]
+    def _source(self, kind: Kind) -> Cache:
+        return self.remote if self.remote is not None and kind in WORKLOAD_KINDS else self.cache

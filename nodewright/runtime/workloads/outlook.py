@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
+from api.conditions import Reason
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
 from controllers.kernel.room import Room, SpeaksOfUnreached
 from controllers.kernel.view import Unreached
@@ -25,6 +26,7 @@ class Outlook:
         self._speaks = isinstance(room, SpeaksOfUnreached) and room.speaks_of_unreached
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(room.reads)
         """Whether it makes a difference to the room where Nodes live."""
+        self._nothing = Cache(kind for kind in cache.stores if kind in WORKLOAD_KINDS)
         self._heard_in: dict[Key, Key] = {}
         """Where a key was last heard of whose object is gone (a Node that was left behind)."""
 
@@ -40,7 +42,14 @@ class Outlook:
 
     def view(self, site: Site) -> CacheView:
         remote = site.place.cache if site.place is not None else None
-        return CacheView(self._cache, self._now(), site.workload, remote)
+        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in)
+
+    def _view_in(self, cluster: Key | None) -> CacheView:
+        site = self.site_in(cluster)
+        if site is not None:
+            return self.view(site)
+        unknown = Unreached("", str(Reason.UNREACHABLE), "it is being found out where its Nodes live")
+        return CacheView(self._cache, self._now(), unknown, self._nothing, self._view_in)
 
     def may_look(self, view: CacheView) -> bool:
         """Whether everything is read that the room needs. Of a cluster that can't be reached some rooms can speak."""

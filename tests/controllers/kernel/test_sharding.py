@@ -53,6 +53,7 @@ def test_only_the_machine_controller_is_divided() -> None:
     assert other is MACHINE_SETS
     assert can_be_sharded(MACHINES)
     assert not can_be_sharded(MACHINE_SETS)
+    assert one.speaks_of_unreached is MACHINES.speaks_of_unreached, "a lost cluster must be told"
     assert (one.name, one.kind, one.reads, one.wakes) == ("machine", MACHINE, MACHINES.reads, MACHINES.wakes)
 
 
