@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from hack import binaries
-from hack.program import Kubectl
+from hack.program import Kubectl, Output
 from hack.realplane import RealPlane
 from tests.cli.processes import EXAMPLE
 from tests.deploy.rights import Right, granted
@@ -63,6 +63,7 @@ class Server:
     def __init__(self, plane: RealPlane, folder: Path, binary: Path) -> None:
         self.folder = folder
         self.kubectl = Kubectl(binary, plane.kubeconfig, folder / "kubectl-cache")
+        self.applied = Output(-1, "", "not applied yet")
         self._plane = plane
 
     def kubeconfig_of(self, account: str) -> Path:
@@ -101,8 +102,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> It
     )
     with RealPlane(folder / "plane", flags) as plane:
         running = Server(plane, folder, kubectl_binary)
-        running.kubectl("create", "namespace", NAMESPACE)
-        running.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy" / "split"))
+        running.applied = running.kubectl.run("apply", "--server-side", "-k", str(ROOT / "deploy" / "split"))
+        assert running.applied.code == 0, running.applied.err
         running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         _let_play_kubelets(running.kubectl)
         yield running
@@ -214,6 +215,14 @@ def rights_of(kubectl: Kubectl, account: str) -> set[Right]:
         if doc["kind"] in {"RoleBinding", "ClusterRoleBinding"} and doc["subjects"][0]["name"] == account:
             found.update(granted(roles[doc["roleRef"]["kind"], doc["roleRef"]["name"]]))
     return found
+
+
+def test_the_manifests_are_taken_without_a_warning(server: Server) -> None:
+    """The namespace enforces the restricted Pod Security Standard: a Deployment that breaks it is warned of."""
+    assert "Warning" not in server.applied.err
+    namespace = server.kubectl.json("get", "namespace", NAMESPACE)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert server.kubectl.items("networkpolicies", f"--namespace={NAMESPACE}")
 
 
 @pytest.mark.parametrize("account", ["nodewright-machine", "nodewright-rest"])
