@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api import names
 from api.machine import MachineSpec
-from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta
+from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta, Time
 from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
@@ -81,6 +81,15 @@ class Ordinals(Model):
     """Names of Machines whose deletion was decided and not seen yet, so that no round chooses others instead."""
 
 
+class Remediated(Model):
+    """An unhealthy Machine that was deleted and whose replacement was not seen yet."""
+
+    machine: Annotated[str, Field(max_length=253)]
+    """Its name."""
+    times: Annotated[list[Time], Field(max_length=20), ATOMIC_LIST] | None = None
+    """When Machines in this place were replaced for their health, oldest first; the last time is its own."""
+
+
 class MachineSetStatus(Model):
     """What was seen of the set."""
 
@@ -98,6 +107,8 @@ class MachineSetStatus(Model):
     """The selector as text, for the scale subresource."""
     ordinals: Ordinals | None = None
     """Which numbers were given to Machines."""
+    remediated: Annotated[list[Remediated], Field(max_length=1000), ATOMIC_LIST] | None = None
+    """Unhealthy Machines that were deleted and whose replacements were not seen yet."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None

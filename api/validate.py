@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
 from api.machinerules import machine_spec, metadata_keys, provider_config, template, time_or_duration
@@ -218,6 +219,15 @@ def _class(obj: Mapping[str, Any]) -> Errors:
         yield FieldError(config.source_field, "must not be empty")
 
 
+_CHECKS_OWN = frozenset(
+    {
+        MachineCondition.HEALTH_CHECK_SUCCEEDED,
+        MachineCondition.OWNER_REMEDIATED,
+        MachineCondition.EXTERNALLY_REMEDIATED,
+    }
+)
+
+
 def _health_check(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     selector, fault = _selector(spec)
@@ -225,6 +235,8 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         yield fault
     for name in ("unhealthyConditions", "unhealthyMachineConditions"):
         for index, condition in items(spec, name):
+            if name == "unhealthyMachineConditions" and condition.get("type") in _CHECKS_OWN:
+                yield FieldError(f"spec.{name}[{index}].type", "health checks write this condition themselves")
             if problem := time_or_duration(condition.get("timeout"), "duration"):
                 yield FieldError(f"spec.{name}[{index}].timeout", problem)
     strategy = child(spec, "remediationStrategy")
@@ -256,6 +268,37 @@ def _range(text: Any) -> Errors:
         yield FieldError("spec.unhealthyRange", f"{text} ends before it begins")
 
 
+def _drain_rule(obj: Mapping[str, Any]) -> Errors:
+    spec = child(obj, "spec")
+    drain = child(spec, "drain")
+    behavior, order = drain.get("behavior"), drain.get("order")
+    if behavior not in _BEHAVIORS:
+        yield FieldError("spec.drain.behavior", f"{behavior!r} is none of {', '.join(_BEHAVIORS)}")
+    if order is not None and (not isinstance(order, int) or isinstance(order, bool)):
+        yield FieldError("spec.drain.order", f"{order!r} is not an integer")
+    elif order is not None and behavior != "Drain":
+        yield FieldError("spec.drain.order", "goes with behavior Drain only")
+    for name, fields in (("machines", ("selector", "clusterSelector")), ("pods", ("selector", "namespaceSelector"))):
+        if spec.get(name) == []:
+            yield FieldError(f"spec.{name}", "must not be empty; leave it out to select all")
+        for index, entry in items(spec, name):
+            path = f"spec.{name}[{index}]"
+            if all(entry.get(field) is None for field in fields):
+                yield FieldError(f"{path}.selector", f"{' or '.join(fields)} must be given")
+            for field in fields:
+                yield from _label_selector(entry.get(field), f"{path}.{field}")
+
+
+def _label_selector(given: Any, path: str) -> Errors:
+    if given is None:
+        return
+    try:
+        from_label_selector(given)
+    except SelectorError as fault:
+        yield FieldError(path + (f".{fault.field}" if fault.field else ""), fault.message)
+
+
+_BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Cluster": _cluster,
     "MachineDeployment": _deployment,
@@ -263,4 +306,5 @@ _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Machine": _machine,
     "MachineClass": _class,
     "MachineHealthCheck": _health_check,
+    "MachineDrainRule": _drain_rule,
 }

@@ -32,11 +32,13 @@ def custom_resource_definition(model: type[Model]) -> dict[str, Any]:
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": root_schema(model)},
-        "subresources": {"status": {}},
         "additionalPrinterColumns": [column.as_crd() for column in resource.columns],
     }
+    subresources: dict[str, Any] = {"status": {}} if "status" in model.model_fields else {}
     if resource.scale:
-        version["subresources"]["scale"] = resource.scale.as_crd()
+        subresources["scale"] = resource.scale.as_crd()
+    if subresources:
+        version["subresources"] = subresources
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -14,6 +14,7 @@ from api.conditions import MachineCondition
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
+from controllers.kernel.remediation import is_condemned, is_unhealthy
 
 UNREADABLE = "Unreadable"
 """Roll-up reason of a Machine whose status has types that no schema allows."""
@@ -27,7 +28,8 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
-    ``priority``: the higher, the earlier it is deleted.
+    ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
+    ``priority``: the higher, the earlier it is deleted. ``preserve_until``: a failed one is kept until then.
     """
 
     key: Key
@@ -41,6 +43,9 @@ class MachineFacts:
     annotated: bool = False
     priority: int = 0
     failed: bool = False
+    unhealthy: bool = False
+    condemned: bool = False
+    preserve_until: datetime | None = None
     node_name: str = ""
     ready: bool = False
     ready_since: datetime | None = None
@@ -61,6 +66,10 @@ class MachineFacts:
     def last_moved(self) -> datetime:
         """The last thing that happened to it as far as a set's counts go."""
         return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+
+    def is_preserved(self, now: datetime) -> bool:
+        """Whether its owner is to leave it alone and do without it for now."""
+        return self.preserve_until is not None and now < self.preserve_until
 
     def available_at(self, min_ready: timedelta) -> datetime | None:
         """When it has been ready for ``min_ready``; None if it is not ready or going."""
@@ -121,7 +130,7 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
-    deleting = meta.get("deletionTimestamp")
+    deleting, failed = meta.get("deletionTimestamp"), is_failed(status)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -133,7 +142,10 @@ def _read(obj: Obj) -> MachineFacts:
         deleting_since=parse_time(deleting),
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
-        failed=is_failed(status),
+        failed=failed,
+        unhealthy=is_unhealthy(status),
+        condemned=is_condemned(status),
+        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed else None,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
+from api.machinerules import TIMEOUTS
 from controllers.kernel.digest import digest
 
 IN_PLACE_SCALARS = (
-    "nodeDrainTimeout",
-    "nodeVolumeDetachTimeout",
-    "nodeDeletionTimeout",
+    *TIMEOUTS,
     "readinessGates",
     "minReadySeconds",
 )

@@ -65,6 +65,13 @@ class View(Protocol):
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
 
+    def current_since(self, kind: Kind) -> datetime | None:
+        """Since when ``kind`` has been followed without an outage worth the name (over half a minute).
+
+        The dawn of time if there was none; None while there is one. What is timed by objects of the kind has to begin
+        anew after an outage: nobody could report in time (MCM freezes alike).
+        """
+
     def get(self, kind: Kind, key: Key) -> Obj | None: ...
 
     def by_uid(self, kind: Kind, uid: str) -> Obj | None: ...
@@ -161,13 +168,28 @@ class HostNeed:
 OWNER = "owner"
 """Index: uid of the controlling ownerReference (MachineSets, Machines) ("" for orphans)."""
 NAMESPACE = "namespace"
-"""Index: namespace (MachineSets, Machines, MachineDeployments, PodDisruptionBudgets)."""
+"""Index: namespace (MachineSets, Machines, MachineDeployments, MachineDrainRules, PodDisruptionBudgets)."""
 PROVIDER_ID = "providerID"
 """Index: ``spec.providerID`` (Machines, Nodes)."""
 NODE_NAME = "nodeName"
-"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods)."""
+"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods, VolumeAttachments), the Node that is asked for
+(CertificateSigningRequests)."""
+HOST_NAME = "hostName"
+"""Index: ``host_name_of`` (Machines)."""
+CLAIM = "claim"
+"""Index: ``namespace/name`` of the PersistentVolumeClaim that a PersistentVolume is bound to."""
 MACHINE_CLASS_REF = "machineClass"
 """Index: ``namespace/name`` of the referenced MachineClass (Machines)."""
 CLUSTER_NAME = "clusterName"
 """Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
 MachineDeployments)."""
+
+
+def host_name_of(machine: Obj) -> str:
+    """What the Machine's host calls itself: the address of type Hostname; before there is one, the Machine's name."""
+    status = machine.get("status")
+    addresses = status.get("addresses") if isinstance(status, Mapping) else None
+    for address in addresses if isinstance(addresses, list) else ():
+        if isinstance(address, Mapping) and address.get("type") == "Hostname" and address.get("address"):
+            return str(address["address"])
+    return str(machine["metadata"]["name"])

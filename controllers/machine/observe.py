@@ -9,14 +9,15 @@ from typing import Any
 
 from api import names
 from api.durations import parse_duration
+from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
+from controllers.drain.stages import Deadlines
+from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
     NODE,
-    POD,
-    POD_DISRUPTION_BUDGET,
     Key,
     Obj,
     Ref,
@@ -29,8 +30,6 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import (
     HOME,
-    NAMESPACE,
-    NODE_NAME,
     PROVIDER_ID,
     UNRECORDED,
     ConfigProblem,
@@ -45,9 +44,10 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import node_link
+from controllers.machine import node_link, others
 from controllers.machine.host_spec import Wish, wish_of
 from controllers.machine.node_link import Link, Linked, Unlinked
+from controllers.machine.others import NO_OTHERS, Others
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -59,9 +59,9 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` go when the Machine's host has gone; ``pods`` and ``budgets`` are read only while it may drain.
+    """``left_nodes`` go when the Machine's host has gone; ``around`` and ``others`` are read while it may drain.
 
-    Of a workload cluster that is Unreached nothing is known: no link, no Nodes, no pods.
+    Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
     """
 
     now: datetime
@@ -71,8 +71,8 @@ class Observed:
     reads: HostReads
     link: Link
     left_nodes: tuple[Obj, ...] = ()
-    pods: tuple[Obj, ...] = ()
-    budgets: tuple[Obj, ...] = ()
+    around: Surroundings = NOTHING_AROUND
+    others: Others = NO_OTHERS
     workload: Workload = HOME
     cluster_is_going: bool = False
 
@@ -167,9 +167,16 @@ class Observed:
         return isinstance(seen, int) and seen != self.generation
 
     @property
-    def drain_timeout(self) -> timedelta | None:
-        """None: for ever; so an unreadable one does not cut a drain short."""
-        return _duration(self.spec.get("nodeDrainTimeout"))
+    def drain_deadlines(self) -> Deadlines:
+        return Deadlines(
+            delete=self.timeout("nodeDrainDeleteAfter"),
+            force=self.timeout("nodeDrainForceAfter"),
+            give_up=self.timeout("nodeDrainTimeout"),
+        )
+
+    def timeout(self, field: str) -> timedelta | None:
+        """A duration of the spec; None for none and for 0: never. So an unreadable one does not cut anything short."""
+        return _duration(self.spec.get(field))
 
 
 def needs(key: Key, view: View) -> HostNeed | None:
@@ -189,7 +196,8 @@ def needs(key: Key, view: View) -> HostNeed | None:
     )
 
 
-def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "") -> Observed | None:
+    """None if the Machine is gone. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
     machine = view.get(MACHINE, key)
     if machine is None:
         return None
@@ -211,7 +219,8 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
         return observed
-    return _with_pods(observed, link.node, view)
+    around = surroundings.observe(machine, link.node, view)
+    return replace(observed, around=around, others=others.observe(machine, link.node, hosting_node, view))
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
@@ -242,13 +251,6 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
         return True
     host = observed.host
     return host is not None and host.spec_hash != observed.wish.spec_hash
-
-
-def _with_pods(observed: Observed, node: Obj, view: View) -> Observed:
-    pods = tuple(view.indexed(POD, NODE_NAME, node["metadata"]["name"]))
-    namespaces = sorted({pod["metadata"].get("namespace", "") for pod in pods})
-    budgets = tuple(b for namespace in namespaces for b in view.indexed(POD_DISRUPTION_BUDGET, NAMESPACE, namespace))
-    return replace(observed, pods=pods, budgets=budgets)
 
 
 def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:

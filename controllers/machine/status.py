@@ -67,6 +67,11 @@ def write_paused(observed: Observed) -> Patch | None:
     return Patch(observed.ref, {"status": patch}, f"paused: {observed.paused}", "status", observed.version)
 
 
+def as_said(observed: Observed, type_: str) -> tuple[Condition, ...]:
+    """A condition as it stands, to be left so by a decision that has nothing new to say of it."""
+    return tuple(_kept(observed, {type_}))
+
+
 def is_quiet(observed: Observed, decision: Decision) -> bool:
     """Whether to hold the report of a Machine that smoothly comes up: soon there is more to say.
 

@@ -12,7 +12,7 @@ from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
-from controllers.machine.draining import blocked_warning, drain, drained_condition
+from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from providers.base.contract import (
@@ -76,7 +76,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
             infrastructure=_as_it_is(host),
             up_to_date=up_to_date(False, Reason.DRAINING, why),
             extra=(drained_condition(assessment),),
-            warning=blocked_warning(assessment),
+            warning=warning(assessment),
         )
     if observed.reads.in_flight:
         return _updating(host, Wait(2.0, CHANGING))

@@ -108,7 +108,7 @@ class SetState:
     @property
     def empty(self) -> bool:
         """Nothing of it is left, not even a Machine that is going."""
-        return self.replicas == 0 and self.members.alive == 0 and not self.members.deleting
+        return self.replicas == 0 and self.members.alive == 0 and not (self.members.deleting or self.members.preserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
     except OrdinalsError:
         journal = Ordinals()
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
-    members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)))
+    members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
     template = spec.get("template")
     readable = isinstance(template, Mapping) and not template_problem(template)
     going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM)

@@ -63,6 +63,7 @@ class Observed:
     now: datetime
     complete: bool = True
     paused: str = ""
+    deployment: Obj | None = None
     cluster_deleting: str = ""
     journal: Ordinals = field(default_factory=Ordinals)
     prefix: str = ""
@@ -93,19 +94,21 @@ def observe(key: Key, view: View) -> Observed | None:
     except OrdinalsError as error:
         wish = Wish(problem=f"status.ordinals: {error}")
     cluster = cluster_of(body, view) if not wish.problem else None
+    deployment = _owner(body, view)
     prefix = machine_prefix(key.name, uid_of(body))
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
     journal = journal.above(ordinal for ordinal in used if ordinal is not None)
     journal = journal.without(_taken(journal, view, key, prefix, uid_of(body)))
-    members = partition(owned, journal, prefix)
+    members = partition(owned, journal, prefix, view.now)
     matches = wish.selector.matches
     return Observed(
         body=body,
         wish=wish,
         now=view.now,
         complete=all(view.complete(kind) for kind in READS),
-        paused=paused_by((body, _owner(body, view), cluster)),
+        paused=paused_by((body, deployment, cluster)),
+        deployment=deployment,
         cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
         journal=journal,
         prefix=prefix,

@@ -105,7 +105,10 @@ def _mixed_kinds() -> tuple[list[PodKind], list[int]]:
 
 def scale_up() -> list[Figure]:
     """RunOnceScaleUp: 50,000 pods without owner, seen for the first time → 1000 Nodes, with all reading and sorting."""
-    node = {"metadata": {"name": "new", "labels": {HOSTNAME: "new"}}, "status": {"allocatable": _offer(10_000, 10_000, 110)}}
+    node = {
+        "metadata": {"name": "new", "labels": {HOSTNAME: "new"}},
+        "status": {"allocatable": _offer(10_000, 10_000, 110)},
+    }
     figures = []
     for name, count, peer, value in (
         ("scaleup_10000_seconds", 10_000, "Cluster Autoscaler, whole RunOnce", 1.67),
@@ -135,7 +138,10 @@ def scale_down() -> list[Figure]:
         ("scaledown_2000_seconds", 2000, "", None),
     ):
         offer = {"allocatable": _offer(1000, 1000, 110)}
-        nodes = [{"metadata": {"name": f"n-{index}", "labels": {HOSTNAME: f"n-{index}"}}, "status": offer} for index in range(count)]
+        nodes = [
+            {"metadata": {"name": f"n-{index}", "labels": {HOSTNAME: f"n-{index}"}}, "status": offer}
+            for index in range(count)
+        ]
         pods = [_core_pod(index, 10, 10, f"n-{index % count}") for index in range(40 * count)]
 
         def loop(nodes: list[Any] = nodes, pods: list[Any] = pods) -> int:
@@ -146,7 +152,9 @@ def scale_down() -> list[Figure]:
             plan = plan_removal(RemovalQuestion([read_node(node) for node in nodes], shapes, candidates, rules))
             return len(plan.removed)
 
-        figures.append(Figure(name, _timed(loop, lambda gone, count=count: gone == count * 3 // 5), "s", "lower", peer, value))
+        figures.append(
+            Figure(name, _timed(loop, lambda gone, count=count: gone == count * 3 // 5), "s", "lower", peer, value)
+        )
     return figures
 
 
@@ -175,7 +183,14 @@ def _cluster(count: int) -> Callable[[], int]:
     kinds, counts = _mixed_kinds()
     spot = (Taint("dedicated", "x", "NoSchedule"),)
     nodes = [
-        _node(f"n-{index}", 4000, 20_000, 110, labels={"topology.kubernetes.io/zone": f"zone-{index % 3}"}, taints=spot if index % 10 == 0 else ())
+        _node(
+            f"n-{index}",
+            4000,
+            20_000,
+            110,
+            labels={"topology.kubernetes.io/zone": f"zone-{index % 3}"},
+            taints=spot if index % 10 == 0 else (),
+        )
         for index in range(count)
     ]
     shapes = [shape for kind, number in zip(kinds, counts, strict=True) for shape in _shapes(kind, number)]

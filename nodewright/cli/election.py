@@ -21,7 +21,9 @@ LEASE_NAME = "nodewright"
 Controllers = Annotated[
     str,
     typer.Option(
-        "--controllers", metavar="NAMES", help="Which controllers, comma separated; * is all of them, -NAME all but it."
+        "--controllers",
+        metavar="NAMES",
+        help="Which ones, comma separated; * is all but certificatesigningrequest, -NAME leaves one out.",
     ),
 ]
 MachineSelector = Annotated[
@@ -80,34 +82,42 @@ class Election:
         return LeaseOptions(self.name or work.lease, self.namespace or connection.namespace, self.terms)
 
 
-def work_named(controllers: str, machine_selector: str) -> Work:
-    """What the two options ask for. Raises CliError (usage) for names and selectors that can't be meant."""
-    rooms = rooms_named(controllers)
+def work_named(controllers: str, machine_selector: str, node_name: str = "") -> Work:
+    """What the options ask for, on the Node ``node_name``.
+
+    Raises CliError (usage) for names and selectors that can't be meant.
+    """
+    rooms = rooms_named(controllers, node_name)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
     return Work(rooms, machines, _lease_name(controllers, rooms, machines))
 
 
-def rooms_named(names: str) -> Rooms:
-    """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``."""
-    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
+def rooms_named(names: str, node_name: str = "") -> Rooms:
+    """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
-    known = {room.name: room for room in every_room()}
+    ``*`` is not those that only run on request.
+    """
+    from nodewright.runtime.wiring import on_request  # noqa: PLC0415
+    from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
+
+    usual, special = ({room.name: room for room in rooms} for rooms in (usual_rooms(node_name), on_request()))
+    known = {**usual, **special}
     wanted = _words(names)
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
     if unknown:
         raise CliError(f"no controller named {', '.join(unknown)}", f"There are: {', '.join(known)}", USAGE)
-    chosen = tuple(room for name, room in known.items() if _enabled(name, wanted))
+    chosen = tuple(room for name, room in known.items() if _enabled(name, wanted, "*" in wanted and name in usual))
     if not chosen:
         raise CliError("--controllers names none", f"There are: {', '.join(known)}, and * for all", USAGE)
     return chosen
 
 
-def _enabled(name: str, wanted: list[str]) -> bool:
-    """The first word that names it decides, else whether there is a ``*``."""
-    said = next((word for word in wanted if word.removeprefix("-") == name), "*" if "*" in wanted else "-")
-    return not said.startswith("-")
+def _enabled(name: str, wanted: list[str], usually: bool) -> bool:
+    """The first word that names it decides."""
+    said = next((word for word in wanted if word.removeprefix("-") == name), "")
+    return not said.startswith("-") if said else usually
 
 
 def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Terms:
@@ -154,7 +164,8 @@ def _only_of_machines(rooms: Rooms) -> None:
 
 def _lease_name(controllers: str, rooms: Rooms, machines: Selector) -> str:
     """The same work, the same Lease. What ``*`` leaves out is named, not what it means: the next version may have more
-    controllers, and its processes must not work beside those of this one while they are exchanged."""
+    controllers, and its processes must not work beside those of this one while they are exchanged. Nor must those that
+    were asked for one more."""
     from controllers.kernel.digest import digest  # noqa: PLC0415
 
     words = _words(controllers)

@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 from typing import Any, assert_never
 
-from controllers.kernel.actions import ApiAction, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.refs import Key, Kind, Obj, Ref, uid_of
 from nodewright.controlplane.store import Store
 from nodewright.controlplane.values import (
@@ -75,8 +75,8 @@ class Plane:
         request = PatchRequest("merge", dict(patch), WriteOptions())
         return self.store.patch(self.resource(kind), key.namespace, key.name, request, subresource=subresource).obj
 
-    def delete(self, kind: Kind, key: Key, propagation: str = "Background", uid: str = "") -> None:
-        options = DeleteOptions(propagation=propagation, uid=uid)  # type: ignore[arg-type]  # one of the three
+    def delete(self, kind: Kind, key: Key, propagation: str = "Background") -> None:
+        options = DeleteOptions(propagation=propagation)  # type: ignore[arg-type]  # one of the three
         self.store.delete(self.resource(kind), key.namespace, key.name, options)
 
     def settle(self) -> None:
@@ -102,6 +102,9 @@ class Plane:
         match action:
             case Create():
                 return self._create(action)
+            case CreateFromTemplate():
+                template = self.store.get(self.resource(action.template.kind), *_place(action.template.key))
+                return self._create(action.filled(template))
             case Patch():
                 return self._patch(action.target, action)
             case Scale():
@@ -112,7 +115,9 @@ class Plane:
                 return self._delete(action)
             case Evict():
                 key = action.target.key
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name}}
+                options = {} if action.grace_seconds is None else {"gracePeriodSeconds": action.grace_seconds}
+                meta = {"name": key.name}
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
                 self.store.evict(key.namespace, key.name, body)
                 return None
             case Event():
@@ -139,13 +144,18 @@ class Plane:
         return self.patch(target.kind, target.key, body, action.subresource)
 
     def _delete(self, action: Delete) -> Obj | None:
-        target = action.target
+        target, key = action.target, action.target.key
+        options = DeleteOptions(action.propagation, uid=target.uid, grace_seconds=action.grace_seconds)
         try:
-            self.delete(target.kind, target.key, action.propagation, target.uid)
+            self.store.delete(self.resource(target.kind), key.namespace, key.name, options)
         except ApiError as error:
             if error.code != 404:
                 raise
         return self.get(target.kind, target.key)
+
+
+def _place(key: Key) -> tuple[str, str]:
+    return key.namespace, key.name
 
 
 def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
@@ -157,7 +167,7 @@ def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
 
 def _label(action: ApiAction) -> str:
     match action:
-        case Create():
+        case Create() | CreateFromTemplate():
             return f"create {action.kind}"
         case Patch() if action.subresource:
             return f"patch {action.target.kind}/{action.subresource}"

@@ -15,7 +15,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, Event, Patch, UpdateHost
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateFromTemplate,
+    CreateHost,
+    Delete,
+    DeleteHost,
+    Event,
+    Patch,
+    UpdateHost,
+)
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
 from controllers.kernel.room import Room
@@ -64,6 +74,7 @@ class _Due:
 
 class _Complete:
     complete = True
+    current_for = float("inf")
 
 
 class Process:
@@ -192,7 +203,7 @@ class Process:
             self._later_(room, key, 0.0)
         else:
             answer = self._out.plane.perform(action)
-            kind = action.kind if isinstance(action, Create) else action.target.kind
+            kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
             if answer is not None and not isinstance(action, Event):
                 self._cache.wrote(kind, _own(answer))
             elif isinstance(action, Delete):

@@ -46,6 +46,7 @@ _BASES: dict[str, dict[str, Any]] = {
             "unhealthyConditions": [{"type": "Ready", "status": "Unknown", "timeout": "5m"}],
         },
     ),
+    "rule": _object("MachineDrainRule", "rule", spec={"drain": {"behavior": "Drain", "order": 5}}),
 }
 
 REMOVED = object()
@@ -246,6 +247,21 @@ BAD: dict[str, Bad] = {
     "range without brackets": both("check", "spec.unhealthyRange", "3-5"),
     "range that ends before it begins": Bad("check", {"spec.unhealthyRange": "[5-3]"}, "spec.unhealthyRange", ""),
     "maxUnhealthy in words": both("check", "spec.maxUnhealthy", "few"),
+    "rule without behavior": both("rule", "spec.drain.behavior", REMOVED),
+    "rule of an unknown behavior": both("rule", "spec.drain.behavior", "Ignore"),
+    "order of pods that stay": Bad("rule", {"spec.drain.behavior": "Skip"}, "spec.drain.order", "spec.drain.order"),
+    "order in words": both("rule", "spec.drain.order", "first"),
+    "rule of an entry that selects nothing": Bad(
+        "rule", {"spec.machines": [{}]}, "spec.machines[0].selector", "spec.machines[0].selector"
+    ),
+    "rule of no pods": both("rule", "spec.pods", []),
+    "rule with an unknown operator": Bad(
+        "rule",
+        {"spec.pods": [{"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}]},
+        "spec.pods[0].namespaceSelector.matchExpressions[0].operator",
+        "spec.pods[0].namespaceSelector.matchExpressions[0].operator",
+    ),
+    "stage in words": both("machine", "spec.nodeDrainForceAfter", "soon"),
     "condition without timeout": Bad(
         "check",
         {"spec.unhealthyConditions": [{"type": "Ready", "status": "False"}]},

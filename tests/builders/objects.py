@@ -412,8 +412,14 @@ class NodeBuilder(Builder):
         return self
 
     def cordoned(self) -> Self:
+        """By a person."""
         self.spec["unschedulable"] = True
         return self
+
+    def draining_for(self, machine_uid: str) -> Self:
+        """Closed by us."""
+        self.annotated(names.NODE_CORDONED_FOR_ANNOTATION, machine_uid)
+        return self.cordoned().tainted(names.DRAINING_TAINT, machine_uid)
 
 
 def machine(name: str, namespace: str = "default") -> MachineBuilder:

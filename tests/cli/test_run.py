@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hack.program import Up
+from nodewright.cli.commands.run import rooms_named
 from tests.cli.processes import EXAMPLE
 
 
@@ -52,6 +53,14 @@ def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tm
     after = {m["metadata"]["uid"]: m["spec"]["providerID"] for m in server.kubectl.items("machines")}
     assert {m["metadata"]["uid"]: m["spec"]["providerID"] for m in before}.items() <= after.items()
     assert stop(process) == 0
+
+
+def test_a_controller_that_has_to_be_named_comes_on_top_of_all() -> None:
+    usual = [room.name for room in rooms_named("*")]
+    assert "machine" in usual
+    assert "certificatesigningrequest" not in usual
+    assert [room.name for room in rooms_named("*,certificatesigningrequest")] == [*usual, "certificatesigningrequest"]
+    assert [room.name for room in rooms_named("certificatesigningrequest")] == ["certificatesigningrequest"]
 
 
 def test_only_the_controllers_that_are_named_work(server: Up) -> None:

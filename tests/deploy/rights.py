@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 from api import names
 from controllers.kernel import refs
-from controllers.kernel.actions import Action, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import Action, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
     EVENT,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     POD,
+    POD_DISRUPTION_BUDGET,
     SECRET,
     Key,
     Kind,
@@ -108,6 +110,9 @@ def _asked(action: Action) -> Iterator[Right]:
             yield right(kind, "create")
             yield right(kind, "get")  # whose is the one that exists already?
             yield from _of_owners(body)
+        case CreateFromTemplate(kind=kind, template=template):
+            yield from (right(kind, verb) for verb in ("create", "get"))
+            yield right(template.kind, "get")
         case Patch(target=target, patch=patch, subresource=subresource):
             yield right(target.kind, "patch", subresource)
             yield from _of_owners(patch)
@@ -146,19 +151,55 @@ def _end(engine: Engine) -> None:
     plane = engine.plane
     plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"replicas": 2}})
     for value in ("one", "two", "three"):
-        template = {"spec": {"metadata": {"labels": {"tier": value}}, "providerConfig": {"value": {"zone": value}}}}
+        config = {"providerConfig": {"value": {"zone": value}}}
+        template = {"spec": {"metadata": {"labels": {"tier": value}}, "nodeDrainDeleteAfter": "30s", **config}}
         plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"template": template}})
         engine.settle_quietly(lambda: _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT)))
+    _heal(engine)
     for node in plane.list(NODE):
         name = node["metadata"]["name"]
         spec = {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}
-        meta = {"name": f"on-{name}", "namespace": users.NAMESPACE}
-        plane.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        for kept in ("kept", "free"):
+            meta: dict[str, Any] = {"name": f"{kept}-on-{name}", "namespace": users.NAMESPACE, "labels": {"app": kept}}
+            plane.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            runs = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            plane.patch(POD, Key(users.NAMESPACE, meta["name"]), {"status": runs}, "status")
+    plane.create(POD_DISRUPTION_BUDGET, _never_disrupted("kept"))
     (cluster,) = plane.list(CLUSTER)
     plane.patch(CLUSTER, refs.key_of(cluster), {"metadata": {"finalizers": [names.CLUSTER_FINALIZER]}})
     plane.delete(CLUSTER, refs.key_of(cluster))
     plane.delete(MACHINE_DEPLOYMENT, users.DEPLOYMENT, "Foreground")
     engine.settle_quietly(lambda: not plane.list(MACHINE) and not plane.list(MACHINE_SET) and not plane.list(CLUSTER))
+
+
+def _never_disrupted(app: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": users.NAMESPACE},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": app}}},
+    }
+
+
+def _heal(engine: Engine) -> None:
+    """A host breaks, and a health check has its Machine replaced."""
+    plane = engine.plane
+    sick = [{"type": "Ready", "status": status, "timeout": "5m"} for status in ("False", "Unknown")]
+    check = {
+        "apiVersion": MACHINE_HEALTH_CHECK.api_version,
+        "kind": MACHINE_HEALTH_CHECK.name,
+        "metadata": {"name": "workers", "namespace": users.NAMESPACE},
+        "spec": {"selector": {"matchLabels": {"pool": users.DEPLOYMENT.name}}, "unhealthyConditions": sick},
+    }
+    plane.create(MACHINE_HEALTH_CHECK, check)
+    broken = refs.uid_of(plane.list(MACHINE)[0])
+    engine.world.break_host(broken)
+    engine.settle_quietly(
+        lambda: (
+            broken not in map(refs.uid_of, plane.list(MACHINE))
+            and _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT))
+        )
+    )
 
 
 def _rolled_out(deployment: Mapping[str, Any] | None) -> bool:

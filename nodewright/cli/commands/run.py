@@ -70,13 +70,22 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         int | None,
         typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
     ] = None,
+    node_name: Annotated[
+        str,
+        typer.Option(
+            "--node-name",
+            envvar="NODE_NAME",
+            metavar="NAME",
+            help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
+        ),
+    ] = "",
     log_level: LogLevel = Verbosity.INFO,
 ) -> None:
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    work = election.work_named(controllers, machine_selector)
+    work = election.work_named(controllers, machine_selector, node_name)
     configure(level=log_level.value)
     how = _How(work, choice, simulated_kubelets, simulated_cloud, listen, health_port, metrics_port)
     asyncio.run(_run(Target(kubeconfig, context), how))

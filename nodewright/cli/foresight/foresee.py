@@ -10,6 +10,7 @@ from api.conditions import MachineCondition
 from controllers.kernel.actions import (
     Action,
     Create,
+    CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
@@ -152,7 +153,7 @@ def trouble_of(machine: Obj | None) -> Trouble | None:
 def describe(action: Action) -> str:
     """What a person would call it."""
     match action:
-        case Create():
+        case Create() | CreateFromTemplate():
             return f"create {action.kind} {action.body['metadata']['name']}"
         case Patch(subresource="status"):
             return f"write status of {action.target.kind} {action.target.key.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
@@ -12,6 +12,7 @@ from controllers.kernel.view import HOME, Reached, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
+_DAWN = datetime.min.replace(tzinfo=UTC)
 Listener = Callable[[Change, bool], None]
 """Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
 
@@ -21,6 +22,10 @@ class Completeness(Protocol):
 
     @property
     def complete(self) -> bool: ...
+
+    @property
+    def current_for(self) -> float | None:
+        """Seconds since the last outage ended: infinite if there was none, None during one."""
 
 
 class Cache:
@@ -41,6 +46,10 @@ class Cache:
     def complete(self, kind: Kind) -> bool:
         source = self._completeness.get(kind)
         return source is not None and source.complete
+
+    def current_for(self, kind: Kind) -> float | None:
+        source = self._completeness.get(kind)
+        return source.current_for if source is not None and source.complete else None
 
     def listed(self, kind: Kind, objects: Sequence[dict[str, Any]], resource_version: str) -> None:
         self._tell(kind, self.stores[kind].replace(objects, resource_version), from_list=True)
@@ -97,6 +106,12 @@ class CacheView:
     def complete(self, kind: Kind) -> bool:
         source = self._source(kind)
         return source.complete(kind) and (source is self.cache or isinstance(self.workload, Reached))
+
+    def current_since(self, kind: Kind) -> datetime | None:
+        seconds = self.cache.current_for(kind)
+        if seconds is None:
+            return None
+        return _DAWN if seconds == float("inf") else self.now - timedelta(seconds=seconds)
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
         return self._source(kind).stores[kind].get(key)

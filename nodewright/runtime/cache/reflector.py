@@ -49,6 +49,8 @@ class ReflectorOptions:
     longest_backoff: float = 30.0
     stale_after: float = 180.0
     failures_before_list: int = 5
+    outage: float = 30.0
+    """A shorter interruption than this is none: what is timed by objects of the kind goes on."""
     batch: int = 200
     """Events taken in before other tasks get a turn."""
 
@@ -68,6 +70,8 @@ class Reflector:
         self._failures = 0
         self._clock = asyncio.get_running_loop().time
         self._complete_until = float("-inf")
+        self._lost_at: float | None = None
+        self._returned_at = float("-inf")
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
@@ -75,6 +79,14 @@ class Reflector:
     def complete(self) -> bool:
         """True after the first list, while signs of life are younger than ``stale_after``."""
         return self._clock() < self._complete_until
+
+    @property
+    def current_for(self) -> float | None:
+        """Seconds since the last outage of over ``outage`` seconds; infinite without one, None during one."""
+        now = self._clock()
+        if self._lost_at is not None and now - self._lost_at > self._options.outage:
+            return None
+        return now - self._returned_at
 
     async def run(self) -> None:
         why = "start"
@@ -153,13 +165,19 @@ class Reflector:
 
     def _heard(self) -> None:
         """A sign of life; before the first list nothing is complete by it."""
+        now = self._clock()
         if self.synced.is_set():
-            self._complete_until = self._clock() + self._options.stale_after
+            self._complete_until = now + self._options.stale_after
+        if self._lost_at is not None and now - self._lost_at > self._options.outage:
+            self._returned_at = now
+        self._lost_at = None
         self.problem = ""
 
     def _after(self, error: KubeError) -> str:
         """Decide between resuming and listing anew; the answer is the list's reason."""
         self._failures += 1
+        if self._lost_at is None:
+            self._lost_at = self._clock()
         code = error.code if isinstance(error, ApiError) else 0
         why = "expired" if isinstance(error, ApiError) and error.expired else str(code or "connection")
         metrics.of(metrics.WATCH_ENDS, self.kind.name, why).inc()

@@ -198,22 +198,22 @@ class KubeClient:
         path = f"{_object_path(kind, key)}?{urlencode(query)}"
         return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]:
         """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if target.uid:
-            options["preconditions"] = {"uid": target.uid}
+        options |= _delete_options(target, grace_seconds)
         path = _object_path(target.kind, target.key)
         return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
 
-    async def evict(self, target: Ref) -> dict[str, Any]:
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
         """POST an eviction of the pod ``target``; 429 means that a PodDisruptionBudget refuses it (never retried)."""
-        options = {"preconditions": {"uid": target.uid}} if target.uid else {}
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": target.key.name, "namespace": target.key.namespace},
-            "deleteOptions": options,
+            "deleteOptions": _delete_options(target, grace_seconds),
         }
         path = _object_path(target.kind, target.key, "eviction")
         return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
@@ -366,6 +366,12 @@ def _collection_path(kind: Kind, namespace: str) -> str:
 def _object_path(kind: Kind, key: Key, subresource: str = "") -> str:
     path = f"{_collection_path(kind, key.namespace)}/{quote(key.name, safe='')}"
     return f"{path}/{subresource}" if subresource else path
+
+
+def _delete_options(target: Ref, grace_seconds: int | None) -> dict[str, Any]:
+    """Whom exactly, and within which time; what is not said is left to the server."""
+    options: dict[str, Any] = {"preconditions": {"uid": target.uid}} if target.uid else {}
+    return options if grace_seconds is None else {**options, "gracePeriodSeconds": grace_seconds}
 
 
 def _guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:

@@ -35,11 +35,13 @@ class Gate:
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
         return await self._open().scale(target, replicas, resource_version)
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
-        return await self._open().delete(target, propagation)
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]:
+        return await self._open().delete(target, propagation, grace_seconds)
 
-    async def evict(self, target: Ref) -> dict[str, Any]:
-        return await self._open().evict(target)
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
+        return await self._open().evict(target, grace_seconds)
 
     def _open(self) -> KubeClient:
         if self.client is None:

@@ -11,7 +11,7 @@ from controllers.kernel.refs import Key
 from tests.builders import machine
 from tests.builders.objects import Builder
 from tests.controllers.machine.arena import Arena
-from tests.controllers.machine.pods import pod
+from tests.controllers.machine.pods import daemon_set, pod
 
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "updateSeconds": 1, "deleteSeconds": 0.5}
 UPGRADE = {"spec": {"versions": {"kubelet": "1.34.1"}}}
@@ -77,7 +77,7 @@ def test_by_replacement_the_same_machine_gets_a_new_host_and_node() -> None:
 
 
 def test_a_node_is_drained_before_its_host_is_replaced() -> None:
-    arena, key = running("Replace", pod("web").on("m-1"), pod("agent").on("m-1").of_daemon_set())
+    arena, key = running("Replace", pod("web").on("m-1"), pod("agent").on("m-1").of_daemon_set(), daemon_set("agent"))
     arena.edit(key, UPGRADE)
     arena.run(key)
     why = [action.why for action in arena.done]
