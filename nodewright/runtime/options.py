@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from controllers.kernel.room import Room
@@ -30,11 +31,20 @@ class RoomOptions:
     backoff: Backoff = field(default_factory=Backoff)
 
 
+class OrphanHosts(StrEnum):
+    """What becomes of hosts that no Machine knows."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What to run and how. Times in seconds.
 
     ``rooms`` None: all of them (``wiring``). ``registry`` None: the providers that are installed.
+    ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
     of the installed provider). ``grace``: how long a stop waits for rounds and provider calls that are under way.
     ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
@@ -47,6 +57,7 @@ class RunOptions:
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
     hosts: HostOptions = field(default_factory=HostOptions)
     room: RoomOptions = field(default_factory=RoomOptions)
+    orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     grace: float = 10.0

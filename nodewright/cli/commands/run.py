@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,10 +24,19 @@ The CRDs must be there (`nodewright install`). Inside a pod the service account 
 """
 
 
+class Orphans(StrEnum):
+    """As ``nodewright.runtime.options.OrphanHosts``, which costs an import of the runtime."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class _How:
     rooms: Rooms
     kubelets: bool
+    orphans: str
     host: str
     health: int | None
     metrics: int | None
@@ -51,6 +61,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         Path | None,
         typer.Option("--simulated-cloud", metavar="DIR", help="Keep simulated hosts there. [default: in memory only]"),
     ] = None,
+    orphan_hosts: Annotated[
+        Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
+    ] = Orphans.REPORT,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -65,7 +78,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
+    how = _How(rooms_named(controllers), simulated_kubelets, orphan_hosts.value, listen, health_port, metrics_port)
     configure(level=log_level.value)
     if simulated_cloud is not None:
         _keep_hosts_in(simulated_cloud)
@@ -101,12 +114,13 @@ def rooms_named(names: str) -> Rooms:
 
 
 async def _run(target: Target, how: _How) -> None:
-    from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+    from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
     connection = await connect(target)
     options = RunOptions(
         rooms=how.rooms,
         simulated_kubelets=how.kubelets,
+        orphan_hosts=OrphanHosts(how.orphans),
         listen_host=how.host,
         health_port=how.health,
         metrics_port=how.metrics,
