@@ -69,7 +69,7 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     """Only shown once there was reason to."""
     type_ = SetCondition.REMEDIATING
     if found.deferred:
-        return [Condition(type_, "False", Reason.REMEDIATION_DEFERRED, found.deferred)]
+        return [Condition(type_, "True", Reason.REMEDIATION_DEFERRED, found.deferred)]
     going = sum(machine.condemned for machine in (*observed.members.leaving, *observed.members.deleting))
     moving = max(len(found.places), going + len(found.victims))
     if moving:

@@ -42,6 +42,8 @@ _BAD_REASONS: Final = frozenset(
         Reason.PROGRESS_DEADLINE_EXCEEDED,
         Reason.UNREACHABLE,
         Reason.UNHEALTHY_NODE,
+        Reason.UNHEALTHY_MACHINE,
+        Reason.REMEDIATION_DEFERRED,
         Reason.NODE_STARTUP_TIMEOUT,
         Reason.TOO_MANY_UNHEALTHY,
         Reason.CORRELATED_FAILURES,

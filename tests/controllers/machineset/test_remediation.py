@@ -128,7 +128,7 @@ def test_nothing_is_deleted_when_nothing_would_be_made_instead() -> None:
     found = plan(pool(1), broken)
     assert deletes(found) == []
     said = condition_of(found, "Remediating")
-    assert (said["status"], said["reason"]) == ("False", "RemediationDeferred")
+    assert (said["status"], said["reason"]) == ("True", "RemediationDeferred")
 
 
 def rolled(set_revision: int, **spec: Any) -> list[Builder]:
