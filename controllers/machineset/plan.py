@@ -174,6 +174,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
         waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
     elif members.existing > observed.wish.replicas:
         waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
+    if decision.remediation.look_at is not None:
+        after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
+        waits.append(Wait(after, decision.remediation.deferred))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:
