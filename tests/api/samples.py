@@ -246,6 +246,24 @@ BAD: dict[str, Bad] = {
     "range without brackets": both("check", "spec.unhealthyRange", "3-5"),
     "range that ends before it begins": Bad("check", {"spec.unhealthyRange": "[5-3]"}, "spec.unhealthyRange", ""),
     "maxUnhealthy in words": both("check", "spec.maxUnhealthy", "few"),
+    "check by what checks write": Bad(
+        "check",
+        {"spec.unhealthyMachineConditions": [{"type": "OwnerRemediated", "status": "False", "timeout": "1m"}]},
+        "spec.unhealthyMachineConditions[0].type",
+        "",
+    ),
+    "template of a kind that is none": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "Reboot", "name": "reboot"}},
+        "spec.remediationTemplate.kind",
+        "",
+    ),
+    "template without a name": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "RebootTemplate"}},
+        "spec.remediationTemplate.name",
+        "",
+    ),
     "condition without timeout": Bad(
         "check",
         {"spec.unhealthyConditions": [{"type": "Ready", "status": "False"}]},
