@@ -186,6 +186,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     if members.preserved:
         until = min(machine.preserve_until or observed.now for machine in members.preserved)
         waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
+    if decision.remediation.look_at is not None:
+        after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
+        waits.append(Wait(after, decision.remediation.deferred))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:
