@@ -53,6 +53,15 @@ def test_condemned_machines_are_deleted_and_remembered_before_that() -> None:
     assert condition_of(found, "Remediating")["message"] == "2 unhealthy Machines are being replaced"
 
 
+def test_a_condemned_machine_that_somebody_preserves_is_replaced_and_stays_until_then() -> None:
+    kept = sick("kept").annotated(names.PRESERVE_UNTIL_ANNOTATION, ago(-600))
+    found = plan(pool(2), member("a").ready(), kept)
+    assert deletes(found) == []
+    assert len(creates(found)) == 1
+    late = FakeView(pool(2), member("a").ready(), member("b").ready(), kept).at(601)
+    assert deletes(plan_for(late, MACHINE_SET, "pool")) == ["kept"]
+
+
 def test_an_unhealthy_machine_that_nobody_condemned_stays() -> None:
     unhealthy = member("b").not_ready().condition("HealthCheckSucceeded", "False", "UnhealthyNode")
     assert deletes(plan(pool(2), member("a").ready(), unhealthy)) == []
