@@ -120,12 +120,13 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
     strays = {machine.key for machine in observed.strays}
     flows_to = (machine for machine in observed.members.active if machine.key not in strays)
     title = observed.ref.key.name
+    flowing = propagation.propagate(observed.wish.template, flows_to, title)
     return [
         *claim_patches(observed, decision.claims),
-        *propagation.propagate(observed.wish.template, flows_to, title),
+        *flowing,
         *creation.births(observed, decision.created, places_for(decision.remediation.places, decision.created)),
         *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
-        *_in_place(observed, decision),
+        *([] if flowing else _in_place(observed, decision)),
     ]
 
 
