@@ -104,6 +104,11 @@ class Program:
     def name(self) -> str:
         return self._command[0]
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it is not running"
+        return self._process.pid
+
     def start(self) -> str:
         """Start and wait for the ready line, which is returned."""
         command = [sys.executable, "-m", "nodewright.cli", *self._command]

@@ -152,7 +152,7 @@ class RealPlane:
 
     def cpu_seconds(self) -> float:
         """What all parts have used of the processors so far."""
-        return sum(_cpu_seconds(process.pid) for process in self._processes.values())
+        return sum(cpu_seconds(process.pid) for process in self._processes.values())
 
     def log_tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
@@ -219,7 +219,7 @@ class RealPlane:
         return [f"--kubeconfig={self.folder / name}.kubeconfig", "--secure-port=0", "--leader-elect=false"]
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """User and system time of a process, from Linux's ``/proc``."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
