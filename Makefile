@@ -45,7 +45,7 @@ test-long: setup ## The slow tier: 1000 simulated schedules, durability under SI
 
 .PHONY: e2e
 e2e: setup ## The main job with kubectl, on the embedded and on a real control plane, and both compared
-	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py
+	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py
 
 .PHONY: differential
 differential: setup ## Compare the embedded plane with a real kube-apiserver, request by request

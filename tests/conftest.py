@@ -14,7 +14,19 @@ from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
 from nodewright.crds import load_crds
 from tests.kubectl.manifests import WIDGET_CRD
-from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, require
+from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, left_out, require
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a real plane its tests are left out together, so that one line can say it."""
+    if left_out():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("realplane")])
+        items[:] = [item for item in items if not item.get_closest_marker("realplane")]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if why := left_out():
+        terminalreporter.write_line(f"tests on a real control plane are left out: {why}")
 
 
 @pytest.fixture(scope="session")

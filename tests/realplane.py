@@ -26,11 +26,20 @@ PLANES = ("embedded", pytest.param("real", marks=REAL))
 """The parameters of a fixture that serves one plane after the other."""
 
 
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"true", "1"}
+
+
+def left_out() -> str:
+    """Why no test on a real plane is run at all, and what to install, in one line; "" if they are, or must be."""
+    return "" if in_ci() else missing(SERVERS)
+
+
 def require(names: Sequence[str] = WHOLE) -> None:
-    """Skip the test and say in one line what to install; in CI (``CI=true``) a missing part fails it."""
+    """Skip the test if a part is missing; in CI (``CI=true``) that fails it."""
     what = missing(names)
     if not what:
         return
-    if os.environ.get("CI", "").lower() in {"true", "1"}:
+    if in_ci():
         pytest.fail(what, pytrace=False)
     pytest.skip(what)
