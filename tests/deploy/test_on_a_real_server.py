@@ -41,6 +41,8 @@ CLUSTER = "cluster.k8s.io"
 RARE = {
     Right(CLUSTER, "machinesets", "get"): "a MachineSet of that name exists already",
     Right(CLUSTER, "machines", "get"): "a Machine of that name exists already, or its namesake was to be deleted",
+    Right("", "pods", "delete"): "a pod that no eviction moved within the drain's deadlines",
+    Right("", "pods", "get"): "a pod was to be deleted whose name another one has now",
     Right("", "nodes", "get"): "a Node was to be deleted whose name another one has now",
     Right(CLUSTER, "machinesets/finalizers", "update"): "asked for by an admission plugin, which writes no audit log",
     Right(CLUSTER, "machinedeployments/finalizers", "update"): "the same",
@@ -55,6 +57,16 @@ BROKEN = {
     "spec": {"providerConfig": {"value": {"apiVersion": "nobody.example.com/v1", "kind": "Nothing"}}},
 }
 """An Event tells of it."""
+HEALTH_CHECK = {
+    "apiVersion": "cluster.k8s.io/v1alpha1",
+    "kind": "MachineHealthCheck",
+    "metadata": {"name": "workers", "namespace": "default"},
+    "spec": {
+        "selector": {"matchLabels": {"pool": "workers"}},
+        "unhealthyConditions": [{"type": "Ready", "status": "False", "timeout": "5m"}],
+        "maxUnhealthy": "100%",
+    },
+}
 
 
 class Server:
@@ -151,6 +163,12 @@ def live(server: Server) -> None:
     kubectl("apply", "-f", str(EXAMPLE))
     kubectl.wait("jsonpath={.status.availableReplicas}=3", "md/workers")
     kubectl("scale", "md/workers", "--replicas=2")
+    kubectl("apply", "-f", "-", stdin=json.dumps(HEALTH_CHECK))
+    kubectl.wait("jsonpath={.status.expectedMachines}=2", "mhc/workers")
+    sick = kubectl.items("machines")[0]["metadata"]["name"]
+    kubectl("annotate", f"machine/{sick}", "cluster.x-k8s.io/remediate-machine=yes")
+    kubectl.wait("delete", f"machine/{sick}")
+    kubectl("delete", "mhc/workers")
     for value in ("one", "two", "three"):
         template = {"spec": {"providerConfig": {"value": {"zone": value}}}}
         _merge(kubectl, "md/workers", {"spec": {"template": template}})

@@ -69,3 +69,8 @@ def test_a_room_that_does_more_is_found_out(watched: dict[str, Watched]) -> None
     assert right(POD, "create", "eviction") in needed_by(more) - set(granted(role("machineset")))
     fewer = replace(machine, actions=[])
     assert set(granted(role("machine"))) - needed_by(fewer)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "kubeconfigs", "leader-election"])
+def test_every_role_is_documented(name: str) -> None:
+    assert f"`nodewright-{name}`" in (ROOT / "docs/tasks/run-on-kubernetes.md").read_text()
