@@ -104,9 +104,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     work = election.work_named(controllers, machine_selector, node_name)
-    how = _How(
-        work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, listen, health_port, metrics_port
-    )
+    how = _How(work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, listen, health_port, metrics_port)
     if traces:
         _start_traces()
     configure(json=log_format.json, level=log_level.value)
