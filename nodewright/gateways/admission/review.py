@@ -12,11 +12,14 @@ from typing import Any
 
 from api import names
 from api.faults import FieldError, child, text_of
+from api.kinds import KINDS
 from api.providerconfig import ProviderConfigError, find
 from api.validate import validate
 from providers.base.registry import Registry
 
 API_VERSION = "admission.k8s.io/v1"
+_CONFIGURED = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachineClass"})
+"""Kinds whose provider configuration is checked by the provider's schema."""
 _LONGEST_WARNING = 256
 """Characters; API servers cut what is longer."""
 
@@ -56,7 +59,7 @@ def kind_of(body: Any) -> str:
     """The kind under review, for counting; "" for kinds that are not ours."""
     kind = text_of(child(child(body, "request"), "kind"), "kind")
     group = text_of(child(child(body, "request"), "kind"), "group")
-    return kind if group == names.GROUP and kind in _KINDS else ""
+    return kind if group == names.GROUP and kind in KINDS else ""
 
 
 def judge(request: Mapping[str, Any], registry: Registry) -> Verdict:
@@ -75,9 +78,6 @@ def judge(request: Mapping[str, Any], registry: Registry) -> Verdict:
     return Verdict(errors, tuple(text for text in found.warnings if text not in before.warnings))
 
 
-_KINDS = frozenset({"Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineClass", "MachineHealthCheck"})
-
-
 def _judged(obj: Mapping[str, Any], registry: Registry, creating: bool) -> Verdict:
     errors = list(validate(obj, creating=creating))
     warnings: list[str] = []
@@ -92,7 +92,7 @@ def _judged(obj: Mapping[str, Any], registry: Registry, creating: bool) -> Verdi
 
 def _config_problems(obj: Mapping[str, Any], registry: Registry) -> Iterator[tuple[FieldError, bool]]:
     """What a provider's own schema says, and whether nobody here has that provider."""
-    if text_of(obj, "kind") not in _KINDS - {"Cluster", "MachineHealthCheck"}:
+    if text_of(obj, "kind") not in _CONFIGURED:
         return
     try:
         config, path = find(obj)
