@@ -280,6 +280,7 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         except IntOrStringError as wrong:
             yield FieldError(f"{path}.{name}", str(wrong))
     yield from _range(spec.get("unhealthyRange"))
+    yield from _remediation_template(spec.get("remediationTemplate"))
 
 
 def _range(text: Any) -> Errors:
@@ -323,6 +324,19 @@ def _label_selector(given: Any, path: str) -> Errors:
 
 
 _BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
+
+
+def _remediation_template(template: Any) -> Errors:
+    if not isinstance(template, Mapping):
+        return
+    for name in ("apiVersion", "kind", "name"):
+        if not text_of(template, name):
+            yield FieldError(f"spec.remediationTemplate.{name}", "must be given")
+    kind = text_of(template, "kind")
+    if kind and (kind == "Template" or not kind.endswith("Template")):
+        yield FieldError("spec.remediationTemplate.kind", f"{kind} must end with Template, and name a kind before that")
+
+
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Cluster": _cluster,
     "MachineDeployment": _deployment,

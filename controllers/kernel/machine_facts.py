@@ -31,7 +31,8 @@ class MachineFacts:
     ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
     ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
     ``refusal``: why that would take another host, where that is forbidden.
-    ``priority``: the higher, the earlier it is deleted. ``preserve_until``: a failed one is kept until then.
+    ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
+    is condemned is kept until then.
     """
 
     key: Key
@@ -136,7 +137,7 @@ def _read(obj: Obj) -> MachineFacts:
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
-    deleting, failed = meta.get("deletionTimestamp"), is_failed(status)
+    deleting, failed, condemned = meta.get("deletionTimestamp"), is_failed(status), is_condemned(status)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -150,8 +151,8 @@ def _read(obj: Obj) -> MachineFacts:
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=failed,
         unhealthy=is_unhealthy(status),
-        condemned=is_condemned(status),
-        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed else None,
+        condemned=condemned,
+        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed or condemned else None,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from api import names
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, uid_of
-from controllers.kernel.view import NAMESPACE, View
+from controllers.kernel.view import NAMESPACE, Home, View
 
 _MOST_NAMES = 5
 
@@ -31,7 +31,8 @@ NO_OTHERS = Others()
 
 def observe(machine: Obj, node: Obj, hosting_node: str, view: View) -> Others:
     runs_control_plane = _runs_control_plane(machine)
-    carries_us = bool(hosting_node) and node["metadata"]["name"] == hosting_node
+    at_home = isinstance(view.workload, Home)  # a Node of that name in another cluster is not the one that we run on
+    carries_us = at_home and bool(hosting_node) and node["metadata"]["name"] == hosting_node
     mates = tuple(_mates(machine, view)) if runs_control_plane or carries_us else ()
     return Others(
         last_control_plane=runs_control_plane and not any(_runs_control_plane(m) and not is_deleting(m) for m in mates),

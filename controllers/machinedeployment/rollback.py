@@ -58,9 +58,8 @@ def read_record(status: Mapping[str, Any]) -> Record | None:
         return None
     numbers = [found.get(name) for name in ("fromRevision", "toRevision")]
     first, second = (number if isinstance(number, int) else 0 for number in numbers)
-    return Record(
-        parse_time(str(found.get("at") or "")), str(hashes[0]), str(hashes[1]), first, second, str(found.get("message"))
-    )
+    message = str(found.get("message") or "")
+    return Record(parse_time(str(found.get("at") or "")), str(hashes[0]), str(hashes[1]), first, second, message)
 
 
 def template_in_force(record: Record | None, wanted: Mapping[str, Any], sets: Iterable[Obj]) -> dict[str, Any] | None:

@@ -34,10 +34,12 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
     decided = _on_machine(facts, target, target.name in choice.condemned and observed.wish.template is None)
     if observed.wish.template is not None:
         decided += external.conditions(target, choice)
+    before = status.get("conditions") or ()
+    if not decided and not any(c.get("type") in OWNED for c in before):
+        return None
     moment = Moment(generation_of(facts.body), observed.now)
-    before = status.get("conditions")
     patch = merge_patch(status, {"conditions": merge_in_place(before, decided, OWNED, moment)})
-    if not patch or (not before and not decided):
+    if not patch:
         return None
     return Patch(facts.ref, {"status": patch}, _why(target, choice), "status", facts.resource_version)
 

@@ -92,7 +92,7 @@ def _read(spec: object) -> Wish:
     template = spec.get("remediationTemplate")
     if template is not None and not _names_an_object(template):
         raise WishError("spec.remediationTemplate: must have apiVersion, kind and name")
-    if template is not None and not template["kind"].removesuffix(TEMPLATE_SUFFIX) != template["kind"]:
+    if template is not None and template["kind"].removesuffix(TEMPLATE_SUFFIX) in {"", template["kind"]}:
         raise WishError(f"spec.remediationTemplate.kind: {template['kind']} must end with {TEMPLATE_SUFFIX}")
     startup = _duration(spec, "nodeStartupTimeout", "10m", "spec")
     return Wish(

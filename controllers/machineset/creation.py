@@ -43,8 +43,12 @@ class Hold:
 
 
 def missing(observed: Observed, claims: Claims) -> int:
-    """Machines to create beyond those that are on their way. Orphans about to be adopted will fill their places."""
-    return max(observed.wish.replicas - observed.members.existing - len(claims.adopted), 0)
+    """Machines to create beyond those that are on their way. Orphans about to be adopted will fill their places.
+
+    A Machine that goes for its health is replaced when it is seen going: its delete may not have reached the server.
+    """
+    going = sum(machine.condemned for machine in observed.members.leaving)
+    return max(observed.wish.replicas - observed.members.existing - len(claims.adopted) - going, 0)
 
 
 def retried(observed: Observed) -> tuple[int, ...]:

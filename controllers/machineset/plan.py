@@ -120,12 +120,13 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
     strays = {machine.key for machine in observed.strays}
     flows_to = (machine for machine in observed.members.active if machine.key not in strays)
     title = observed.ref.key.name
+    flowing = propagation.propagate(observed.wish.template, flows_to, title)
     return [
         *claim_patches(observed, decision.claims),
-        *propagation.propagate(observed.wish.template, flows_to, title),
+        *flowing,
         *creation.births(observed, decision.created, places_for(decision.remediation.places, decision.created)),
         *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
-        *_in_place(observed, decision),
+        *([] if flowing else _in_place(observed, decision)),
     ]
 
 
@@ -186,6 +187,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     if members.preserved:
         until = min(machine.preserve_until or observed.now for machine in members.preserved)
         waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
+    if decision.remediation.look_at is not None:
+        after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
+        waits.append(Wait(after, decision.remediation.deferred))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
@@ -26,16 +27,22 @@ MOST_REMEDIATED = 1000
 """Places that are remembered at a time; beyond them the next deletions wait."""
 
 
+RECOVERY = timedelta(seconds=30)
+"""For so long a condemned Machine that has just become Ready is spared: its health check may take it back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remediation:
     """``victims``: condemned Machines to delete now. ``places``: all that are still to be taken, these included.
 
-    ``deferred``: why condemned Machines are not deleted now, "" if none is held back.
+    ``deferred``: why condemned Machines are not deleted now, "" if none is held back; ``look_at``: until when, if only
+    time holds them back.
     """
 
     victims: tuple[MachineFacts, ...] = ()
     places: tuple[Place, ...] = ()
     deferred: str = ""
+    look_at: datetime | None = None
 
 
 NO_REMEDIATION = Remediation()
@@ -44,9 +51,13 @@ NO_REMEDIATION = Remediation()
 def remediation(observed: Observed) -> Remediation:
     open_places = _open_places(observed)
     strays = {machine.key for machine in observed.strays}
-    condemned = [m for m in observed.members.active if m.condemned and m.key not in strays]
-    if not condemned:
+    all_condemned = [m for m in observed.members.active if m.condemned and m.key not in strays]
+    if not all_condemned:
         return Remediation(places=open_places)
+    condemned = [m for m in all_condemned if _recovery_ends(m) <= observed.now]
+    if not condemned:
+        said = f"{counted(len(all_condemned), 'unhealthy Machine')} became ready a moment ago"
+        return Remediation((), open_places, said, min(_recovery_ends(m) for m in all_condemned))
     why = _deferred(observed)
     if why:
         return Remediation(places=open_places, deferred=f"{counted(len(condemned), 'unhealthy Machine')} kept: {why}")
@@ -69,7 +80,7 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     """Only shown once there was reason to."""
     type_ = SetCondition.REMEDIATING
     if found.deferred:
-        return [Condition(type_, "False", Reason.REMEDIATION_DEFERRED, found.deferred)]
+        return [Condition(type_, "True", Reason.REMEDIATION_DEFERRED, found.deferred)]
     going = sum(machine.condemned for machine in (*observed.members.leaving, *observed.members.deleting))
     moving = max(len(found.places), going + len(found.victims))
     if moving:
@@ -78,6 +89,12 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     if find(observed.status.get("conditions"), type_):
         return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
     return []
+
+
+def _recovery_ends(machine: MachineFacts) -> datetime:
+    """A Machine that became Ready after it was condemned may be well: the health check has so long to say so."""
+    since = machine.ready_since
+    return since + RECOVERY if machine.ready and since is not None else machine.created
 
 
 def _open_places(observed: Observed) -> tuple[Place, ...]:

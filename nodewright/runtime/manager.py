@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from controllers.kernel.actions import Event
-from controllers.kernel.refs import NODE, WORKLOAD_KINDS
+from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.lifetimes import Lifetimes
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.options import OrphanHosts, RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
 from nodewright.runtime.workloads.access import Companion, Surroundings
@@ -104,6 +105,9 @@ class Manager:
             for recorder in self._recorders:
                 self._spawn(recorder.run(), "events")
             self._spawn(self._say_what_is_missing(), "slow start")
+            if self.options.orphan_hosts is not OrphanHosts.OFF and any(room.kind == MACHINE for room in self.rooms):
+                removes = self.options.orphan_hosts is OrphanHosts.DELETE
+                self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
             if await self._unless_stopped(self._start(), stop):
                 self.started = True
                 _log.info("controllers are running", rooms=[room.name for room in self.rooms])

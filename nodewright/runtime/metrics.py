@@ -162,6 +162,7 @@ EVENTS = _counter("events_total", "Kubernetes Events by what became of them.", "
 HOST_CALLS = _counter("host_calls_total", "Provider calls by result (error class, or ok).", "scope", "call", "result")
 HOST_SECONDS = _seconds("host_call_seconds", "How long provider calls took.", "scope", "call")
 HOSTS = _gauge("hosts", "Hosts that the provider lists, by state.", "scope", "state")
+ORPHANS = _gauge("orphan_hosts", "Hosts that no Machine knows, proven so.", "scope")
 HOST_BREAKER = _gauge("host_breaker_open", "1 while calls to the scope pause.", "scope")
 HOST_QUEUE = _gauge("host_call_queue", "Provider calls that wait for their turn.", "scope")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from api.selectors import EVERYTHING, Selector
@@ -33,12 +34,21 @@ class RoomOptions:
     backoff: Backoff = field(default_factory=Backoff)
 
 
+class OrphanHosts(StrEnum):
+    """What becomes of hosts that no Machine knows."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What to run and how. Times in seconds.
 
     ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine controller serves (see
     ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
+    ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
     of the installed provider). ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this
     process leads, before the first round: for what only one process may hold.
@@ -55,6 +65,7 @@ class RunOptions:
     hosts: HostOptions = field(default_factory=HostOptions)
     room: RoomOptions = field(default_factory=RoomOptions)
     workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
+    orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     leader_election: LeaseOptions | None = None

@@ -180,10 +180,18 @@ class Guard:
             return
         if self._chosen.get(uid_of(victim)) is False:
             return  # chosen while it was not available: nobody has counted on it since
+        if self._is_dead(victim):
+            return  # its status has not told yet what its Node says: nobody's pods run there
         left = sum(1 for m in seen if available(m) or _edited(m) or self._deleted_by_somebody(m)) - 1
         least = min(believed.least, self._promised(victim, believed).least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
+
+    def _is_dead(self, machine: Obj) -> bool:
+        name = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+        node = self._plane.get(NODE, Key("", name)) if name else None
+        ready = find((node.get("status") or {}).get("conditions"), "Ready") if node is not None else None
+        return ready is not None and ready["status"] == "Unknown"
 
     def _deleted_by_somebody(self, machine: Obj) -> bool:
         return is_deleting(machine) and uid_of(machine) not in self._ours

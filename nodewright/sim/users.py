@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, Key, is_deleting, key_of
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, Key, is_deleting, key_of
 from nodewright.sim.plane import Plane
 
 NAMESPACE = "default"
@@ -83,6 +83,25 @@ def deployment(replicas: int, strategy: Strategy, config: dict[str, Any]) -> dic
                     "versions": {"kubelet": VERSIONS[0]},
                 },
             },
+        },
+    }
+
+
+def health_check() -> dict[str, Any]:
+    """Replaces what is silent for a minute or never joins. Nothing is frozen: the pool is so small that chance looks
+    like an outage."""
+    return {
+        "apiVersion": MACHINE_HEALTH_CHECK.api_version,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": DEPLOYMENT.name, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": {"pool": DEPLOYMENT.name}},
+            "unhealthyConditions": [
+                {"type": "Ready", "status": "Unknown", "timeout": "60s"},
+                {"type": "Ready", "status": "False", "timeout": "5m"},
+            ],
+            "nodeStartupTimeout": "5m",
+            "remediationStrategy": {"maxInFlight": 2, "correlatedFailures": "Remediate"},
         },
     }
 

@@ -296,6 +296,24 @@ BAD: dict[str, Bad] = {
         "spec.pods[0].namespaceSelector.matchExpressions[0].operator",
     ),
     "stage in words": both("machine", "spec.nodeDrainForceAfter", "soon"),
+    "check by what checks write": Bad(
+        "check",
+        {"spec.unhealthyMachineConditions": [{"type": "OwnerRemediated", "status": "False", "timeout": "1m"}]},
+        "spec.unhealthyMachineConditions[0].type",
+        "",
+    ),
+    "template of a kind that is none": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "Reboot", "name": "reboot"}},
+        "spec.remediationTemplate.kind",
+        "",
+    ),
+    "template without a name": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "RebootTemplate"}},
+        "spec.remediationTemplate.name",
+        "",
+    ),
     "condition without timeout": Bad(
         "check",
         {"spec.unhealthyConditions": [{"type": "Ready", "status": "False"}]},

@@ -60,7 +60,7 @@ def real(folder: Path, binary: Path) -> Iterator[Plane]:
 PLANES = {"embedded": embedded, "real": real}
 
 
-@pytest.fixture(params=list(PLANES))
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.realplane)])
 def plane(request: pytest.FixtureRequest, tmp_path: Path, kubectl_binary: Path) -> Iterator[Plane]:
     with PLANES[request.param](tmp_path, kubectl_binary) as running:
         yield running

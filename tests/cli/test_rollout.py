@@ -79,6 +79,15 @@ class TestStanding:
         assert said.state == "on its way"
         assert "(paused)" in said.text
 
+    def test_on_delete_waits_for_people_and_says_so(self) -> None:
+        world = a_world(OLD)
+        world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"]["strategy"].update(type="OnDelete"))
+        change_template(world, NEW)
+        settle(world)
+        said = standing(deployment_of(world))
+        assert said.state == "on its way"
+        assert "wait until somebody deletes them" in said.text
+
     def test_what_holds_it_up_is_named(self) -> None:
         world = a_world(OLD)
         world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"]["strategy"].update(disruptionBudgets=[{"nodes": 0}]))

@@ -12,6 +12,7 @@ import typer.main
 import yaml
 
 from hack.program import Kubectl, Up
+from nodewright import __version__
 from nodewright.cli.election import rooms_named
 from nodewright.cli.main import build_app
 from nodewright.crds import load_crds
@@ -77,6 +78,7 @@ def test_a_deployment_is_available_guarded_and_not_privileged(docs: Docs) -> Non
         pod = deployment["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         assert deployment["spec"]["replicas"] == 2
+        assert container["image"] == f"nodewright:{__version__}"
         assert pod["securityContext"]["runAsNonRoot"]
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert container["securityContext"] == {

@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 from hack import binaries
-from hack.program import Kubectl
+from hack.program import Kubectl, Output
 from hack.realplane import RealPlane
 from tests.cli.processes import EXAMPLE
 from tests.deploy.rights import Right, granted
 from tests.docs.pages import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
+pytestmark = [pytest.mark.slow, pytest.mark.realplane, pytest.mark.kubectl]
 
 NAMESPACE = "nodewright-system"
 POLICY = {
@@ -63,6 +63,7 @@ class Server:
     def __init__(self, plane: RealPlane, folder: Path, binary: Path) -> None:
         self.folder = folder
         self.kubectl = Kubectl(binary, plane.kubeconfig, folder / "kubectl-cache")
+        self.applied = Output(-1, "", "not applied yet")
         self._plane = plane
 
     def kubeconfig_of(self, account: str) -> Path:
@@ -97,11 +98,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> It
         f"--audit-log-path={folder / 'audit.log'}",
         "--audit-log-mode=blocking",
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        "--disable-admission-plugins=ServiceAccount",
     )
     with RealPlane(folder / "plane", flags) as plane:
         running = Server(plane, folder, kubectl_binary)
-        running.kubectl("create", "namespace", NAMESPACE)
-        running.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy" / "split"))
+        running.applied = running.kubectl.run("apply", "--server-side", "-k", str(ROOT / "deploy" / "split"))
+        assert running.applied.code == 0, running.applied.err
         running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         _let_play_kubelets(running.kubectl)
         yield running
@@ -154,16 +156,16 @@ def live(server: Server) -> None:
         _merge(kubectl, "md/workers", {"spec": {"template": template}})
         _rolled_out(kubectl)
     _merge(kubectl, "md/workers", {"spec": {"template": {"spec": {"metadata": {"labels": {"tier": "web"}}}}}})
-    kubectl.wait("jsonpath={.metadata.labels.tier}=web", "nodes", "--all")
+    nodes = _nodes_that_stay(kubectl)
+    kubectl.wait("jsonpath={.metadata.labels.tier}=web", *(f"node/{name}" for name in nodes))
     kubectl("apply", "-f", "-", stdin=json.dumps(BROKEN))
     kubectl.wait("jsonpath={.status.errorReason}=InvalidConfiguration", "machine/broken")
-    node = kubectl.items("nodes")[0]["metadata"]["name"]
-    kubectl("apply", "-f", "-", stdin=json.dumps(_pod_on(node)))
+    kubectl("apply", "-f", "-", stdin=json.dumps(_pod_on(nodes[0])))
     _merge(kubectl, "cluster/demo", {"metadata": {"finalizers": ["cluster.cluster.k8s.io"]}})
     kubectl("scale", "md/workers", "--replicas=0")
     kubectl("delete", "machine/broken", "--wait=false")
     kubectl.wait("delete", "machines", "--all")
-    kubectl.wait("delete", f"node/{node}")
+    kubectl.wait("delete", f"node/{nodes[0]}")
     kubectl("delete", "cluster/demo", "--wait=false")
     kubectl("delete", "md/workers", "--cascade=background")
     kubectl("delete", "ms", "--all")  # here is no controller-manager to collect what the deployment has left
@@ -179,6 +181,11 @@ def _rolled_out(kubectl: Kubectl) -> None:
     for field in (f"observedGeneration={generation}", "updatedReplicas=2", "replicas=2", "availableReplicas=2"):
         path, _, value = field.partition("=")
         kubectl.wait(f"jsonpath={{.status.{path}}}={value}", "md/workers")
+
+
+def _nodes_that_stay(kubectl: Kubectl) -> list[str]:
+    machines = [m for m in kubectl.items("machines") if not m["metadata"].get("deletionTimestamp")]
+    return [machine["status"]["nodeRef"]["name"] for machine in machines]
 
 
 def _pod_on(node: str) -> dict[str, Any]:
@@ -208,6 +215,14 @@ def rights_of(kubectl: Kubectl, account: str) -> set[Right]:
         if doc["kind"] in {"RoleBinding", "ClusterRoleBinding"} and doc["subjects"][0]["name"] == account:
             found.update(granted(roles[doc["roleRef"]["kind"], doc["roleRef"]["name"]]))
     return found
+
+
+def test_the_manifests_are_taken_without_a_warning(server: Server) -> None:
+    """The namespace enforces the restricted Pod Security Standard: a Deployment that breaks it is warned of."""
+    assert "Warning" not in server.applied.err
+    namespace = server.kubectl.json("get", "namespace", NAMESPACE)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert server.kubectl.items("networkpolicies", f"--namespace={NAMESPACE}")
 
 
 @pytest.mark.parametrize("account", ["nodewright-machine", "nodewright-rest"])

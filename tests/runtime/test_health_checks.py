@@ -7,11 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controllers.kernel.conditions import find
-from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Obj, Ref, uid_of
+from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Kind, Obj, Ref, guessed_kind, uid_of
 from nodewright.controlplane.app.stats import WRITES
 from nodewright.runtime import metrics
+from tests.runtime.stub_server import until
 from tests.runtime.town import Town
 
+CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+REBOOT = guessed_kind("remedy.example.com/v1", "Reboot")
+TEMPLATE = guessed_kind("remedy.example.com/v1", "RebootTemplate")
+LONG_AGO = "2026-01-01T00:00:00Z"
 MACHINES = 5
 BEATS = 10
 
@@ -100,3 +105,52 @@ async def test_a_machine_whose_host_died_is_replaced(town: Town) -> None:
         allowed = find(_status(town)["conditions"], "RemediationAllowed")
         assert allowed is not None
         assert allowed["status"] == "True"
+
+
+def _crd(kind: str) -> dict[str, Any]:
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    return {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.name,
+        "metadata": {"name": f"{plural}.remedy.example.com"},
+        "spec": {
+            "group": "remedy.example.com",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+async def _says(town: Town, node: str, deadlock: bool) -> None:
+    (body,) = [n for n in town.objects(NODE) if n["metadata"]["name"] == node]
+    others = [c for c in body["status"]["conditions"] if c["type"] != "KernelDeadlock"]
+    said = {"type": "KernelDeadlock", "status": str(deadlock), "reason": "X", "lastTransitionTime": LONG_AGO}
+    await town.client.patch_status(Ref(NODE, Key("", node)), {"conditions": [*others, said]})
+
+
+async def test_somebody_elses_object_stands_beside_a_sick_machine_as_long_as_it_is_sick(town: Town) -> None:
+    template = {"apiVersion": TEMPLATE.api_version, "kind": TEMPLATE.name, "name": "reboot"}
+    for kind in (REBOOT, TEMPLATE):
+        await town.client.create(CRD, _crd(kind.name))
+    inner = {"metadata": {"labels": {"a": "b"}}, "spec": {"retries": 1}}
+    body = {**template, "metadata": {"name": "reboot", "namespace": "default"}, "spec": {"template": inner}}
+    body.pop("name")
+    await until(lambda: town.plane.store.resources.find(TEMPLATE.group, TEMPLATE.version, TEMPLATE.plural) is not None)
+    await town.client.create(TEMPLATE, body)
+    signal = {"type": "KernelDeadlock", "status": "True", "timeout": "1s"}
+    async with town.controllers():
+        await town.machine_set("ms", MACHINES)
+        await _check(town, remediationTemplate=template, unhealthyConditions=[signal])
+        await town.until(lambda: _status(town).get("currentHealthy") == MACHINES)
+        sick = town.objects(MACHINE)[0]
+        await _says(town, sick["status"]["nodeRef"]["name"], True)
+        await town.until(lambda: bool(town.objects(REBOOT)))
+        (reboot,) = town.objects(REBOOT)
+        assert (reboot["metadata"]["name"], reboot["spec"]) == (sick["metadata"]["name"], {"retries": 1})
+        assert reboot["metadata"]["labels"]["a"] == "b"
+        await _says(town, sick["status"]["nodeRef"]["name"], False)
+        await town.until(lambda: not town.objects(REBOOT))
+        assert uid_of(sick) in {uid_of(machine) for machine in town.objects(MACHINE)}, "its owner was not asked"

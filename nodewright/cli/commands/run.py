@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,12 +31,21 @@ _CLOUD_SECONDS = 30.0
 """How long a new leader waits until the last one's process has let go of the simulated cloud."""
 
 
+class Orphans(StrEnum):
+    """As ``nodewright.runtime.options.OrphanHosts``, which costs an import of the runtime."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class _How:
     work: election.Work
     election: election.Election
     kubelets: bool
     cloud: Path | None
+    orphans: str
     host: str
     health: int | None
     metrics: int | None
@@ -60,6 +70,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         Path | None,
         typer.Option("--simulated-cloud", metavar="DIR", help="Keep simulated hosts there. [default: in memory only]"),
     ] = None,
+    orphan_hosts: Annotated[
+        Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
+    ] = Orphans.REPORT,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -91,7 +104,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     work = election.work_named(controllers, machine_selector, node_name)
-    how = _How(work, choice, simulated_kubelets, simulated_cloud, listen, health_port, metrics_port)
+    how = _How(
+        work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, listen, health_port, metrics_port
+    )
     if traces:
         _start_traces()
     configure(json=log_format.json, level=log_level.value)
@@ -145,7 +160,7 @@ def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
 
 
 def _options(connection: Connection, how: _How) -> RunOptions:
-    from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+    from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
     lease = how.election.options(connection, how.work)
     if how.cloud is not None and lease is None:
@@ -156,6 +171,7 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         simulated_kubelets=how.kubelets,
         leader_election=lease,
         on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
+        orphan_hosts=OrphanHosts(how.orphans),
         listen_host=how.host,
         health_port=how.health,
         metrics_port=how.metrics,

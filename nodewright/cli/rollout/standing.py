@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from api.conditions import DeploymentCondition, Reason
 from api.intorstring import IntOrStringError, resolve
-from api.names import REVISION_ANNOTATION
+from api.names import REVISION_ANNOTATION, StrategyType
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import Obj, annotations_of
 from nodewright.cli.rollout.naming import KIND
@@ -88,6 +88,8 @@ def _why(body: Obj) -> str:
     """What holds it up, in a few words."""
     if (body["spec"] or {}).get("paused"):
         return " (paused)"
+    if (body["spec"].get("strategy") or {}).get("type") == StrategyType.ON_DELETE:
+        return " (OnDelete: old ones wait until somebody deletes them)"
     conditions = (body.get("status") or {}).get("conditions")
     for type_ in (
         DeploymentCondition.DISRUPTION_ALLOWED,

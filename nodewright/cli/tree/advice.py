@@ -44,6 +44,8 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.KUBECONFIG_MISSING: "Put the Secret back; without it nothing is done about this cluster's Nodes.",
     Reason.CONNECTION_DOWN: "See the Cluster's condition Reachable; work goes on when its API answers.",
     Reason.UNHEALTHY_NODE: "Its owner replaces it if a health check allows that.",
+    Reason.UNHEALTHY_MACHINE: "Its owner replaces it if a health check allows that.",
+    Reason.REMEDIATION_DEFERRED: "Do away with what the message names; the Machine is replaced then.",
     Reason.NODE_STARTUP_TIMEOUT: "The host never joined: see its console and its way to the API server.",
     Reason.TOO_MANY_UNHEALTHY: "Too many Machines look bad at once: look for a common cause first.",
     Reason.CORRELATED_FAILURES: "Machines fail together: look for a common cause (zone, network, API server).",

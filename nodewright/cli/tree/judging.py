@@ -47,6 +47,8 @@ _BAD_REASONS: Final = frozenset(
         Reason.KUBECONFIG_MISSING,
         Reason.CONNECTION_DOWN,
         Reason.UNHEALTHY_NODE,
+        Reason.UNHEALTHY_MACHINE,
+        Reason.REMEDIATION_DEFERRED,
         Reason.NODE_STARTUP_TIMEOUT,
         Reason.TOO_MANY_UNHEALTHY,
         Reason.CORRELATED_FAILURES,

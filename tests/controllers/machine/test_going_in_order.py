@@ -256,6 +256,15 @@ def test_told_so_it_goes_but_after_all_others_that_go() -> None:
     assert not arena.exists(key)
 
 
+def test_a_node_of_that_name_in_another_cluster_does_not_carry_it() -> None:
+    arena = Arena(hosting_node="m-1")
+    arena.view.living_in(Reached("prod-kubeconfig"))
+    key = arena.apply(wanting())
+    arena.run(key)
+    deleted(arena, key)
+    assert not arena.exists(key)
+
+
 def test_its_host_is_not_replaced_either() -> None:
     arena = Arena(hosting_node="m-1")
     key = arena.apply(machine("m-1").provider_config(**QUICK, updates="Replace"))

@@ -130,6 +130,16 @@ def test_a_policy_that_was_loosened_lets_the_refused_machine_go_on() -> None:
     assert marked == []
 
 
+def test_labels_flow_first_and_no_machine_is_patched_twice_in_a_round() -> None:
+    world = a_world(minAvailable=2)
+    world.change(MACHINE_SET, "pool", lambda b: b["spec"]["template"]["metadata"]["labels"].update(tier="new"))
+    found = plan_for(world.view(), MACHINE_SET, "pool")
+    assert all("spec" not in patch.patch for patch in patches(found, MACHINE).values())
+    settle(world)
+    assert updated(world) == 4
+    assert {m["metadata"]["labels"]["tier"] for m in world.all(MACHINE)} == {"new"}
+
+
 def test_without_the_field_a_changed_template_is_for_new_machines_only() -> None:
     world = World(machine_set("pool").replicas(2).kubelet(OLD))
     settle(world)
