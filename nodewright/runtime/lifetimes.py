@@ -13,7 +13,7 @@ from typing import Any
 from api.names import MachinePhase
 from controllers.kernel import view
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.refs import MACHINE, NODE, Obj, is_deleting, uid_of
+from controllers.kernel.refs import MACHINE, NODE, Key, Obj, is_deleting, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.indexes import provider_id
@@ -33,7 +33,7 @@ class Lifetimes:
         """By Machine UID: its phase, and since when if that was seen."""
         if MACHINE in cache.stores:
             cache.listen(MACHINE, self._machine_changed)
-        if NODE in cache.stores and MACHINE in cache.stores:
+        if NODE in cache.stores:
             cache.listen(NODE, self._node_changed)
 
     def _machine_changed(self, change: Change, from_list: bool) -> None:
@@ -47,21 +47,25 @@ class Lifetimes:
         else:
             self._look(change.new)
 
+    def node_elsewhere(self, _cluster: Key, change: Change, from_list: bool) -> None:
+        """The same for a Node of a workload cluster."""
+        self._node_changed(change, from_list)
+
     def _node_changed(self, change: Change, _from_list: bool) -> None:
         node_id = provider_id(change.new) if change.new is not None and change.old is None else None
-        if node_id:
+        if node_id and MACHINE in self._cache.stores:
             for machine in self._cache.stores[MACHINE].indexed(view.PROVIDER_ID, node_id):
-                self._look(machine)
+                self._look(machine, joined=True)
 
     def _appeared(self, machine: Obj, from_list: bool) -> None:
-        phase = self._phase(machine, MachinePhase.PENDING)
+        phase = self._phase(machine, MachinePhase.PENDING, joined=False)
         fresh = phase == MachinePhase.PENDING and not from_list
         self._phases[uid_of(machine)] = (phase, _time(machine, "creationTimestamp") if fresh else None)
 
-    def _look(self, machine: Obj) -> None:
+    def _look(self, machine: Obj, joined: bool = False) -> None:
         uid = uid_of(machine)
         before, since = self._phases.get(uid, (MachinePhase.PENDING, None))
-        phase = self._phase(machine, before)
+        phase = self._phase(machine, before, joined)
         if phase == before:
             return
         now = self._now()
@@ -79,7 +83,7 @@ class Lifetimes:
         if asked is not None:
             metrics.MACHINE_DELETED.observe(_seconds(asked, self._now()))
 
-    def _phase(self, machine: Obj, before: str) -> str:
+    def _phase(self, machine: Obj, before: str, joined: bool) -> str:
         """What the status says, or what the Machine has left behind since if that is further on its way."""
         if is_deleting(machine):
             return MachinePhase.DELETING
@@ -94,7 +98,8 @@ class Lifetimes:
             seen.append(MachinePhase(before))
         host_id = provider_id(machine)
         if host_id:
-            joined = NODE in self._cache.stores and self._cache.stores[NODE].indexed(view.PROVIDER_ID, host_id)
+            nodes = self._cache.stores.get(NODE)
+            joined = joined or (nodes is not None and bool(nodes.indexed(view.PROVIDER_ID, host_id)))
             seen.append(MachinePhase.PROVISIONED if joined else MachinePhase.PROVISIONING)
         return max(seen, key=_ON_THE_WAY.index)
 

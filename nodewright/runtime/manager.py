@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from controllers.kernel.actions import Event
-from controllers.kernel.refs import MACHINE, WORKLOAD_KINDS
+from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
@@ -64,7 +64,7 @@ class Manager:
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self._may_act)
-        self._lifetimes = Lifetimes(self.cache, options.now)
+        self.workloads.listen(NODE, Lifetimes(self.cache, options.now).node_elsewhere)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
         for room in self.rooms:

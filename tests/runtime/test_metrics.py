@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind
+from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Kind
 from nodewright.runtime import census, metrics
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.store import Change
 from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.queue import WorkQueue
 from tests.builders.clock import NOW, ago
@@ -199,6 +200,17 @@ def test_a_machine_on_its_way_is_timed_from_phase_to_phase() -> None:
         ("reached_seconds", "Running"): 50,
         ("phase_seconds", "Provisioned"): 7,
     }
+
+
+def test_a_node_of_a_workload_cluster_counts_as_well() -> None:
+    street = Street()
+    m = machine("m").created(0).provider_id("sim://m")
+    street.say(m, "ADDED")
+    street.passes(9)
+    street.lifetimes.node_elsewhere(
+        Key("default", "remote"), Change(NODE, Key("", "m"), None, node("m").of(m).build()), False
+    )
+    assert street.timed() == {("reached_seconds", "Provisioned"): 9}
 
 
 def test_what_was_there_before_is_timed_only_for_what_it_has_ahead() -> None:

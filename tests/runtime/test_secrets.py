@@ -14,7 +14,7 @@ import structlog
 from prometheus_client import generate_latest
 
 from api.secrets import is_secret_name, secret_values, without_secrets
-from controllers.kernel.refs import EVENT, MACHINE, NODE, SECRET, Key, Ref
+from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, NODE, SECRET, Key, Ref
 from nodewright.runtime import logs, metrics
 from nodewright.runtime.kube.connection import StaticToken
 from providers.base.contract import ConfigKind, Host, HostRequest, Registration, UpdateAnswer, Updated
@@ -75,6 +75,36 @@ MACHINES: dict[str, Any] = {
 }
 
 
+TOKEN = "MARKED-cluster-token-4"
+KUBECONFIGS = {
+    "away": (
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        f"users: [{{name: a, user: {{token: {TOKEN}}}}}]\n"
+    ),
+    "garbled": f"users:\n- token: {TOKEN}: {TOKEN}\n",
+}
+
+
+async def clusters(town: Town) -> None:
+    """Two Clusters whose kubeconfigs lead nowhere."""
+    for name, text in KUBECONFIGS.items():
+        meta = {"name": f"{name}-kubeconfig", "namespace": "default"}
+        await town.client.create(
+            SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"value": text}}
+        )
+        network = {"services": {"cidrBlocks": ["10.0.0.0/16"]}, "pods": {"cidrBlocks": ["10.1.0.0/16"]}}
+        spec = {"clusterNetwork": {**network, "serviceDomain": "cluster.local"}}
+        meta = {"name": name, "namespace": "default"}
+        body = {"apiVersion": CLUSTER.api_version, "kind": "Cluster", "metadata": meta, "spec": spec}
+        await town.client.create(CLUSTER, body)
+
+
+def unreached(town: Town) -> int:
+    said = [c for obj in town.objects(CLUSTER) for c in (obj.get("status") or {}).get("conditions") or ()]
+    return sum(c["type"] == "Reachable" and c["status"] != "True" and bool(c.get("message")) for c in said)
+
+
 async def test_no_secret_is_told(town: Town, lines: io.StringIO) -> None:
     admin = (town.plane.kubeconfig_path.parent / "token").read_text().strip()
     town.connection = replace(town.connection, client_certificate=b"", client_key=b"", tokens=StaticToken(admin))
@@ -82,13 +112,15 @@ async def test_no_secret_is_told(town: Town, lines: io.StringIO) -> None:
     meta = {"name": "cloud", "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"password": KEY}}
     await town.client.create(SECRET, secret)
+    await clusters(town)
     async with town.controllers() as manager:
         for name, config in MACHINES.items():
             await town.client.create(MACHINE, machine(name, config))
         await town.until(lambda: all(told(town, name) for name in MACHINES))
+        await town.until(lambda: unreached(town) == len(KUBECONFIGS))
         for name in MACHINES:
             await town.client.delete(Ref(MACHINE, Key("default", name)))
-        shown = [obj.get("status") for obj in town.objects(MACHINE)] + town.objects(NODE)
+        shown = [obj.get("status") for obj in town.objects(MACHINE) + town.objects(CLUSTER)] + town.objects(NODE)
         await town.until(lambda: not town.objects(MACHINE))
         counted = generate_latest(metrics.REGISTRY).decode()
         counted += str([sample for family in manager.families() for sample in family.samples])  # type: ignore[attr-defined]
@@ -97,7 +129,7 @@ async def test_no_secret_is_told(town: Town, lines: io.StringIO) -> None:
     )
     assert "Bad Request" in text, "the story was told"
     assert "unexpected answer" in lines.getvalue()
-    for hidden in (PASSWORD, USER_DATA, KEY, admin, "112233445566"):
+    for hidden in (PASSWORD, USER_DATA, KEY, TOKEN, admin, "112233445566"):
         places = [text[max(at - 120, 0) : at + 20] for at in [text.find(hidden)] if at >= 0]
         assert not places, places
 

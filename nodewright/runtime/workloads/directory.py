@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -114,9 +115,10 @@ class WorkloadDirectory:
             if kind in access.cache.stores:
                 access.cache.listen(kind, partial(listener, cluster))
         self._accesses[cluster] = access
-        self._tasks[cluster] = asyncio.create_task(self._run(access), name=f"cluster {cluster}")
+        # In contexts of their own: nothing of the round that happened to be the first may stick to their log lines.
+        self._tasks[cluster] = asyncio.create_task(self._run(access), name=f"cluster {cluster}", context=Context())
         if self._sweeper is None:
-            self._sweeper = asyncio.create_task(self._sweep_now_and_then(), name="clusters")
+            self._sweeper = asyncio.create_task(self._sweep_now_and_then(), name="clusters", context=Context())
 
     async def _run(self, access: ClusterAccess) -> None:
         """A bug in one access must not touch the others."""
