@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import count
 from random import Random
 from typing import Any, assert_never
@@ -42,6 +43,8 @@ class Plane:
         self.writes: Counter[str] = Counter()
         self._random = random
         self.faults = faults
+        self.down_since: datetime | None = None
+        """Since when nobody reaches the API; None: it is up."""
         crd_resource = self.store.resources.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
         assert crd_resource is not None, "the store has no CustomResourceDefinition"
         for crd in crds:
@@ -89,6 +92,8 @@ class Plane:
 
         Raises ApiError (it did not work) or AnswerLost (it did, but the caller can't know).
         """
+        if self.down_since is not None:
+            raise ApiError(503, "ServiceUnavailable", "simulated: the API server is down")
         if self._random.random() < self.faults.refused_write:
             raise ApiError(500, "InternalError", "simulated: the API server failed")
         answer = self._perform(action)

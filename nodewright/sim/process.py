@@ -34,6 +34,7 @@ from providers.simulated.world import World
 Say = Callable[[str], None]
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 RELIST_SECONDS = 300.0
+STALE_SECONDS = 180.0
 FAILED_RETRY_SECONDS = 60.0
 
 
@@ -63,7 +64,15 @@ class _Due:
 
 
 class _Complete:
-    complete = True
+    """As a reflector has it: what was read counts for a while after the last sign of life."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._out = outside
+
+    @property
+    def complete(self) -> bool:
+        since = self._out.plane.down_since
+        return since is None or (self._out.clock() - since).total_seconds() < STALE_SECONDS
 
 
 class Process:
@@ -81,8 +90,9 @@ class Process:
         self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
         self._watches: dict[Kind, Any] = {}
         self._lossy: dict[Kind, datetime] = {}
+        complete = _Complete(outside)
         for kind in kinds:
-            self._cache.keep_complete(kind, _Complete())
+            self._cache.keep_complete(kind, complete)
             self._cache.listen(kind, self._wake)
         for kind in kinds:
             self._relist(kind)
@@ -104,6 +114,8 @@ class Process:
 
     def poll(self) -> int:
         """Fetch what the watches have; how many events wait to be delivered."""
+        if self._out.plane.down_since is not None:
+            return 0
         waiting = 0
         for kind in self._watches:
             self._fetch(kind)
@@ -123,6 +135,8 @@ class Process:
     def deliver(self, everything: bool = False) -> None:
         """Hand some waiting events of some kind to the cache, or all of them; one may get lost on the way."""
         now = self._out.clock()
+        if self._out.plane.down_since is not None:
+            return
         for kind in [kind for kind, at in self._lossy.items() if at <= now]:
             del self._lossy[kind]
             self._relist(kind)
