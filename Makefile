@@ -43,6 +43,14 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 test-long: setup ## The slow tier: 1000 simulated schedules, durability under SIGKILL, steady state for 60 s
 	@$(VENV)/bin/pytest -q -m slow
 
+.PHONY: e2e
+e2e: setup ## The main job with kubectl, on the embedded and on a real control plane, and both compared
+	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py
+
+.PHONY: differential
+differential: setup ## Compare the embedded plane with a real kube-apiserver, request by request
+	@$(VENV)/bin/pytest -q tests/differential
+
 .PHONY: check
 check: setup lint types contracts verify ## All checks that run no test
 
@@ -85,13 +93,15 @@ kubectl: setup ## Find the stock kubectl, or build it as a pinned Go module
 	@$(PY) -m hack.kubectl
 
 .PHONY: lock
-lock: ## Resolve the dependencies anew and write requirements.lock (hashes, no addresses)
+lock: ## Resolve the dependencies anew and write both lock files (hashes, no addresses)
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
+	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
+	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
-real-plane: setup ## Find a real etcd and kube-apiserver, or build them as pinned Go modules (minutes, once)
-	@$(PY) -m hack.binaries etcd kube-apiserver
+real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
+	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

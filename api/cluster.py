@@ -73,6 +73,9 @@ class ClusterStatus(Model):
     """Same as ``errorReason``, under CAPI's name."""
     failure_message: Message | None = None
     """Same as ``errorMessage``, under CAPI's name."""
+    kubeconfig_secret: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the Secret by which its own API is reached. Once written, the cluster is never taken for the one that
+    holds its Machines, even if the Secret goes."""
     provider_status: ProviderStatusField | None = None
     """What the provider remembers about the cluster."""
     phase: Annotated[str, Field(max_length=63)] | None = None
@@ -98,6 +101,7 @@ class Cluster(Model):
             Column("Phase", ".status.phase", "Where in its life the cluster is."),
             Column("Machines", ".status.machines", "Machines that belong to it.", "integer"),
             Column("Ready", ".status.readyMachines", "Machines that are ready.", "integer"),
+            Column("Reachable", '.status.conditions[?(@.type=="Reachable")].status', "Whether its API answers."),
             AGE,
             Column("Endpoint", ".status.apiEndpoints[0].host", "Where its API is served.", priority=1),
             Column("Paused", ".spec.paused", "Whether the controllers leave it alone.", "boolean", priority=1),

@@ -8,6 +8,7 @@ from api.cluster import Cluster
 from api.machine import Machine
 from api.machineclass import MachineClass
 from api.machinedeployment import MachineDeployment
+from api.machinedrainrule import MachineDrainRule
 from api.machinehealthcheck import MachineHealthCheck
 from api.machineset import MachineSet
 from api.model import Model
@@ -19,5 +20,6 @@ KINDS: Final[dict[str, type[Model]]] = {
     "Machine": Machine,
     "MachineClass": MachineClass,
     "MachineHealthCheck": MachineHealthCheck,
+    "MachineDrainRule": MachineDrainRule,
 }
 """Type by kind; each has ``resource`` (names, columns, subresources)."""

@@ -175,11 +175,15 @@ class MachineSpec(Model):
     """Zone (or the like) in which the provider is to place the host."""
     node_drain_timeout: Duration | None = None
     """How long a drain may take before deletion goes on without it. Absent or 0: for ever."""
+    node_drain_delete_after: Duration | None = None
+    """How long after a drain began pods that could not be evicted are deleted, whatever their PodDisruptionBudgets say.
+    Absent or 0: never."""
+    node_drain_force_after: Duration | None = None
+    """How long after a drain began pods that are left are deleted without a grace period. Absent or 0: never."""
     node_volume_detach_timeout: Duration | None = None
-    """How long deletion waits for volumes to detach. Accepted and kept; not acted on yet."""
+    """How long deletion waits, after the drain, for volumes to detach. Absent or 0: for ever."""
     node_deletion_timeout: Duration | None = None
-    """How long deletion tries to delete the Node object after its host is gone.
-    Accepted and kept; not acted on yet. It tries for ever."""
+    """How long deletion tries to delete the Node object after its host is gone. Absent or 0: for ever."""
     readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Count | None = None
@@ -218,6 +222,8 @@ class Replacement(Model):
     """Why the provider could not change it in place."""
     started_at: Time | None = None
     """When the replacement began."""
+    wait_for_node_volume_detach_start_time: Time | None = None
+    """When waiting for volumes of the old host began."""
 
 
 AppliedKey = Annotated[str, Field(max_length=340)]
@@ -241,13 +247,13 @@ class MachineDeletion(Model):
     node_drain_start_time: Time | None = None
     """When draining began."""
     wait_for_node_volume_detach_start_time: Time | None = None
-    """When waiting for volumes began. Not written yet."""
+    """When waiting for volumes began."""
     wait_for_pre_terminate_hook_start_time: Time | None = None
     """When waiting for pre-terminate hooks began."""
     host_deletion_start_time: Time | None = None
     """When the provider was first asked to delete the host."""
     node_deletion_start_time: Time | None = None
-    """When deleting the Node object was first tried."""
+    """When deleting the Node object was first tried; only with ``nodeDeletionTimeout``."""
 
 
 ProviderStatusField = Annotated[

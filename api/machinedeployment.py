@@ -8,9 +8,10 @@ from pydantic import Field
 
 from api import names
 from api.machineset import NAMES_NODES, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
-from api.meta import Conditions, Count, Generation, IntOrString, Message, ObjectMeta, OwningSelector, Time
-from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
+from api.meta import Conditions, Count, Duration, Generation, IntOrString, Message, ObjectMeta, OwningSelector, Time
+from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
+from api.schedules import MAX_SCHEDULE, SCHEDULE_PATTERN
 
 _SURGE_POSITIVE = "(type(self.maxSurge) == int ? self.maxSurge > 0 : self.maxSurge != '0%')"
 _UNAVAILABLE_POSITIVE = "(type(self.maxUnavailable) == int ? self.maxUnavailable > 0 : self.maxUnavailable != '0%')"
@@ -33,11 +34,38 @@ class RollingUpdate(Model):
     """Machines that may be too many during a rollout, as a number or a percentage of ``replicas`` (rounded up)."""
     delete_policy: Literal["Random", "Newest", "Oldest"] | None = None
     """``deletePolicy`` of the MachineSets; Random without it."""
-    partition: Count = 0
-    """Machines that stay with the old template (a canary step); 0 rolls out to all."""
+    partition: IntOrString = 0
+    """Machines of old templates that stay (a canary step), as a number or a percentage of ``replicas`` (rounded up);
+    0 rolls out to all. A higher one brings none back."""
     on_failure: Literal["Continue", "Pause", "Rollback"] = "Continue"
-    """What happens when ``progressDeadlineSeconds`` has passed: go on, or stop. Rollback is to return to the last
-    revision. Accepted and kept; not acted on yet: it stops as Pause does."""
+    """What happens when ``progressDeadlineSeconds`` has passed without progress: go on, stop, or return to the template
+    that was rolled out completely last, until ``template`` changes (``status.rollback``)."""
+    in_place: Literal["Never", "Prefer", "Require"] = "Never"
+    """Never: Machines of an old template are replaced by new ones. Prefer: they get the new template and stay; where
+    the provider can't change the running host, it makes another under the same Machine. Require: then the rollout stops
+    instead."""
+
+
+class DisruptionBudget(Model):
+    """How many Machines rollouts may have disturbed at once, always or at certain times."""
+
+    __rules__: ClassVar = (
+        Rule(
+            "has(self.schedule) == has(self.duration)",
+            "schedule and duration need each other",
+            field_path=".schedule",
+        ),
+    )
+
+    nodes: IntOrString
+    """Machines that may be down at once, as a number or a percentage of ``replicas`` (rounded up); 0: none. Machines
+    that are being deleted and Nodes that are not Ready count, whatever the cause."""
+    schedule: Annotated[str, Field(min_length=1, max_length=MAX_SCHEDULE, pattern=SCHEDULE_PATTERN)] | None = None
+    """When the budget begins to hold: cron with five fields, in UTC. Without it the budget always holds."""
+    duration: Duration | None = None
+    """How long it holds from then on."""
+    reasons: Annotated[list[Literal["Replace", "InPlaceUpdate"]], Field(max_length=2), SET] | None = None
+    """What it limits: Machines replaced by others, or updated in place. Without it both."""
 
 
 class MachineDeploymentStrategy(Model):
@@ -47,6 +75,9 @@ class MachineDeploymentStrategy(Model):
     """RollingUpdate: step by step. OnDelete: whenever somebody deletes an old one. Recreate: all old ones first."""
     rolling_update: RollingUpdate = RollingUpdate()
     """Limits of a RollingUpdate."""
+    disruption_budgets: Annotated[list[DisruptionBudget], Field(max_length=50), ATOMIC_LIST] | None = None
+    """Further limits of a RollingUpdate; of those that hold at a time the smallest counts. One that can't be
+    understood allows nothing."""
 
 
 class MachineDeploymentSpec(Model):
@@ -93,6 +124,23 @@ class RolloutJournal(Model):
     """One entry for each MachineSet whose size was to change."""
 
 
+class Rollback(Model):
+    """A rollout that failed and was taken back. In force as long as ``spec.template`` is the one that failed."""
+
+    at: Time
+    """When it was decided."""
+    failed_hash: Annotated[str, Field(max_length=63)]
+    """Hash of the template that failed."""
+    hash: Annotated[str, Field(max_length=63)]
+    """Hash of the template that is in force instead."""
+    from_revision: Annotated[int, Field(ge=0), Schema({"format": "int64"})] = 0
+    """Revision of the template that failed."""
+    to_revision: Annotated[int, Field(ge=0), Schema({"format": "int64"})] = 0
+    """Revision that the template in force had then."""
+    message: Message = ""
+    """Why, for people."""
+
+
 class MachineDeploymentStatus(Model):
     """What was seen of the deployment."""
 
@@ -114,6 +162,12 @@ class MachineDeploymentStatus(Model):
     """How often the hash of a template was found to belong to another one; part of the next hash."""
     rollout: RolloutJournal | None = None
     """What was decided last about the sizes of the MachineSets."""
+    spec_seen_at: Time | None = None
+    """When ``observedGeneration`` was seen first; the progress deadline counts from there at the earliest."""
+    completed_hash: Annotated[str, Field(max_length=63)] | None = None
+    """Hash of the template that was rolled out completely last; a failed rollout returns to it."""
+    rollback: Rollback | None = None
+    """The rollout that was taken back."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None

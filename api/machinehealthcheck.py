@@ -40,9 +40,10 @@ class RemediationStrategy(Model):
     """Replacements at a time, as a number or a percentage of the Machines selected (rounded up).
     No limit without it."""
     max_retry: Count | None = None
-    """Replacements of the same Machine's place that may follow one another. No limit without it."""
+    """Replacements of the same Machine's place that may follow the first one. No limit without it."""
     retry_period: Duration = "0s"
-    """Wait between a replacement and the next one of the same place; doubled each time."""
+    """Wait between a replacement and the next one of the same place; doubled each time. At least a minute for Machines
+    that failed for good or never joined."""
     max_retry_period: Duration = "1h"
     """Longest such wait."""
     min_healthy_period: Duration = "1h"
@@ -55,13 +56,13 @@ class MachineHealthCheckSpec(Model):
     """Which Machines are looked at, and what makes them unhealthy."""
 
     cluster_name: Annotated[str, Field(min_length=1, max_length=63)] | None = None
-    """Cluster whose Machines are looked at; the only one of the namespace without it."""
+    """Cluster whose Machines are looked at; those of every Cluster of the namespace without it."""
     selector: OwningSelector
     """Selects the Machines."""
     unhealthy_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
     """Conditions of the Node; each alone makes its Machine unhealthy."""
     unhealthy_machine_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
-    """Conditions of the Machine; each alone makes it unhealthy."""
+    """Conditions of the Machine; each alone makes it unhealthy. Those that health checks write may not be named."""
     node_startup_timeout: Duration = "10m"
     """How long a Machine may stay without a Node before it is unhealthy. 0: for ever."""
     max_unhealthy: IntOrString = "100%"
@@ -83,7 +84,7 @@ class MachineHealthCheckStatus(Model):
     expected_machines: Count | None = None
     """Machines that are looked at."""
     current_healthy: Count | None = None
-    """Those that are healthy."""
+    """Those that have a Node and nothing that looks bad, be it only for a moment."""
     remediations_allowed: Count | None = None
     """Further Machines that may be replaced now."""
     unhealthy_machines: Annotated[list[ShortText], Field(max_length=1000), SET] | None = None
@@ -93,9 +94,7 @@ class MachineHealthCheckStatus(Model):
 
 
 class MachineHealthCheck(Model):
-    """Finds unhealthy Machines and has them replaced, unless too many look bad at once.
-
-    Accepted and kept; not acted on yet."""
+    """Finds unhealthy Machines and has their owner replace them, unless too many look bad at once."""
 
     resource: ClassVar = Resource(
         kind="MachineHealthCheck",

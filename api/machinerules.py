@@ -16,11 +16,16 @@ from api.selectors import label_key_error, label_value_error
 MACHINE_SPEC_FIELDS: Final = frozenset(
     {
         "metadata", "taints", "providerConfig", "providerSpec", "versions", "configSource", "providerID", "roles",
-        "clusterName", "failureDomain", "nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
+        "clusterName", "failureDomain", "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter",
+        "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
         "readinessGates", "minReadySeconds",
     }
 )  # fmt: skip
 """Known fields. Others survive, unless they look like one of these misspelt."""
+TIMEOUTS: Final = (
+    "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"
+)  # fmt: skip
+"""Durations of a deletion. 0 and none mean: never, for ever."""
 _LOOKS_LIKE: Final = 0.85
 _VERSION = re.compile(r"v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?([-+][0-9A-Za-z.+-]*)?\Z")
 
@@ -49,7 +54,7 @@ def machine_spec(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
         version = child(spec, "versions").get(name)
         if version is not None and not (isinstance(version, str) and _VERSION.match(version)):
             yield FieldError(f"{path}.versions.{name}", f"{version!r} is not a version like 1.31.0 or v1.31.0")
-    for name in ("nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"):
+    for name in TIMEOUTS:
         if spec.get(name) is not None and (fault := time_or_duration(spec[name], "duration")):
             yield FieldError(f"{path}.{name}", fault)
     cluster = spec.get("clusterName")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api import names
 from api.machine import MachineSpec
-from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta
+from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta, Time
 from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
@@ -48,6 +48,20 @@ class MachineTemplateSpec(Model):
     """What their Nodes are to be like; ``spec.metadata`` and ``spec.taints`` go on to the Nodes."""
 
 
+class InPlaceUpdate(Model):
+    """A change of the template reaches existing Machines, a few at a time, instead of new ones only."""
+
+    policy: Literal["Prefer", "Require"] = "Prefer"
+    """What follows where the provider can't change a running host. Prefer: it makes another under the same Machine.
+    Require: the update stops."""
+    min_available: Count = 0
+    """Machines that must stay available; one that is being updated is not."""
+    max_updating: Count | None = None
+    """Machines that may be updated at once; 0 stops. Without it only ``minAvailable`` limits."""
+    partition: Count = 0
+    """Machines that stay as they are."""
+
+
 class MachineSetSpec(Model):
     """Which Machines there are to be, and how many."""
 
@@ -60,6 +74,8 @@ class MachineSetSpec(Model):
     delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
     """Which Machines go first when there are too many, among those that are equally good otherwise.
     Random means: by lot, drawn from the UID."""
+    in_place_update: InPlaceUpdate | None = None
+    """Without it a changed template is for new Machines only, but for labels, annotations, taints and timeouts."""
     selector: OwningSelector
     """Selects the Machines that belong here; must match the labels of the template."""
     template: MachineTemplateSpec
@@ -81,6 +97,15 @@ class Ordinals(Model):
     """Names of Machines whose deletion was decided and not seen yet, so that no round chooses others instead."""
 
 
+class Remediated(Model):
+    """An unhealthy Machine that was deleted and whose replacement was not seen yet."""
+
+    machine: Annotated[str, Field(max_length=253)]
+    """Its name."""
+    times: Annotated[list[Time], Field(max_length=20), ATOMIC_LIST] | None = None
+    """When Machines in this place were replaced for their health, oldest first; the last time is its own."""
+
+
 class MachineSetStatus(Model):
     """What was seen of the set."""
 
@@ -98,6 +123,8 @@ class MachineSetStatus(Model):
     """The selector as text, for the scale subresource."""
     ordinals: Ordinals | None = None
     """Which numbers were given to Machines."""
+    remediated: Annotated[list[Remediated], Field(max_length=1000), ATOMIC_LIST] | None = None
+    """Unhealthy Machines that were deleted and whose replacements were not seen yet."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None

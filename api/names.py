@@ -65,13 +65,18 @@ CAPI_DEPLOYMENT_NAME_LABEL: Final = "cluster.x-k8s.io/deployment-name"
 CAPI_CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 """CAPI's form of CLUSTER_NAME_LABEL."""
 SHARD_LABEL: Final = "machine.k8s.io/controller"
-"""MC: name of the controller instance that serves the object. Accepted and kept; not acted on yet."""
+"""MC: on a Machine: only a process whose ``--machine-selector`` speaks of this label serves it."""
 NODE_OWNED_BY_LABEL: Final = "machine-controller/owned-by"
 """MC, on a Node: UID of its Machine."""
 CONTROL_PLANE_LABEL: Final = "node-role.kubernetes.io/control-plane"
 """On a Node of the control plane (kubeadm)."""
 LEGACY_MASTER_LABEL: Final = "node-role.kubernetes.io/master"
 """The same before Kubernetes 1.24."""
+
+POD_DRAIN_LABEL: Final = "cluster.x-k8s.io/drain"
+"""CAPI, on a Pod: ``skip`` lets it stay when its Node is drained, ``wait-completed`` waits until it ends by itself."""
+OWN_POD_DRAIN_LABEL: Final = "nodewright.dev/drain"
+"""Our form of POD_DRAIN_LABEL."""
 
 # --- annotations: Machines ------------------------------------------------------------------------------------------
 
@@ -87,16 +92,27 @@ PROPAGATED_ANNOTATION: Final = "nodewright.dev/propagated"
 """On a Machine: which labels, annotations and taints its MachineSet's template gave it, so that removal can follow."""
 RELEASED_FROM_ANNOTATION: Final = "nodewright.dev/released-from"
 """On a Machine that left its MachineSet because its labels stopped matching: UID of that MachineSet."""
+TEMPLATE_ANNOTATION: Final = "nodewright.dev/template"
+"""On a Machine that was updated in place: digest of the template's ``spec`` that it was given last."""
+IN_PLACE_ANNOTATION: Final = "nodewright.dev/in-place"
+"""On a Machine, ``Require``: its host is not replaced for the template that TEMPLATE_ANNOTATION names."""
 PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
-"""On a failed Machine: RFC 3339 time until which it is kept for debugging. Accepted and kept; not acted on yet."""
+"""On a failed Machine: RFC 3339 time until which it is kept for debugging; meanwhile its owner counts without it."""
 NO_DRAIN_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
 """CAPI: the Machine's Node is not drained."""
 OWN_NO_DRAIN_ANNOTATION: Final = "nodewright.dev/exclude-node-draining"
 """Our form of NO_DRAIN_ANNOTATION."""
 ABANDON_HOST_ANNOTATION: Final = "nodewright.dev/abandon-host"
 """On a Machine that is being deleted though nobody knows whether its host exists: let go of it all the same."""
+ABANDON_NODE_ANNOTATION: Final = "nodewright.dev/abandon-node"
+"""On a Machine that is being deleted though its workload cluster can't be reached: its host goes without a drain, and
+its Node object stays behind."""
 NO_VOLUME_WAIT_ANNOTATION: Final = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
-"""CAPI: deletion does not wait for volumes to detach. It never does yet, with or without it."""
+"""CAPI: deletion does not wait for volumes to detach."""
+OWN_NO_VOLUME_WAIT_ANNOTATION: Final = "nodewright.dev/exclude-wait-for-node-volume-detach"
+"""Our form of NO_VOLUME_WAIT_ANNOTATION."""
+ALLOW_SELF_DELETION_ANNOTATION: Final = "nodewright.dev/allow-self-deletion"
+"""On the Machine on whose Node this controller runs: its host may go too, after all others that are going."""
 PRE_DRAIN_HOOK_PREFIX: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
 """CAPI: an annotation ``<prefix>/<name>`` holds deletion up before the drain."""
 PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
@@ -106,9 +122,12 @@ OWN_PRE_DRAIN_HOOK_PREFIX: Final = "pre-drain.nodewright.dev"
 OWN_PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.nodewright.dev"
 """Our form of PRE_TERMINATE_HOOK_PREFIX."""
 SKIP_REMEDIATION_ANNOTATION: Final = "cluster.x-k8s.io/skip-remediation"
-"""CAPI: health checks leave the Machine alone. Accepted and kept; not acted on yet."""
+"""CAPI, on a Machine, any value: health checks leave it alone."""
 REMEDIATE_ANNOTATION: Final = "cluster.x-k8s.io/remediate-machine"
-"""CAPI: the Machine counts as unhealthy, whatever its Node says. Accepted and kept; not acted on yet."""
+"""CAPI, on a Machine, any value: it counts as unhealthy, whatever its Node says."""
+REMEDIATION_FOR_ANNOTATION: Final = "nodewright.dev/remediation-for"
+"""On a Machine made in place of an unhealthy one: JSON with its name (``machine``) and when this place's Machines were
+replaced by a health check (``times``, oldest first). CAPI has the like on control-plane Machines."""
 INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
 """MC: the Machine is not touched while the value is non-empty. Accepted and kept; not acted on yet."""
 BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
@@ -124,6 +143,8 @@ NODE_SKIP_EVICTION_ANNOTATION: Final = "kubermatic.io/skip-eviction"
 """MC, on a Node: it is not drained."""
 NODE_CORDONED_FOR_ANNOTATION: Final = "nodewright.dev/cordoned-for"
 """On a Node: UID of the Machine for which we cordoned it, so that a person's own cordon is never taken back."""
+DRAINING_TAINT: Final = "nodewright.dev/draining"
+"""Taint (NoSchedule) on a Node while it is drained, beside its cordon; the value is the UID of its Machine."""
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
 
@@ -162,6 +183,17 @@ NOT_COPIED_ANNOTATIONS: Final = frozenset(
     }
 )
 """A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""
+
+# --- Secrets --------------------------------------------------------------------------------------------------------
+
+KUBECONFIG_SUFFIX: Final = "-kubeconfig"
+"""CAPI: the Secret ``<cluster>-kubeconfig`` in a Cluster's namespace says how its own API is reached."""
+KUBECONFIG_KEY: Final = "value"
+"""CAPI: key of that Secret under which the kubeconfig lies."""
+KUBECONFIG_OTHER_KEY: Final = "kubeconfig"
+"""The same key as others name it; read if there is no ``value``."""
+KUBECONFIG_KEYS: Final = (KUBECONFIG_KEY, KUBECONFIG_OTHER_KEY)
+"""Both, in the order in which they are read."""
 
 # --- autoscaler -----------------------------------------------------------------------------------------------------
 
@@ -243,11 +275,26 @@ class StrategyType(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What a rollout does when ``progressDeadlineSeconds`` has passed. ``Rollback`` stops it like ``Pause`` so far."""
+    """What a rollout does when ``progressDeadlineSeconds`` has passed without progress."""
 
     CONTINUE = "Continue"
     PAUSE = "Pause"
     ROLLBACK = "Rollback"
+
+
+class InPlace(StrEnum):
+    """Whether a rollout changes Machines instead of replacing them, and what follows where a host can't be changed."""
+
+    NEVER = "Never"
+    PREFER = "Prefer"
+    REQUIRE = "Require"
+
+
+class DisruptionReason(StrEnum):
+    """What a disruption budget may limit."""
+
+    REPLACE = "Replace"
+    IN_PLACE_UPDATE = "InPlaceUpdate"
 
 
 class ErrorReason(StrEnum):

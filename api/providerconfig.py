@@ -72,6 +72,25 @@ def read(spec: Mapping[str, Any]) -> ProviderConfig | None:
     return _from_field(given[0], spec[given[0]]) if given else None
 
 
+def holder(obj: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The part of an object of our group that may hold a configuration, and its path; empty where there is none."""
+    spec: Any = obj.get("spec")
+    if obj.get("kind") in ("MachineSet", "MachineDeployment"):
+        template = spec.get("template") if isinstance(spec, Mapping) else None
+        inner = template.get("spec") if isinstance(template, Mapping) else None
+        return (inner if isinstance(inner, Mapping) else {}), "spec.template.spec"
+    if obj.get("kind") == "MachineClass":
+        return obj, ""
+    return (spec if isinstance(spec, Mapping) else {}), "spec"
+
+
+def find(obj: Mapping[str, Any]) -> tuple[ProviderConfig | None, str]:
+    """The configuration of an object of any kind, and its path from the object's root. Raises ProviderConfigError."""
+    held_by, prefix = holder(obj)
+    config = read_class(obj) if obj.get("kind") == "MachineClass" else read(held_by)
+    return config, ".".join(part for part in (prefix, config.source_field if config else "") if part)
+
+
 def read_class(machine_class: Mapping[str, Any]) -> ProviderConfig:
     """The configuration in a MachineClass, where it stands without ``value``. Raises ProviderConfigError."""
     given = [name for name in FIELDS if not _absent(machine_class.get(name))]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
 from api.machinerules import machine_spec, metadata_keys, provider_config, template, time_or_duration
@@ -111,6 +112,8 @@ def _deployment(obj: Mapping[str, Any]) -> Errors:
     yield from _counts(spec, "revisionHistoryLimit", "progressDeadlineSeconds")
     rolling = child(child(spec, "strategy"), "rollingUpdate")
     yield from _rolling_update(rolling)
+    for index, budget in items(child(spec, "strategy"), "disruptionBudgets"):
+        yield from _disruption_budget(budget, f"spec.strategy.disruptionBudgets[{index}]")
     deadline, ready = spec.get("progressDeadlineSeconds", 600), spec.get("minReadySeconds", 0)
     comparable = all(isinstance(number, int) for number in (deadline, ready))
     if rolling.get("onFailure") in ("Pause", "Rollback") and comparable and 0 < deadline <= ready:
@@ -134,7 +137,29 @@ def _rolling_update(rolling: Mapping[str, Any]) -> Errors:
         yield FieldError(f"{path}.maxUnavailable", "may not be 0 when maxSurge is 0: no Machine could ever be replaced")
     if (share := percent(limits["maxUnavailable"])) is not None and share > 100:
         yield FieldError(f"{path}.maxUnavailable", f"{share}% is more than 100%")
-    yield from _counts(rolling, "partition", path=path)
+    try:
+        resolve(0 if rolling.get("partition") is None else rolling["partition"], 100, "up")
+    except IntOrStringError as fault:
+        yield FieldError(f"{path}.partition", str(fault))
+
+
+def _disruption_budget(budget: Mapping[str, Any], path: str) -> Errors:
+    from api.schedules import ScheduleError, check_schedule  # noqa: PLC0415 - only here is cron read
+
+    try:
+        resolve(budget.get("nodes", ""), 100, "up")
+    except IntOrStringError as fault:
+        yield FieldError(f"{path}.nodes", str(fault))
+    schedule, duration = budget.get("schedule"), budget.get("duration")
+    if (schedule is None) != (duration is None):
+        yield FieldError(f"{path}.schedule", "schedule and duration need each other")
+    if schedule is not None:
+        try:
+            check_schedule(schedule)
+        except ScheduleError as wrong:
+            yield FieldError(f"{path}.schedule", str(wrong))
+    if duration is not None and (problem := time_or_duration(duration, "duration")):
+        yield FieldError(f"{path}.duration", problem)
 
 
 def _selected(spec: Mapping[str, Any]) -> Errors:
@@ -218,6 +243,15 @@ def _class(obj: Mapping[str, Any]) -> Errors:
         yield FieldError(config.source_field, "must not be empty")
 
 
+_CHECKS_OWN = frozenset(
+    {
+        MachineCondition.HEALTH_CHECK_SUCCEEDED,
+        MachineCondition.OWNER_REMEDIATED,
+        MachineCondition.EXTERNALLY_REMEDIATED,
+    }
+)
+
+
 def _health_check(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     selector, fault = _selector(spec)
@@ -225,6 +259,8 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         yield fault
     for name in ("unhealthyConditions", "unhealthyMachineConditions"):
         for index, condition in items(spec, name):
+            if name == "unhealthyMachineConditions" and condition.get("type") in _CHECKS_OWN:
+                yield FieldError(f"spec.{name}[{index}].type", "health checks write this condition themselves")
             if problem := time_or_duration(condition.get("timeout"), "duration"):
                 yield FieldError(f"spec.{name}[{index}].timeout", problem)
     strategy = child(spec, "remediationStrategy")
@@ -244,6 +280,7 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         except IntOrStringError as wrong:
             yield FieldError(f"{path}.{name}", str(wrong))
     yield from _range(spec.get("unhealthyRange"))
+    yield from _remediation_template(spec.get("remediationTemplate"))
 
 
 def _range(text: Any) -> Errors:
@@ -256,6 +293,50 @@ def _range(text: Any) -> Errors:
         yield FieldError("spec.unhealthyRange", f"{text} ends before it begins")
 
 
+def _drain_rule(obj: Mapping[str, Any]) -> Errors:
+    spec = child(obj, "spec")
+    drain = child(spec, "drain")
+    behavior, order = drain.get("behavior"), drain.get("order")
+    if behavior not in _BEHAVIORS:
+        yield FieldError("spec.drain.behavior", f"{behavior!r} is none of {', '.join(_BEHAVIORS)}")
+    if order is not None and (not isinstance(order, int) or isinstance(order, bool)):
+        yield FieldError("spec.drain.order", f"{order!r} is not an integer")
+    elif order is not None and behavior != "Drain":
+        yield FieldError("spec.drain.order", "goes with behavior Drain only")
+    for name, fields in (("machines", ("selector", "clusterSelector")), ("pods", ("selector", "namespaceSelector"))):
+        if spec.get(name) == []:
+            yield FieldError(f"spec.{name}", "must not be empty; leave it out to select all")
+        for index, entry in items(spec, name):
+            path = f"spec.{name}[{index}]"
+            if all(entry.get(field) is None for field in fields):
+                yield FieldError(f"{path}.selector", f"{' or '.join(fields)} must be given")
+            for field in fields:
+                yield from _label_selector(entry.get(field), f"{path}.{field}")
+
+
+def _label_selector(given: Any, path: str) -> Errors:
+    if given is None:
+        return
+    try:
+        from_label_selector(given)
+    except SelectorError as fault:
+        yield FieldError(path + (f".{fault.field}" if fault.field else ""), fault.message)
+
+
+_BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
+
+
+def _remediation_template(template: Any) -> Errors:
+    if not isinstance(template, Mapping):
+        return
+    for name in ("apiVersion", "kind", "name"):
+        if not text_of(template, name):
+            yield FieldError(f"spec.remediationTemplate.{name}", "must be given")
+    kind = text_of(template, "kind")
+    if kind and (kind == "Template" or not kind.endswith("Template")):
+        yield FieldError("spec.remediationTemplate.kind", f"{kind} must end with Template, and name a kind before that")
+
+
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Cluster": _cluster,
     "MachineDeployment": _deployment,
@@ -263,4 +344,5 @@ _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Machine": _machine,
     "MachineClass": _class,
     "MachineHealthCheck": _health_check,
+    "MachineDrainRule": _drain_rule,
 }

@@ -25,7 +25,10 @@ PACKAGES = {
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
 }
-REMEDY = "set KUBEBUILDER_ASSETS to a folder that has it, or install Go 1.26+ and run `make real-plane`"
+REMEDY = (
+    "run `make real-plane` (needs Go 1.26+), or set KUBEBUILDER_ASSETS to a folder that has it "
+    "(`setup-envtest use -p path` prints one)"
+)
 
 
 class BinaryMissing(Exception):

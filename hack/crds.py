@@ -1,4 +1,4 @@
-"""Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from the types in ``api``.
+"""Generate ``crds/*.yaml`` (all in one: ``deploy/crds/crds.yaml``) and the field tables of ``docs/api`` from ``api``.
 
 ``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
 """
@@ -32,11 +32,13 @@ def custom_resource_definition(model: type[Model]) -> dict[str, Any]:
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": root_schema(model)},
-        "subresources": {"status": {}},
         "additionalPrinterColumns": [column.as_crd() for column in resource.columns],
     }
+    subresources: dict[str, Any] = {"status": {}} if "status" in model.model_fields else {}
     if resource.scale:
-        version["subresources"]["scale"] = resource.scale.as_crd()
+        subresources["scale"] = resource.scale.as_crd()
+    if subresources:
+        version["subresources"] = subresources
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -86,6 +88,10 @@ def outputs() -> dict[Path, str]:
         files[path] = HEADER + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
         page = ROOT / "docs" / "api" / f"{crd['spec']['names']['singular']}.md"
         files[page] = apidocs.with_generated(page, model.__name__, apidocs.tables(crd))
+    together = [text.removeprefix(HEADER) for path, text in files.items() if path.suffix == ".yaml"]
+    files[ROOT / "deploy" / "crds" / "crds.yaml"] = HEADER + "---\n".join(
+        together
+    )  # kustomize reads its own folders only
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"
     tables = apidocs.names_table(source / "names.py") + "\n" + apidocs.conditions_table(source / "conditions.py")

@@ -1,4 +1,4 @@
-"""The program as a person runs it: `nodewright up` in a process of its own, and kubectl."""
+"""The program as a person runs it: `nodewright up` or `run` in a process of its own, and kubectl."""
 
 from __future__ import annotations
 
@@ -88,15 +88,18 @@ class Kubectl:
         return said
 
 
-class Up:
-    """`nodewright up` in the foreground of its own process: ``with Up(folder) as up: up.kubectl("get", "nodes")``."""
+class Program:
+    """A command of ours in the foreground of its own process, with the kubectl of the cluster that it works on.
 
-    def __init__(self, folder: Path, binary: Path, *flags: str) -> None:
+    ``log`` is what it wrote to standard error. Everything it keeps lies in ``folder``.
+    """
+
+    def __init__(self, folder: Path, kubectl: Kubectl, *command: str) -> None:
         self.folder = folder
-        self.kubeconfig = folder / "kubeconfig"
+        self.kubectl = kubectl
+        self.kubeconfig = kubectl.kubeconfig
         self.lines: queue.Queue[str] = queue.Queue()
-        self.kubectl = Kubectl(binary, self.kubeconfig, folder / "kubectl-cache")
-        self._flags = flags
+        self._command = command
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -106,10 +109,19 @@ class Up:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
+    @property
+    def name(self) -> str:
+        return self._command[0]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it is not running"
+        return self._process.pid
+
     def start(self) -> str:
         """Start and wait for the ready line, which is returned."""
-        command = [sys.executable, "-m", "nodewright.cli", "up", f"--kubeconfig={self.kubeconfig}", *self._flags]
-        log = (self.folder / "up.log").open("a")
+        command = [sys.executable, "-m", "nodewright.cli", *self._command]
+        log = self._log_path.open("a")
         with log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self.folder)
         threading.Thread(target=self._pump, args=(self._process,), daemon=True).start()
@@ -123,7 +135,7 @@ class Up:
                 continue
             if line.startswith("ready"):
                 return line
-        raise AssertionError(f"`up` was not ready within {READY_SECONDS} s:\n{self.log()}")
+        raise AssertionError(f"`{self.name}` was not ready within {READY_SECONDS} s:\n{self.log()}")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send the signal and wait; the exit status."""
@@ -137,13 +149,34 @@ class Up:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"`up` did not end within {STOP_SECONDS} s of {number.name}:\n{self.log()}") from None
+            what = f"`{self.name}` did not end within {STOP_SECONDS} s of {number.name}"
+            raise AssertionError(f"{what}:\n{self.log()}") from None
 
     def log(self) -> str:
-        return (self.folder / "up.log").read_text()[-4000:]
+        return self._log_path.read_text()[-4000:]
+
+    @property
+    def _log_path(self) -> Path:
+        return self.folder / f"{self.name}.log"
 
     def _pump(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
                 self.lines.put(line.rstrip("\n"))
+
+
+class Up(Program):
+    """`nodewright up`: ``with Up(folder, binary) as up: up.kubectl("get", "nodes")``."""
+
+    def __init__(self, folder: Path, binary: Path, *flags: str) -> None:
+        kubeconfig = folder / "kubeconfig"
+        kubectl = Kubectl(binary, kubeconfig, folder / "kubectl-cache")
+        super().__init__(folder, kubectl, "up", f"--kubeconfig={kubeconfig}", *flags)
+
+
+class Run(Program):
+    """`nodewright run` beside an API server that has our CRDs."""
+
+    def __init__(self, folder: Path, kubectl: Kubectl, *flags: str) -> None:
+        super().__init__(folder, kubectl, "run", f"--kubeconfig={kubectl.kubeconfig}", *flags)

@@ -1,15 +1,16 @@
-"""A real etcd and kube-apiserver on loopback, for tests: ``with RealPlane(folder) as plane: plane.kubeconfig``.
+"""A real control plane on loopback, for tests: ``with RealPlane(folder) as plane: plane.kubeconfig``.
 
-Certificates are made on the spot, RBAC is on, nothing listens beyond 127.0.0.1; both processes end with the context.
+etcd and kube-apiserver, and on request kube-controller-manager and kube-scheduler. Certificates are made on the spot,
+RBAC is on, nothing listens beyond 127.0.0.1. All processes end with the context, and also if this process is killed.
 
-    python -m hack.realplane FOLDER      # runs until Ctrl-C and prints the kubeconfig's path
+    python -m hack.realplane FOLDER [kube-controller-manager] [kube-scheduler]
+
+runs until Ctrl-C and prints the kubeconfig's path.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
-import ipaddress
 import os
 import signal
 import socket
@@ -18,59 +19,28 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
-import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-from hack import binaries
+from hack import binaries, credentials
 
 START_SECONDS = 60
-PEM = serialization.Encoding.PEM
+STOP_SECONDS = 15
+SERVERS = ("etcd", "kube-apiserver")
+CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
+NO_HEARTBEATS = ("*", "-node-lifecycle-controller")
+"""All controllers but the one that calls a Node without heartbeats NotReady: simulated kubelets send none."""
+
+_GUARD = 'trap "" TERM INT HUP; read -r _; kill -KILL 0'
+"""Waits for the end of its standard input (the death of whoever holds the other end), then ends its whole group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-
-def _private(path: Path, data: bytes) -> Path:
-    path.touch(mode=0o600)
-    path.write_bytes(data)
-    return path
-
-
-def _issue(common_name: str, organization: str = "", issuer: Pair | None = None) -> Pair:
-    """A CA if there is no issuer, else a certificate for client and server on loopback."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
-    if organization:
-        names.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-    subject = x509.Name(names)
-    now = datetime.datetime.now(datetime.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer.certificate.subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=7))
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-    )
-    if issuer:
-        alternatives = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
-        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    return Pair(builder.sign((issuer.key if issuer else key), hashes.SHA256()), key)
+def missing(names: Sequence[str] = SERVERS) -> str:
+    """One line that says which of these parts are not there yet and how to get them; "" if all are."""
+    lacking = [name for name in names if binaries.find(name) is None]
+    return f"{', '.join(lacking)} not found: {binaries.REMEDY}" if lacking else ""
 
 
 def _free_ports(count: int) -> list[int]:
@@ -82,56 +52,88 @@ def _free_ports(count: int) -> list[int]:
 
 
 class RealPlane:
-    """etcd and kube-apiserver as child processes. Raises ``binaries.BinaryMissing`` or RuntimeError if one fails."""
+    """The parts as child processes. Raises ``binaries.BinaryMissing`` or RuntimeError if one fails.
 
-    def __init__(self, folder: Path, extra_args: tuple[str, ...] = ()) -> None:
+    ``controllers`` are those of the kube-controller-manager, as its flag has them. A part that was killed can be
+    started again by its name: it finds its data, its port and its certificates as they were.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        extra_args: tuple[str, ...] = (),
+        *,
+        controller_manager: bool = False,
+        scheduler: bool = False,
+        controllers: tuple[str, ...] = NO_HEARTBEATS,
+    ) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self.url = ""
         self._extra = extra_args
+        self._optional = [
+            *([CONTROLLER_MANAGER] if controller_manager else []),
+            *([SCHEDULER] if scheduler else []),
+        ]
+        self._controllers = controllers
+        self._guard: subprocess.Popen[bytes] | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
 
-    def __enter__(self) -> RealPlane:
+    def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        etcd, apiserver = binaries.ensure("etcd"), binaries.ensure("kube-apiserver")
+        found = {name: binaries.ensure(name) for name in (*SERVERS, *self._optional)}
         client_port, peer_port, port = _free_ports(3)
         self.url = f"https://127.0.0.1:{port}"
-        self._write_credentials()
-        self._commands = {
-            "etcd": self._etcd_command(etcd, client_port, peer_port),
-            "kube-apiserver": self._apiserver_command(apiserver, client_port, port),
+        credentials.write_all(self.folder, self.url)
+        flags = {
+            "etcd": self._etcd_flags(client_port, peer_port),
+            "kube-apiserver": self._apiserver_flags(client_port, port),
+            CONTROLLER_MANAGER: self._controller_manager_flags(),
+            SCHEDULER: self._component_flags(SCHEDULER),
         }
+        self._commands = {name: [str(binary), *flags[name]] for name, binary in found.items()}
+        self._guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
         try:
-            for name in self._commands:
+            for name in SERVERS:
                 self.start(name)
             self.wait_ready()
+            for name in self._optional:
+                self.start(name)
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for name in reversed(list(self._processes)):
+        for name in reversed(list(self._commands)):
             self.stop(name)
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.close()
+            self._guard.wait()
 
     def start(self, name: str) -> None:
-        log = (self.folder / f"{name}.log").open("ab")
-        with log:
-            self._processes[name] = subprocess.Popen(self._commands[name], stdout=log, stderr=log, cwd=self.folder)
+        """Begin a part; see ``wait_ready``."""
+        assert self._guard is not None, "only inside of `with`"
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                self._commands[name], stdout=log, stderr=log, cwd=self.folder, process_group=self._guard.pid
+            )
 
     def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
+        """End a part and wait for its end; SIGKILL is how a crash looks."""
         process = self._processes.pop(name, None)
         if process is None:
             return
         process.send_signal(number)
         try:
-            process.wait(15)
+            process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
     def wait_ready(self) -> None:
+        """Until the API server says that it is. Raises RuntimeError if a part has ended or it takes too long."""
         context = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
         context.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
         deadline = time.monotonic() + START_SECONDS
@@ -148,45 +150,16 @@ class RealPlane:
             time.sleep(0.1)
         raise RuntimeError(f"kube-apiserver is not ready after {START_SECONDS} s:\n{self.log_tail('kube-apiserver')}")
 
+    def cpu_seconds(self) -> float:
+        """What all parts have used of the processors so far."""
+        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+
     def log_tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
 
-    def _write_credentials(self) -> None:
-        authority = _issue("nodewright-test-ca")
-        _private(self.folder / "ca.crt", authority.certificate.public_bytes(PEM))
-        pairs = {
-            "server": _issue("kube-apiserver", issuer=authority),
-            "admin": _issue("admin", "system:masters", authority),
-            "service-account": _issue("service-account", issuer=authority),
-        }
-        for name, pair in pairs.items():
-            _private(self.folder / f"{name}.crt", pair.certificate.public_bytes(PEM))
-            form, encryption = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            _private(self.folder / f"{name}.key", pair.key.private_bytes(PEM, form, encryption))
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "real",
-            "clusters": [
-                {"name": "real", "cluster": {"server": self.url, "certificate-authority": str(self.folder / "ca.crt")}}
-            ],
-            "users": [
-                {
-                    "name": "admin",
-                    "user": {
-                        "client-certificate": str(self.folder / "admin.crt"),
-                        "client-key": str(self.folder / "admin.key"),
-                    },
-                }
-            ],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
-        }
-        _private(self.kubeconfig, yaml.safe_dump(config).encode())
-
-    def _etcd_command(self, binary: Path, client_port: int, peer_port: int) -> list[str]:
+    def _etcd_flags(self, client_port: int, peer_port: int) -> list[str]:
         client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
         return [
-            str(binary),
             f"--data-dir={self.folder / 'etcd'}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
@@ -197,10 +170,13 @@ class RealPlane:
             "--log-level=warn",
         ]
 
-    def _apiserver_command(self, binary: Path, etcd_port: int, port: int) -> list[str]:
-        here = self.folder
+    def _apiserver_flags(self, etcd_port: int, port: int) -> list[str]:
+        here, without = self.folder, []
+        if not self._runs("serviceaccount-controller"):
+            without.append("ServiceAccount")  # nobody makes the accounts that it asks for
+        if not self._runs("node-lifecycle-controller"):
+            without.append("TaintNodesByCondition")  # nobody takes the taint away again
         return [
-            str(binary),
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
@@ -213,25 +189,49 @@ class RealPlane:
             f"--service-account-key-file={here / 'service-account.crt'}",
             f"--service-account-signing-key-file={here / 'service-account.key'}",
             "--authorization-mode=Node,RBAC",
-            "--disable-admission-plugins=ServiceAccount",
+            *([f"--disable-admission-plugins={','.join(without)}"] if without else []),
             "--service-cluster-ip-range=10.250.0.0/24",
             "--enable-bootstrap-token-auth",
             f"--cert-dir={here / 'certs'}",
             *self._extra,
         ]
 
+    def _runs(self, controller: str) -> bool:
+        """Whether the kube-controller-manager is there with this controller."""
+        named = controller in self._controllers or (
+            "*" in self._controllers and f"-{controller}" not in self._controllers
+        )
+        return named and CONTROLLER_MANAGER in self._optional
 
-@contextlib.contextmanager
-def running(folder: Path) -> Iterator[RealPlane]:
-    with RealPlane(folder) as plane:
-        yield plane
+    def _controller_manager_flags(self) -> list[str]:
+        return [
+            *self._component_flags(CONTROLLER_MANAGER),
+            f"--controllers={','.join(self._controllers)}",
+            "--use-service-account-credentials",
+            f"--service-account-private-key-file={self.folder / 'service-account.key'}",
+            f"--root-ca-file={self.folder / 'ca.crt'}",
+            f"--cluster-signing-cert-file={self.folder / 'ca.crt'}",
+            f"--cluster-signing-key-file={self.folder / 'ca.key'}",
+        ]
+
+    def _component_flags(self, name: str) -> list[str]:
+        """They serve nothing (port 0), and there is only one of each."""
+        return [f"--kubeconfig={self.folder / name}.kubeconfig", "--secure-port=0", "--leader-elect=false"]
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, from Linux's ``/proc``."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/real-plane").absolute()
+    parts = sys.argv[2:]
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     started = time.monotonic()
-    with running(folder) as plane:
+    plane = RealPlane(folder, controller_manager=CONTROLLER_MANAGER in parts, scheduler=SCHEDULER in parts)
+    with plane:
         print(f"ready in {time.monotonic() - started:.1f} s: export KUBECONFIG={plane.kubeconfig}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()

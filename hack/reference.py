@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from nodewright.runtime import metrics
+from nodewright.runtime import census, metrics
 from providers.base.errors import REACTIONS, Reaction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,11 +46,18 @@ def _wait(reaction: Reaction) -> str:
 
 
 def metrics_page() -> str:
-    head = f"{GENERATED}# Metrics\n\nServed at `/metrics` in the Prometheus format.\n\n"
-    found = sorted(metrics.REGISTRY.collect(), key=lambda metric: metric.name)
-    suffix = {"counter": "_total"}
-    rows = ((f"`{m.name}{suffix.get(m.type, '')}`", m.type, m.documentation) for m in found)
-    return head + _table(("metric", "type", "meaning"), rows)
+    head = (
+        f"{GENERATED}# Metrics\n\n"
+        "Served at `/metrics` in the Prometheus format, beside the `process_` metrics that all programs share.\n"
+        "[Operate](../tasks/operate.md) says which to watch. A histogram has `_bucket`, `_sum` and `_count`.\n"
+        f"MachineDeployments and MachineSets beyond the {census.MOST_OWNERS} that ask for most are summed under the\n"
+        f"name `{census.OTHERS.name}`.\n\n"
+    )
+    rows = (
+        (f"`{m.name}`", m.type, ", ".join(f"`{label}`" for label in m.labels), m.unit, m.meaning)
+        for m in sorted(metrics.TABLE.values(), key=lambda metric: metric.name)
+    )
+    return head + _table(("metric", "type", "labels", "unit", "meaning"), rows)
 
 
 def pages() -> dict[Path, str]:

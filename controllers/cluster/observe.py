@@ -10,7 +10,7 @@ from typing import Any
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Obj, Ref, is_deleting, ref_of
-from controllers.kernel.view import CLUSTER_NAME, View
+from controllers.kernel.view import CLUSTER_NAME, HOME, View, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Observed:
     paused: str
     machines: tuple[MachineFacts, ...]
     sets: int
+    workload: Workload = HOME
 
     @property
     def ref(self) -> Ref:
@@ -48,4 +49,5 @@ def observe(key: Key, view: View) -> Observed | None:
         paused=paused_by((cluster,)),
         machines=tuple(read(machine) for machine in view.indexed(MACHINE, CLUSTER_NAME, name)),
         sets=len(view.indexed(MACHINE_SET, CLUSTER_NAME, name)),
+        workload=view.workload,
     )

@@ -8,15 +8,17 @@ from typing import Any
 from api import names
 from api.conditions import ClusterCondition, Reason
 from api.names import ClusterPhase
+from controllers.cluster import reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, merge, merge_patch
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
+from controllers.kernel.view import Unreached
 from controllers.kernel.wording import counted
 
-_OWNED = frozenset(str(type_) for type_ in ClusterCondition if type_ is not ClusterCondition.REACHABLE)
+_OWNED = frozenset(str(type_) for type_ in ClusterCondition)
 _MOST_REASONS = 3
 
 
@@ -24,18 +26,22 @@ def plan(observed: Observed) -> Plan:
     """NOTHING if the status says it all."""
     if observed.deleting and not observed.machines and not observed.sets:
         return _release(observed)
+    hold = reachability.hold(observed)
+    if hold is not None:
+        return Plan(steps([hold]))
     patch = merge_patch(observed.status, _desired(observed))
     if not patch:
         return _waiting(observed)
     ready = sum(machine.ready for machine in observed.machines)
     change = StatusChange(observed.status, _as_progress(patch), len(observed.machines), ready == len(observed.machines))
-    pause = 0.0 if observed.deleting or observed.paused else hold_back(change, observed.machines, observed.now)
+    news = reachability.news(observed)
+    pause = 0.0 if observed.deleting or observed.paused or news else hold_back(change, observed.machines, observed.now)
     if pause > 0:
         return Plan(outcome=Wait(pause, "its Machines are moving"))
     why = f"Cluster {key_of(observed.cluster)}: {ready} of {counted(len(observed.machines), 'Machine')} ready"
     guard = resource_version_of(observed.cluster)
     write = Patch(observed.ref, {"status": patch}, why, "status", guard)
-    return Plan(steps([write]), _waiting(observed).outcome)
+    return Plan(steps([write], news), _waiting(observed).outcome)
 
 
 def _release(observed: Observed) -> Plan:
@@ -64,12 +70,13 @@ def _desired(observed: Observed) -> dict[str, Any]:
         "phase": str(_phase(observed)),
         "machines": len(observed.machines),
         "readyMachines": sum(machine.ready for machine in observed.machines),
+        **reachability.facts(observed),
         "conditions": merge(before, decided, generation_of(observed.cluster), observed.now),
     }
 
 
 def _decided(observed: Observed) -> list[Condition]:
-    decided = [_ready(observed)]
+    decided = [_ready(observed), reachability.condition(observed)]
     if observed.deleting:
         decided.append(Condition(str(ClusterCondition.DELETING), "True", str(Reason.DELETING), _left(observed)))
     if observed.paused:
@@ -78,10 +85,12 @@ def _decided(observed: Observed) -> list[Condition]:
 
 
 def _ready(observed: Observed) -> Condition:
-    """All its Machines are ready; a Cluster without any has nothing that is not."""
+    """It can be reached and all its Machines are ready; a Cluster without any has nothing that is not."""
     type_ = str(ClusterCondition.READY)
     if observed.deleting:
         return Condition(type_, "False", str(Reason.DELETING), "the Cluster is being deleted")
+    if isinstance(observed.workload, Unreached):
+        return Condition(type_, "False", observed.workload.reason, "it can't be reached (see condition Reachable)")
     reasons = Counter(machine.reason for machine in observed.machines if not machine.ready)
     if not reasons:
         return Condition(type_, "True", str(Reason.READY))

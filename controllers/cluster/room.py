@@ -43,6 +43,7 @@ class ClusterRoom:
 
     name: str = "cluster"
     kind: Kind = CLUSTER
+    speaks_of_unreached: bool = True
     reads: tuple[Kind, ...] = (CLUSTER, MACHINE, MACHINE_SET)
     wakes: tuple[Wake, ...] = field(
         default=(

@@ -6,20 +6,22 @@ kubelet is silent can never finish terminating its pods, so waiting for it is wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controllers.drain import pods as pods_of_node
+from controllers.drain import stages
 from controllers.drain.cordon import cordon, is_cordoned
-from controllers.drain.pods import Sorted
-from controllers.kernel.actions import Action, Evict, Patch
+from controllers.drain.pods import Sorted, lost_with
+from controllers.drain.stages import NO_DEADLINES, Deadlines, Stage
+from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
+from controllers.kernel.actions import Action, Patch
 from controllers.kernel.conditions import find, parse_time
-from controllers.kernel.refs import POD, Obj, key_of, ref_of
+from controllers.kernel.refs import Obj, key_of
 
 UNREACHABLE_GRACE = timedelta(seconds=60)
-"""How long a Node may be unreachable before its drain is given up. Ready turns Unknown after some 40 s of silence."""
-MOST_EVICTIONS = 50
-"""Evictions of one round."""
+"""How long a Node may be silent before what is left on it is given up. Ready turns Unknown after some 40 s."""
 LOOK_AGAIN = 5.0
 """Seconds until the next look; pods that end wake the Machine sooner."""
 _MOST_NAMES = 5
@@ -27,35 +29,44 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """What a drain is decided on. ``started_at``: when it began, None: not yet; ``timeout`` None: for ever."""
+    """What a drain is decided on. ``started_at``: when it began, None: not yet."""
 
     machine_uid: str
     node: Obj
-    pods: tuple[Obj, ...]
-    budgets: tuple[Obj, ...]
     now: datetime
+    around: Surroundings = NOTHING_AROUND
     started_at: datetime | None = None
-    timeout: timedelta | None = None
+    deadlines: Deadlines = NO_DEADLINES
     why: str = "its host is going to be deleted"
+
+    @property
+    def passed(self) -> timedelta:
+        return self.now - self.started_at if self.started_at is not None else timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nothing holds the host up any more; ``skipped`` says why the drain was given up, "" if it is really done."""
+    """No pod holds the host up any more; ``skipped`` says why the drain was given up, "" if it is really done.
+
+    ``out_of_reach``: nobody on the Node could stop a pod or unmount a volume, so there is no point in waiting for that.
+    """
 
     skipped: str = ""
+    out_of_reach: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NotDrained:
     """``actions`` are to be done now; ``why`` names the pods and budgets that are waited for.
 
-    ``blocked``: budgets hold all that is left, so nothing moves before somebody else acts.
+    ``blocked``: nothing moves before somebody else acts. ``lost`` names what ends with the pods that are about to go,
+    told once, when the drain begins.
     """
 
     actions: tuple[Action, ...]
     why: str
     blocked: bool = False
+    lost: str = ""
 
 
 Assessment = Drained | NotDrained
@@ -64,44 +75,72 @@ Assessment = Drained | NotDrained
 def assess(drain: Draining) -> Assessment:
     """The next step of a drain. Cordoning comes first and alone, so that no evicted pod lands on the Node again."""
     name = drain.node["metadata"]["name"]
-    given_up = _given_up(drain, name)
-    if given_up:
-        return Drained(given_up)
+    if drain.deadlines.is_over(drain.passed):
+        limit = int((drain.deadlines.give_up or timedelta(0)).total_seconds())
+        return Drained(f"Node {name} was not empty after nodeDrainTimeout ({limit} s)")
+    reachable = not is_out_of_reach(drain.node, drain.now)
+    pods = pods_of_node.sort(drain.around, in_tiers=reachable)
     if not is_cordoned(drain.node):
         patch: Patch = cordon(drain.node, drain.machine_uid, drain.why)
-        return NotDrained((patch,), f"cordoning Node {name}")
-    pods = pods_of_node.sort(drain.pods, drain.budgets)
+        return NotDrained((patch,), f"cordoning Node {name}", lost=_lost(pods))
+    if drain.around.rules.problem:
+        return NotDrained((), f"not draining Node {name}: {drain.around.rules.problem}", blocked=True)
+    if not reachable:
+        return _out_of_reach(drain, pods)
     if pods.is_empty:
         return Drained()
-    evictions = tuple(
-        Evict(ref_of(POD, pod), f"evict pod {key_of(pod)} from Node {name}: {drain.why}")
-        for pod in pods.evictable[:MOST_EVICTIONS]
+    stage = drain.deadlines.stage(drain.passed)
+    held_only = stage is Stage.EVICT and not (pods.evictable or pods.terminating or pods.completing)
+    return NotDrained(
+        stages.actions(stage, pods, f"Node {name} is drained, {drain.why}"),
+        f"{stage} Node {name}: {_left(pods)}",
+        blocked=bool(pods.blocked) and held_only,
     )
-    blocked = bool(pods.blocked) and not (pods.evictable or pods.terminating or pods.completing)
-    return NotDrained(evictions, f"draining Node {name}: {_left(pods)}", blocked)
 
 
-def _given_up(drain: Draining, name: str) -> str:
-    if drain.timeout and drain.started_at and drain.now >= drain.started_at + drain.timeout:
-        return f"Node {name} was not empty after nodeDrainTimeout ({int(drain.timeout.total_seconds())} s)"
-    ready = find((drain.node.get("status") or {}).get("conditions"), "Ready")
+def is_out_of_reach(node: Obj, now: datetime) -> bool:
+    """Whether its kubelet has been silent for so long that nobody can stop its pods or unmount its volumes."""
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
     if ready is None or ready.get("status") != "Unknown":
-        return ""
+        return False
     since = parse_time(ready.get("lastTransitionTime"))
-    if since is not None and drain.now < since + UNREACHABLE_GRACE:
-        return ""
-    return f"Node {name} is unreachable: its kubelet can't stop pods"
+    return since is None or now >= since + UNREACHABLE_GRACE
+
+
+def _out_of_reach(drain: Draining, pods: Sorted) -> Assessment:
+    """Whoever may go is asked to, all at once, so that it is replaced elsewhere; nobody is waited for.
+
+    A pod that is terminating, blocked or to complete by itself would stay so for ever: who should report its end?
+    """
+    name = drain.node["metadata"]["name"]
+    asked = stages.actions(drain.deadlines.stage(drain.passed), pods, f"Node {name} is unreachable", reachable=False)
+    if asked:
+        return NotDrained(asked, f"draining Node {name}, which is unreachable: {_left(pods)}")
+    left = "" if pods.is_empty else f"; given up: {_left(pods)}"
+    return Drained(f"Node {name} is unreachable: its kubelet can't stop pods{left}", out_of_reach=True)
 
 
 def _left(pods: Sorted) -> str:
-    blocked = [f"{key_of(pod)} (PodDisruptionBudget {budget})" for pod, budget in pods.blocked]
+    for_good = [f"{key_of(pod)} ({hold.why})" for pod, hold in pods.blocked if hold.for_good]
+    blocked = [f"{key_of(pod)} ({hold.why})" for pod, hold in pods.blocked if not hold.for_good]
     parts = [
+        ("blocked until somebody changes a PodDisruptionBudget", for_good),
         ("blocked", blocked),
-        ("to evict", [str(key_of(pod)) for pod in pods.evictable]),
-        ("terminating", [str(key_of(pod)) for pod in pods.terminating]),
-        ("wait for completion of", [str(key_of(pod)) for pod in pods.completing]),
+        ("to go", _titles(pods.evictable)),
+        ("terminating", _titles(pods.terminating)),
+        ("wait for completion of", _titles(pods.completing)),
+        ("after those", _titles(pods.later)),
     ]
     return "; ".join(f"{title}: {_names(found)}" for title, found in parts if found)
+
+
+def _lost(pods: Sorted) -> str:
+    going = ((pod, lost_with(pod)) for pod in (*pods.moving, *pods.later))
+    return _names([f"{key_of(pod)} ({why})" for pod, why in going if why])
+
+
+def _titles(pods: Iterable[Obj]) -> list[str]:
+    return [str(key_of(pod)) for pod in pods]
 
 
 def _names(found: list[str]) -> str:

@@ -1,18 +1,22 @@
-"""Which pods of a Node have to go, which may stay, and which budget holds one back."""
+"""Which pods of a Node have to go, in which order, which may stay, and what holds one back."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from api.selectors import SelectorError, from_label_selector
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of
+from controllers.drain.budgets import Hold, Ledger
+from controllers.drain.rules import Behavior
+from controllers.drain.surroundings import Surroundings
+from controllers.kernel.refs import DAEMON_SET, Obj, annotations_of, is_deleting, key_of
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """On the API's image of a static pod: the kubelet runs it from a file, and an eviction changes nothing."""
-DRAIN_LABEL = "cluster.x-k8s.io/drain"
-"""CAPI, on a pod: ``skip`` leaves it alone, ``wait-completed`` waits until it ends by itself."""
+SYSTEM_CRITICAL = 2_000_000_000
+"""Priority of ``system-cluster-critical``, the lowest of those that Kubernetes keeps for itself."""
+
+Tier = tuple[int, bool, bool, int]
+"""(order of a MachineDrainRule, system-critical, left by its DaemonSet, priority): the lowest moves first, alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,79 +27,92 @@ class Sorted:
     """DaemonSet, mirror, finished and exempted pods: they don't hold up a drain."""
     terminating: tuple[Obj, ...]
     completing: tuple[Obj, ...]
-    """Wanted to end by themselves."""
-    blocked: tuple[tuple[Obj, str], ...]
-    """With the PodDisruptionBudget that allows no disruption now."""
+    """Wanted to end by themselves. They don't keep others from moving."""
+    blocked: tuple[tuple[Obj, Hold], ...]
+    """Of the tier that moves now, with what allows no eviction."""
     evictable: tuple[Obj, ...]
-    """Lowest priority first, so that what matters most moves last."""
+    """Of the tier that moves now, lowest priority first."""
+    later: tuple[Obj, ...]
+    """Of higher tiers: their turn comes when the present one has gone."""
+
+    @property
+    def moving(self) -> tuple[Obj, ...]:
+        """The tier that moves now, whatever a budget says."""
+        return (*self.evictable, *(pod for pod, _ in self.blocked))
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left that a drain waits for."""
-        return not (self.terminating or self.completing or self.blocked or self.evictable)
+        return not (self.terminating or self.completing or self.moving or self.later)
 
 
-def sort(pods: Iterable[Obj], budgets: Sequence[Obj]) -> Sorted:
-    """Put each pod into its bucket. Of pods under one budget only as many are evictable as it allows now."""
-    buckets: dict[str, list[Obj]] = {"staying": [], "terminating": [], "completing": []}
-    evictable: list[Obj] = []
-    blocked: list[tuple[Obj, str]] = []
-    spent: Counter[str] = Counter()
-    for pod in sorted(pods, key=_order):
-        bucket = _bucket(pod)
-        if bucket:
-            buckets[bucket].append(pod)
-            continue
-        holding = [budget for budget in budgets if _covers(budget, pod)]
-        full = next((budget for budget in holding if _allows(budget) <= spent[str(key_of(budget))]), None)
-        if full is not None:
-            blocked.append((pod, str(key_of(full))))
-            continue
-        spent.update(str(key_of(budget)) for budget in holding)
-        evictable.append(pod)
-    return Sorted(
-        tuple(buckets["staying"]),
-        tuple(buckets["terminating"]),
-        tuple(buckets["completing"]),
-        tuple(blocked),
-        tuple(evictable),
-    )
+def sort(around: Surroundings, in_tiers: bool = True) -> Sorted:
+    """Put each pod into its bucket. Of pods under one budget only as many are evictable as it allows now.
+
+    ``in_tiers`` False: all that have to go belong to one tier, for a Node where no order can be kept.
+    """
+    staying: list[Obj] = []
+    terminating: list[Obj] = []
+    completing: list[Obj] = []
+    moving: list[tuple[Tier, Obj]] = []
+    floor: list[Tier] = []
+    for pod in sorted(around.pods, key=lambda pod: str(key_of(pod))):
+        wish = around.rules.wish(pod, around.namespaces.get(key_of(pod).namespace, {}))
+        tier = (wish.order, _priority(pod) >= SYSTEM_CRITICAL, _of_daemon_set(pod), _priority(pod))
+        if wish.behavior is Behavior.SKIP or _may_stay(pod, around):
+            staying.append(pod)
+        elif is_deleting(pod):
+            terminating.append(pod)
+            if not is_forced(pod):
+                floor.append(tier)
+        elif wish.behavior is Behavior.WAIT_COMPLETED:
+            completing.append(pod)
+        else:
+            moving.append((tier, pod))
+    moving.sort(key=lambda entry: entry[0])
+    lowest = min([*floor, *(tier for tier, _ in moving)], default=None)
+    now = [pod for tier, pod in moving if not in_tiers or tier == lowest]
+    later = tuple(pod for tier, pod in moving if in_tiers and tier != lowest)
+    blocked, evictable = _asked(now, around)
+    return Sorted(tuple(staying), tuple(terminating), tuple(completing), blocked, evictable, later)
 
 
-def _order(pod: Obj) -> tuple[int, str]:
+def is_forced(pod: Obj) -> bool:
+    """Deleted without any grace: only a finalizer keeps the object, and nothing more can be done about the pod."""
+    return is_deleting(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
+
+
+def lost_with(pod: Obj) -> str:
+    """What ends with the pod though nobody asked for that, "" if all of it comes back elsewhere."""
+    if not any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or ()):
+        return "no controller makes it again"
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    scratch = [str(volume.get("name")) for volume in volumes if isinstance(volume.get("emptyDir"), Mapping)]
+    return f"emptyDir {', '.join(scratch[:3])}" if scratch else ""
+
+
+def _asked(tier: list[Obj], around: Surroundings) -> tuple[tuple[tuple[Obj, Hold], ...], tuple[Obj, ...]]:
+    ledger = Ledger(around.budgets)
+    answers = [(pod, ledger.ask(pod)) for pod in tier]
+    blocked = tuple((pod, hold) for pod, hold in answers if hold is not None)
+    return blocked, tuple(pod for pod, hold in answers if hold is None)
+
+
+def _priority(pod: Obj) -> int:
     priority = (pod.get("spec") or {}).get("priority")
-    return (priority if isinstance(priority, int) else 0, str(key_of(pod)))
+    return priority if isinstance(priority, int) else 0
 
 
-def _bucket(pod: Obj) -> str:
-    """ "" for a pod that has to be evicted."""
-    wish = labels_of(pod).get(DRAIN_LABEL)
-    owners = pod["metadata"].get("ownerReferences") or ()
-    if (
-        wish == "skip"
-        or MIRROR_ANNOTATION in annotations_of(pod)
-        or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
-        or any(owner.get("controller") and owner.get("kind") == "DaemonSet" for owner in owners)
-    ):
-        return "staying"
-    if is_deleting(pod):
-        return "terminating"
-    return "completing" if wish == "wait-completed" else ""
+def _of_daemon_set(pod: Obj) -> bool:
+    return any(o.get("controller") and o.get("kind") == DAEMON_SET.name for o in _owners(pod))
 
 
-def _covers(budget: Obj, pod: Obj) -> bool:
-    if key_of(budget).namespace != key_of(pod).namespace:
-        return False
-    selector = (budget.get("spec") or {}).get("selector")
-    if not isinstance(selector, Mapping):
-        return False
-    try:
-        return from_label_selector(selector).matches(labels_of(pod))
-    except SelectorError:
-        return False
+def _may_stay(pod: Obj, around: Surroundings) -> bool:
+    """Mirror and finished pods, and those of a DaemonSet that lives: it would put them back at once."""
+    if MIRROR_ANNOTATION in annotations_of(pod) or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+        return True
+    return _of_daemon_set(pod) and any(o.get("controller") and o.get("uid") in around.daemon_sets for o in _owners(pod))
 
 
-def _allows(budget: Obj) -> int:
-    """Disruptions allowed now. A budget whose controller has not counted yet is left for the API to judge."""
-    allowed = (budget.get("status") or {}).get("disruptionsAllowed")
-    return allowed if isinstance(allowed, int) else 1 << 30
+def _owners(pod: Obj) -> tuple[Mapping[str, object], ...]:
+    return tuple(pod["metadata"].get("ownerReferences") or ())

@@ -23,17 +23,40 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateFromTemplate:
+    """Read ``template``, of a kind that nobody watches, and POST ``body`` with the ``spec`` and the labels and
+    annotations of its ``spec.template``. An AlreadyExists answer with our owner counts as done."""
+
+    kind: Kind
+    body: Mapping[str, Any]
+    template: Ref
+    why: str
+
+    def filled(self, template: Mapping[str, Any]) -> Create:
+        """The creation, once the template is read; what ``body`` says itself goes first."""
+        inner = _mapping(_mapping(template.get("spec")).get("template"))
+        theirs, own = _mapping(inner.get("metadata")), self.body["metadata"]
+        metadata = {**own}
+        for part in ("labels", "annotations"):
+            both = {**_mapping(theirs.get(part)), **_mapping(own.get(part))}
+            metadata |= {part: both} if both else {}
+        return Create(
+            self.kind, {**self.body, "metadata": metadata, "spec": dict(_mapping(inner.get("spec")))}, self.why
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Patch:
     """JSON merge patch of ``target``.
 
     ``resource_version``: if set, the patch is refused (409) when the object has changed since it was observed;
-    needed whenever the patch replaces a list or reserves something. ``subresource`` is "" or "status".
+    needed whenever the patch replaces a list or reserves something. ``subresource``: "" is the object itself.
     """
 
     target: Ref
     patch: Mapping[str, Any]
     why: str
-    subresource: Literal["", "status"] = ""
+    subresource: Literal["", "status", "approval"] = ""
     resource_version: str = ""
 
 
@@ -49,19 +72,24 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE with a uid precondition; NotFound counts as done."""
+    """DELETE with a uid precondition; NotFound counts as done. ``grace_seconds`` None: as the object itself says."""
 
     target: Ref
     why: str
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then the next round asks again."""
+    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then a later round asks again.
+
+    ``grace_seconds`` None: as the pod itself says.
+    """
 
     target: Ref
     why: str
+    grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +133,21 @@ class DeleteHost:
     why: str
 
 
-ApiAction = Create | Patch | Scale | Delete | Evict | Event
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
 Action = ApiAction | HostAction
+
+
+def kind_of(action: Action) -> Kind | None:
+    """What the action writes to; None if that is no object of an API server. An Event lies with its target."""
+    match action:
+        case Create(kind=kind) | CreateFromTemplate(kind=kind):
+            return kind
+        case CreateHost() | UpdateHost() | DeleteHost() | Event():
+            return None
+        case _:
+            return action.target.kind

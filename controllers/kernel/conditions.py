@@ -22,6 +22,14 @@ class Condition:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a condition is written, and about which generation of its object."""
+
+    generation: int
+    now: datetime
+
+
 def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC with whole seconds, as metav1.Time is written."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -71,6 +79,26 @@ def merge(
         )
     merged.extend(dict(c) for c in before.values())
     return merged
+
+
+def merge_in_place(
+    observed: Iterable[Mapping[str, Any]] | None, decided: Iterable[Condition], owned: Iterable[str], moment: Moment
+) -> list[dict[str, Any]]:
+    """The list to write when several write to it: each type keeps its place, and others' stay as they are.
+
+    Of the ``owned`` types those that are not decided go. A condition that says the same as before is not touched: a new
+    generation alone is no reason to write.
+    """
+    said, before = {str(c.type): c for c in decided}, list(observed or ())
+    gone = {str(type_) for type_ in owned} - said.keys()
+    kept = [c for c in before if c.get("type") not in gone]
+    merged = {c["type"]: c for c in merge(kept, said.values(), moment.generation, moment.now)}
+    for old in kept:
+        new = merged[old["type"]]
+        if all(old.get(field) == new.get(field) for field in ("status", "reason", "message")):
+            merged[old["type"]] = dict(old)
+    order = [c["type"] for c in kept] + list(said)
+    return [merged[type_] for type_ in dict.fromkeys(order)]
 
 
 def merge_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from api import names
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
+from controllers.kernel.remediation import is_condemned, is_unhealthy
 
 UNREADABLE = "Unreadable"
 """Roll-up reason of a Machine whose status has types that no schema allows."""
@@ -27,7 +28,11 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
-    ``priority``: the higher, the earlier it is deleted.
+    ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
+    ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
+    ``refusal``: why that would take another host, where that is forbidden.
+    ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
+    is condemned is kept until then.
     """
 
     key: Key
@@ -41,12 +46,18 @@ class MachineFacts:
     annotated: bool = False
     priority: int = 0
     failed: bool = False
+    unhealthy: bool = False
+    condemned: bool = False
+    preserve_until: datetime | None = None
     node_name: str = ""
     ready: bool = False
     ready_since: datetime | None = None
     changed: datetime | None = None
     reason: str = ""
     message: str = ""
+    up_to_date: bool = True
+    updated: datetime | None = None
+    refusal: str = ""
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -60,7 +71,11 @@ class MachineFacts:
     @property
     def last_moved(self) -> datetime:
         """The last thing that happened to it as far as a set's counts go."""
-        return max(self.created, self.changed or self.created, self.deleting_since or self.created)
+        return max(moment for moment in (self.created, self.changed, self.updated, self.deleting_since) if moment)
+
+    def is_preserved(self, now: datetime) -> bool:
+        """Whether its owner is to leave it alone and do without it for now."""
+        return self.preserve_until is not None and now < self.preserve_until
 
     def available_at(self, min_ready: timedelta) -> datetime | None:
         """When it has been ready for ``min_ready``; None if it is not ready or going."""
@@ -121,7 +136,8 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
-    deleting = meta.get("deletionTimestamp")
+    stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
+    deleting, failed, condemned = meta.get("deletionTimestamp"), is_failed(status), is_condemned(status)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -133,15 +149,29 @@ def _read(obj: Obj) -> MachineFacts:
         deleting_since=parse_time(deleting),
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
-        failed=is_failed(status),
+        failed=failed,
+        unhealthy=is_unhealthy(status),
+        condemned=condemned,
+        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed or condemned else None,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,
         changed=changed,
         reason=reason,
         message=message,
+        up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
+        updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
+        refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
         body=obj,
     )
+
+
+def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool:
+    """A condition that was decided on an older spec says nothing of the present one. None at all: nothing was asked."""
+    if condition is None:
+        return True
+    seen = condition.get("observedGeneration")
+    return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
 
 
 def is_failed(status: Mapping[str, object]) -> bool:

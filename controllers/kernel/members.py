@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import ordinal_of
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.victims import in_order
+
+MOST_PRESERVED = 3
+"""Failed Machines of one MachineSet that may be preserved beside its replicas; further ones are counted as ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +20,15 @@ class Members:
     """``pending``: reserved ordinals whose Machine is not visible: it may exist, so it counts.
 
     ``leaving``: alive in this view, but their deletion was decided (and perhaps asked for) already.
+    ``preserved``: failed, and kept for a while because somebody looks into them: neither counted nor deleted. At most
+    MOST_PRESERVED of them: an annotation that came with the template must not add up to hosts without end.
     """
 
     active: tuple[MachineFacts, ...] = ()
     leaving: tuple[MachineFacts, ...] = ()
     deleting: tuple[MachineFacts, ...] = ()
     pending: tuple[int, ...] = ()
+    preserved: tuple[MachineFacts, ...] = ()
 
     @property
     def existing(self) -> int:
@@ -34,11 +41,12 @@ class Members:
         return self.existing + len(self.leaving)
 
 
-def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str) -> Members:
+def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str, now: datetime) -> Members:
     """Sort the owned Machines into buckets; ``prefix`` is that of the names that the MachineSet makes."""
     active: list[MachineFacts] = []
     leaving: list[MachineFacts] = []
     deleting: list[MachineFacts] = []
+    preserved: list[MachineFacts] = []
     visible: set[int | None] = set()
     for machine in owned:
         if ordinals.reserved:
@@ -47,10 +55,14 @@ def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str) ->
             deleting.append(machine)
         elif machine.key.name in ordinals.leaving:
             leaving.append(machine)
+        elif machine.is_preserved(now):
+            preserved.append(machine)
         else:
             active.append(machine)
+    preserved.sort(key=lambda machine: (machine.created, machine.key))
+    active += preserved[MOST_PRESERVED:]
     pending = tuple(sorted(o for o in ordinals.reserved if o not in visible))
-    return Members(tuple(active), tuple(leaving), tuple(deleting), pending)
+    return Members(tuple(active), tuple(leaving), tuple(deleting), pending, tuple(preserved[:MOST_PRESERVED]))
 
 
 @dataclass(frozen=True, slots=True)

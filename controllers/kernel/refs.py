@@ -33,11 +33,36 @@ MACHINE = Kind("cluster.k8s.io", "v1alpha1", "Machine", "machines")
 MACHINE_SET = Kind("cluster.k8s.io", "v1alpha1", "MachineSet", "machinesets")
 MACHINE_DEPLOYMENT = Kind("cluster.k8s.io", "v1alpha1", "MachineDeployment", "machinedeployments")
 MACHINE_CLASS = Kind("cluster.k8s.io", "v1alpha1", "MachineClass", "machineclasses")
+MACHINE_HEALTH_CHECK = Kind("cluster.k8s.io", "v1alpha1", "MachineHealthCheck", "machinehealthchecks")
+MACHINE_DRAIN_RULE = Kind("cluster.k8s.io", "v1alpha1", "MachineDrainRule", "machinedrainrules")
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 POD = Kind("", "v1", "Pod", "pods")
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+PERSISTENT_VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 SECRET = Kind("", "v1", "Secret", "secrets")
 EVENT = Kind("", "v1", "Event", "events")
+CERTIFICATE_SIGNING_REQUEST = Kind(
+    "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+)
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
+VOLUME_ATTACHMENT = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
+
+WORKLOAD_KINDS = frozenset(
+    {NODE, POD, POD_DISRUPTION_BUDGET, DAEMON_SET, NAMESPACE, PERSISTENT_VOLUME, VOLUME_ATTACHMENT}
+)
+"""What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""
+
+
+def guessed_kind(api_version: str, kind: str) -> Kind:
+    """A namespaced kind that somebody else serves. Its plural is guessed as Kubernetes itself guesses it."""
+    group, slash, version = api_version.partition("/")
+    lower = kind.lower()
+    if lower.endswith("s"):
+        plural = f"{lower}es"
+    else:
+        plural = f"{lower.removesuffix('y')}ies" if lower.endswith("y") else f"{lower}s"
+    return Kind(group if slash else "", version if slash else api_version, kind, plural)
 
 
 @dataclass(frozen=True, slots=True, order=True)

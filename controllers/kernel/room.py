@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Kind, Obj
@@ -53,3 +53,14 @@ class Room(Protocol[ObservedT]):
         """None if the object is gone."""
 
     def plan(self, observed: ObservedT) -> Plan: ...
+
+
+@runtime_checkable
+class SpeaksOfUnreached(Protocol):
+    """A room whose plans know what not to do while ``View.workload`` is Unreached, and say so.
+
+    Any other room that reads kinds of the workload cluster gets no round for a key whose cluster can't be reached.
+    """
+
+    @property
+    def speaks_of_unreached(self) -> bool: ...

@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
+from api.machinerules import TIMEOUTS
 from controllers.kernel.digest import digest
 
 IN_PLACE_SCALARS = (
-    "nodeDrainTimeout",
-    "nodeVolumeDetachTimeout",
-    "nodeDeletionTimeout",
+    *TIMEOUTS,
     "readinessGates",
     "minReadySeconds",
 )
 """Fields of ``spec`` that are copied as they are; ``metadata`` and ``taints`` are merged key by key."""
-_IN_PLACE = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
-_NEVER_FROM_TEMPLATE = frozenset(("providerID",))
+IN_PLACE_FIELDS = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
+"""Fields of ``spec`` that need no rollout."""
+NEVER_FROM_TEMPLATE = frozenset(("providerID",))
 HASH_LENGTH = 8
 
 
@@ -36,7 +36,7 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
     part = {
         key: value
         for key, value in spec.items()
-        if key not in _IN_PLACE and key not in _NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
+        if key not in IN_PLACE_FIELDS and key not in NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
     }
     config = part.pop("providerSpec", None)
     if config is not None:

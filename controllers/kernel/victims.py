@@ -1,6 +1,6 @@
 """Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
 
-    deleting > annotated > failed or without a Node > not Ready > user's priority > policy by exact age > name
+    deleting > annotated > failed, unhealthy or no Node > not Ready > user's priority > policy by exact age > name
 
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
 them through an exponential that is 1.0 after about a year, so that old Machines tie with annotated ones
@@ -32,7 +32,7 @@ def rank(machine: MachineFacts) -> Rank:
         return Rank.DELETING
     if machine.annotated:
         return Rank.ANNOTATED
-    if machine.failed or not machine.node_name:
+    if machine.failed or machine.unhealthy or not machine.node_name:
         return Rank.FAILED
     return Rank.READY if machine.ready else Rank.NOT_READY
 

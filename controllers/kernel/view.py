@@ -15,14 +15,63 @@ from providers.base.contract import Host, UpdateAnswer
 from providers.base.errors import ErrorClass
 
 
+@dataclass(frozen=True, slots=True)
+class Home:
+    """In the cluster that holds our objects: the Cluster has no kubeconfig Secret, or there is no Cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret."""
+
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """In a cluster of their own, of which nobody knows how it is now: freeze, and say so.
+
+    ``secret`` is "" if nobody could look yet whether there is one: then they may as well live at home.
+    ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
+    ``last_contact`` is when the cluster last answered (None: not since the controllers were started).
+    """
+
+    secret: str
+    reason: str
+    why: str
+    last_contact: datetime | None = None
+
+
+Workload = Home | Reached | Unreached
+"""Where the Nodes and Pods of a Cluster live."""
+HOME = Home()
+
+
 class View(Protocol):
-    """Read-only access to the cache. All reads are O(result)."""
+    """Read-only access to the cache. All reads are O(result).
+
+    A round sees one workload cluster: ``WORKLOAD_KINDS`` are those of its own key's Cluster.
+    """
 
     @property
     def now(self) -> datetime: ...
 
+    @property
+    def workload(self) -> Workload:
+        """Where the Nodes and Pods of this round live. While it is Unreached, what is shown of them is old or empty."""
+
+    def of_cluster(self, cluster: Key | None) -> View:
+        """The same moment as a round of that Cluster sees it (None: home); Unreached while it is being found out."""
+
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
+
+    def current_since(self, kind: Kind) -> datetime | None:
+        """Since when ``kind`` has been followed without an outage worth the name (over half a minute).
+
+        The dawn of time if there was none; None while there is one. What is timed by objects of the kind has to begin
+        anew after an outage: nobody could report in time (MCM freezes alike).
+        """
 
     def get(self, kind: Kind, key: Key) -> Obj | None: ...
 
@@ -120,13 +169,28 @@ class HostNeed:
 OWNER = "owner"
 """Index: uid of the controlling ownerReference (MachineSets, Machines) ("" for orphans)."""
 NAMESPACE = "namespace"
-"""Index: namespace (MachineSets, Machines, MachineDeployments, PodDisruptionBudgets)."""
+"""Index: namespace (MachineSets, Machines, MachineDeployments, MachineDrainRules, PodDisruptionBudgets)."""
 PROVIDER_ID = "providerID"
 """Index: ``spec.providerID`` (Machines, Nodes)."""
 NODE_NAME = "nodeName"
-"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods)."""
+"""Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods, VolumeAttachments), the Node that is asked for
+(CertificateSigningRequests)."""
+HOST_NAME = "hostName"
+"""Index: ``host_name_of`` (Machines)."""
+CLAIM = "claim"
+"""Index: ``namespace/name`` of the PersistentVolumeClaim that a PersistentVolume is bound to."""
 MACHINE_CLASS_REF = "machineClass"
 """Index: ``namespace/name`` of the referenced MachineClass (Machines)."""
 CLUSTER_NAME = "clusterName"
 """Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
 MachineDeployments)."""
+
+
+def host_name_of(machine: Obj) -> str:
+    """What the Machine's host calls itself: the address of type Hostname; before there is one, the Machine's name."""
+    status = machine.get("status")
+    addresses = status.get("addresses") if isinstance(status, Mapping) else None
+    for address in addresses if isinstance(addresses, list) else ():
+        if isinstance(address, Mapping) and address.get("type") == "Hostname" and address.get("address"):
+            return str(address["address"])
+    return str(machine["metadata"]["name"])

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 
 from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.drain.assess import LOOK_AGAIN, Drained, NotDrained
-from controllers.kernel.actions import Action, Delete, Patch
-from controllers.kernel.conditions import Condition, format_time, parse_time
+from controllers.kernel.actions import Action, Delete, Event, Patch
+from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts
+from controllers.machine import attempts, clocks, others, status, unreached
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
-from controllers.machine.draining import blocked_warning, drain, drained_condition
+from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-from controllers.machine.polling import next_look
+from controllers.machine.polling import FIRST_LOOK, next_look
 from controllers.machine.replacement import delete_host
 from providers.base.contract import Host, HostState
 
@@ -33,6 +32,16 @@ IN_FLIGHT_LOOK = 1.0
 OURS = frozenset({names.MACHINE_FINALIZER, *names.LEGACY_MACHINE_FINALIZERS})
 _PRE_DRAIN = (names.PRE_DRAIN_HOOK_PREFIX, names.OWN_PRE_DRAIN_HOOK_PREFIX)
 _PRE_TERMINATE = (names.PRE_TERMINATE_HOOK_PREFIX, names.OWN_PRE_TERMINATE_HOOK_PREFIX)
+_AS_PLANNED = frozenset(
+    (
+        Reason.DELETING_HOST,
+        Reason.DELETING_NODE,
+        Reason.DRAINING,
+        Reason.WAITING_FOR_HOOK,
+        Reason.WAITING_FOR_VOLUME_DETACH,
+    )
+)
+"""Reasons that are worth no Event."""
 
 
 def decide(observed: Observed) -> Decision | None:
@@ -44,6 +53,9 @@ def decide(observed: Observed) -> Decision | None:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
             return _going(observed, Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
+        case HostAbsent() if unreached.is_frozen(observed) and not unreached.never_had_a_node(observed):
+            said = unreached.holds(observed, "its host is gone, its Node stays")
+            return _going(observed, Blocked(said[1], unreached.LOOK_AGAIN), said)
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):
@@ -58,9 +70,22 @@ def is_final(decision: Decision) -> bool:
 
 
 def _release(observed: Observed, why: str) -> Decision:
-    nodes: list[Action] = [
-        Delete(ref_of(NODE, node), f"Node {node['metadata']['name']}: {why}") for node in observed.left_nodes
-    ]
+    """The Node goes, then the finalizer; a Node that can't be deleted holds the Machine until nodeDeletionTimeout."""
+    nodes: list[Action] = []
+    given_up: list[Action] = []
+    stays = observed.others.last_control_plane or unreached.gives_up_node(observed)
+    if observed.left_nodes and not stays:
+        limit, since = observed.timeout("nodeDeletionTimeout"), clocks.read(observed, clocks.NODE)
+        if limit is not None and since is None:
+            text = f"the Node goes next: {why}"
+            going = _going(observed, Wait(0.0, text), (Reason.DELETING_NODE, text))
+            return replace(going, record=clocks.started(observed, clocks.NODE))
+        if limit is None or since is None or observed.now < since + limit:
+            nodes += (Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: {why}") for n in observed.left_nodes)
+        else:
+            titles = ", ".join(node["metadata"]["name"] for node in observed.left_nodes)
+            text = f"Node {titles} could not be deleted within nodeDeletionTimeout and is left behind"
+            given_up.append(Event(observed.ref, "Warning", str(Reason.DELETING_NODE), text))
     kept = [name for name in observed.machine["metadata"].get("finalizers") or () if name not in OURS]
     release = Patch(
         observed.ref,
@@ -68,7 +93,7 @@ def _release(observed: Observed, why: str) -> Decision:
         f"Machine {observed.name} may go: {why}",
         resource_version=observed.version,
     )
-    return Decision(Stage.DELETING, steps(nodes, [release]))
+    return Decision(Stage.DELETING, steps(nodes, [release], given_up))
 
 
 def _nobody_knows(observed: Observed, why: str) -> Decision:
@@ -90,21 +115,47 @@ def _remove(observed: Observed, host: Host) -> Decision:
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted"
         return _going(observed, Wait(next_look(observed), text), (Reason.DELETING_HOST, text))
+    held = others.hold(observed.machine, observed.others)
+    if held:
+        return _going(observed, Blocked(held), (Reason.HOSTS_CONTROLLER, held))
+    if unreached.is_frozen(observed):
+        frozen = unreached.holds(observed, "its host stays")
+        return _going(observed, Blocked(frozen[1], unreached.LOOK_AGAIN), frozen)
+    if clocks.read(observed, clocks.PRE_TERMINATE) is not None:
+        # Whoever holds the pre-terminate hook was told that the Node is empty: it is not drained anew behind his back.
+        return _terminate(observed, host, Drained(), status.as_said(observed, MachineCondition.DRAINED))
     hook = _hook(observed, _PRE_DRAIN)
     if hook:
         text = f"waiting until the annotation {hook} is removed before draining"
         return _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text))
-    assessment = drain(observed, _drain_started(observed), "its Machine is being deleted")
-    drained = (drained_condition(assessment),) if observed.node is not None else ()
+    return _empty(observed, host)
+
+
+def _empty(observed: Observed, host: Host) -> Decision:
+    """Pods first, then their volumes, then what comes before the host goes."""
+    assessment = drain(observed, clocks.read(observed, clocks.DRAIN), "its Machine is being deleted")
+    if observed.node is None and isinstance(assessment, Drained):
+        return _terminate(observed, host, assessment, ())
+    drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):
         said = (Reason.DRAINING, assessment.why)
         going = _going(observed, Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
-        return replace(going, warning=blocked_warning(assessment))
+        return replace(going, record=clocks.started(observed, clocks.DRAIN), warning=warning(assessment))
+    volumes = attached_volumes(observed, assessment, clocks.read(observed, clocks.VOLUMES))
+    if volumes:
+        text = f"waiting until volumes are detached from the Node: {volumes}"
+        going = _going(observed, Blocked(text, LOOK_AGAIN), (Reason.WAITING_FOR_VOLUME_DETACH, text), (), drained)
+        return replace(going, record=clocks.started(observed, clocks.DRAIN, clocks.VOLUMES))
+    return _terminate(observed, host, assessment, drained)
+
+
+def _terminate(observed: Observed, host: Host, drained: Drained, said: tuple[Condition, ...]) -> Decision:
     hook = _hook(observed, _PRE_TERMINATE)
-    if hook:
-        text = f"waiting until the annotation {hook} is removed before deleting the host"
-        return _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), drained)
-    return _delete_host(observed, host, assessment, drained)
+    if not hook:
+        return _delete_host(observed, host, drained, said)
+    text = f"waiting until the annotation {hook} is removed before deleting the host"
+    going = _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), said)
+    return replace(going, record=clocks.started(observed, clocks.PRE_TERMINATE))
 
 
 def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[Condition, ...]) -> Decision:
@@ -117,8 +168,9 @@ def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[C
     if attempts.is_due(attempt, observed):
         why = f"Machine {observed.name} is being deleted"
         actions = (delete_host(observed, host, f"{why}; {drained.skipped}" if drained.skipped else why),)
-        outcome = Wait(next_look(observed), text)
-    return _going(observed, outcome, (reason, text), actions, said)
+        outcome = Wait(FIRST_LOOK, text)
+    going = _going(observed, outcome, (reason, text), actions, said)
+    return replace(going, record=clocks.started(observed, clocks.HOST))
 
 
 def _going(
@@ -130,9 +182,6 @@ def _going(
 ) -> Decision:
     """A step on the way, with what the condition Deleting says of it."""
     reason, text = str(said[0]), said[1]
-    trouble = reason not in {Reason.DELETING_HOST, Reason.DRAINING, Reason.WAITING_FOR_HOOK}
-    started = _drain_started(observed)
-    record = {} if started or observed.node is None else {"nodeDrainStartTime": format_time(observed.now)}
     host_goes = infrastructure(False, reason, text) if reason == Reason.DELETING_HOST else None
     return Decision(
         Stage.DELETING,
@@ -140,14 +189,8 @@ def _going(
         outcome,
         infrastructure=host_goes,
         extra=(condition(MachineCondition.DELETING, True, reason, text), *extra),
-        record={"deletion": record} if record else {},
-        warning=Failure(reason, text) if trouble else None,
+        warning=None if reason in _AS_PLANNED else Failure(reason, text),
     )
-
-
-def _drain_started(observed: Observed) -> datetime | None:
-    found = observed.status.get("deletion")
-    return parse_time(found.get("nodeDrainStartTime")) if isinstance(found, dict) else None
 
 
 def _hook(observed: Observed, prefixes: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Drain the Machine's Node before its host goes or restarts, unless there is a reason not to."""
+"""Empty the Machine's Node before its host goes or restarts, unless there is a reason not to."""
 
 from __future__ import annotations
 
@@ -6,45 +6,66 @@ from datetime import datetime
 
 from api import names
 from api.conditions import MachineCondition, Reason
-from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess
+from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess, is_out_of_reach
+from controllers.drain.volumes import Detaching, waits_for
 from controllers.kernel.conditions import Condition
 from controllers.kernel.refs import annotations_of
+from controllers.machine import unreached
 from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
 
 _NO_DRAIN = (names.NO_DRAIN_ANNOTATION, names.OWN_NO_DRAIN_ANNOTATION)
+_NO_VOLUME_WAIT = (names.NO_VOLUME_WAIT_ANNOTATION, names.OWN_NO_VOLUME_WAIT_ANNOTATION)
 
 
 def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessment:
     """How far the drain is. A Machine without a Node has nothing to drain."""
-    node, host = observed.node, observed.host
+    given_up = unreached.gives_up_node(observed)
+    if given_up:
+        return Drained(given_up, out_of_reach=True)
+    node, host, others = observed.node, observed.host, observed.others
     if node is None:
         return Drained()
+    if others.last_control_plane:
+        return Drained("it is the last Machine of its control plane: nobody would be left to drain", out_of_reach=True)
     for annotation in _NO_DRAIN:
         if annotation in observed.annotations:
             return Drained(f"the annotation {annotation} says so")
     if names.NODE_SKIP_EVICTION_ANNOTATION in annotations_of(node):
         return Drained(f"the Node's annotation {names.NODE_SKIP_EVICTION_ANNOTATION} says so")
     if host is not None and host.state in {HostState.STOPPED, HostState.FAILED}:
-        return Drained(f"host {host.name} does not run (state {host.state}): nobody there could stop pods")
+        text = f"host {host.name} does not run (state {host.state}): nobody there could stop pods"
+        return Drained(text, out_of_reach=True)
     return assess(
         Draining(
             machine_uid=observed.uid,
             node=node,
-            pods=observed.pods,
-            budgets=observed.budgets,
             now=observed.now,
+            around=observed.around,
             started_at=started_at,
-            timeout=observed.drain_timeout,
+            deadlines=observed.drain_deadlines,
             why=why,
         )
     )
 
 
-def blocked_warning(assessment: NotDrained) -> Failure | None:
-    """Worth an Event: nothing moves before somebody else acts."""
-    return Failure(Reason.DRAIN_BLOCKED, assessment.why) if assessment.blocked else None
+def attached_volumes(observed: Observed, drained: Drained, started_at: datetime | None) -> str:
+    """Volumes to wait for before the host may go, by name; "" if there are none, or a reason not to wait."""
+    node = observed.node
+    if node is None or drained.out_of_reach or is_out_of_reach(node, observed.now):
+        return ""
+    if any(annotation in observed.annotations for annotation in _NO_VOLUME_WAIT):
+        return ""
+    timeout = observed.timeout("nodeVolumeDetachTimeout")
+    return waits_for(Detaching(node, observed.around, observed.now, started_at, timeout))
+
+
+def warning(assessment: NotDrained) -> Failure | None:
+    """Worth an Event: nothing moves before somebody else acts; or, as a drain begins, what will end with it."""
+    if assessment.blocked:
+        return Failure(Reason.DRAIN_BLOCKED, assessment.why)
+    return Failure(Reason.DRAIN_LOSES, f"this ends with the drain: {assessment.lost}") if assessment.lost else None
 
 
 def drained_condition(assessment: Assessment) -> Condition:

@@ -13,7 +13,7 @@ from controllers.kernel.actions import Action, CreateHost, Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, replacement, update
+from controllers.machine import attempts, replacement, unreached, update
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
     Decision,
@@ -26,6 +26,8 @@ from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
 from controllers.machine.readiness import node_is_ready
 from providers.base.contract import Host, HostRequest, HostState
+
+REPLACEMENT = "the replacement of its host"
 
 
 def decide(observed: Observed, request: HostRequest) -> Decision:
@@ -69,6 +71,8 @@ def with_finalizer(observed: Observed) -> list[str] | None:
 def _absent(observed: Observed, request: HostRequest) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
         return lost(observed)
+    if observed.provider_id and observed.unreached is not None:
+        return unreached.hold_change(observed, REPLACEMENT)
     if observed.provider_id:
         return replacement.forget_old(observed)
     return _create(observed, request)
@@ -111,9 +115,12 @@ def _no_host_yet(observed: Observed) -> Condition:
 
 
 def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
-    if replacement.is_old(observed, host):
+    is_old = replacement.is_old(observed, host)
+    if observed.unreached is not None and (is_old or _is_bound_to_old(observed)):
+        return unreached.hold_change(observed, REPLACEMENT)
+    if is_old:
         return replacement.remove_old(observed, host)
-    if observed.provider_id and observed.provider_id == observed.replaced_host:
+    if _is_bound_to_old(observed):
         return replacement.forget_old(observed)
     if observed.provider_id and host.provider_id and observed.provider_id != host.provider_id:
         return _bound_elsewhere(observed, host)
@@ -123,9 +130,15 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
+    if host.spec_hash != request.spec_hash and observed.unreached is not None:
+        return unreached.hold_change(observed, "the change of its host")
     if host.spec_hash != request.spec_hash:
         return update.decide(observed, request, host)
     return _as_asked(observed, host)
+
+
+def _is_bound_to_old(observed: Observed) -> bool:
+    return bool(observed.provider_id) and observed.provider_id == observed.replaced_host
 
 
 def _bound_elsewhere(observed: Observed, host: Host) -> Decision:
@@ -172,9 +185,11 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
     )
 
 
-def _stage(observed: Observed, host: Host) -> Stage:
+def _stage(observed: Observed, host: Host) -> Stage | None:
     if observed.node is not None:
         return Stage.JOINED
+    if observed.unreached is not None and observed.status.get("nodeRef"):
+        return None
     return Stage.CREATING if host.state is HostState.PENDING else Stage.BOOTED
 
 
@@ -193,4 +208,6 @@ def _outcome(observed: Observed, host: Host) -> Outcome:
         return Blocked(f"host {host.name} is switched off")
     if node_is_ready(observed.node) and host.state is not HostState.UPDATING:
         return Settled()
+    if observed.unreached is not None and host.state is HostState.RUNNING:
+        return Blocked(unreached.message(observed), unreached.LOOK_AGAIN)
     return Wait(next_look(observed), f"waiting for the Node of host {host.name}")

@@ -12,7 +12,7 @@ from api import names
 from controllers.kernel.actions import Delete
 from controllers.kernel.plan import NOTHING, Plan, Wait, steps
 from controllers.kernel.refs import MACHINE, NODE, Key, Obj, annotations_of, is_deleting, labels_of, ref_of
-from controllers.kernel.view import HostAbsent, HostNeed, HostReads, HostUnknown, View
+from controllers.kernel.view import HostAbsent, HostNeed, HostReads, HostUnknown, Unreached, View
 from controllers.machine.readiness import node_is_ready
 
 FRESH = 5.0
@@ -27,6 +27,8 @@ class Leftover:
 
 def find(key: Key, view: View) -> Obj | None:
     """The Node that a Machine called ``key``, which is gone, has left. Hosts bear their Machine's name."""
+    if isinstance(view.workload, Unreached):
+        return None
     node = view.get(NODE, Key("", key.name))
     if node is None or is_deleting(node) or annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) != str(key):
         return None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
 from api.durations import parse_duration
+from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
+from controllers.drain.stages import Deadlines
+from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
     NODE,
-    POD,
-    POD_DISRUPTION_BUDGET,
     Key,
     Obj,
     Ref,
@@ -28,21 +29,25 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import (
-    NAMESPACE,
-    NODE_NAME,
+    HOME,
     PROVIDER_ID,
     UNRECORDED,
     ConfigProblem,
+    Home,
     HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
     HostUnknown,
+    Unreached,
     View,
+    Workload,
 )
-from controllers.machine import node_link
+from controllers.kernel.workload import cluster_key_of
+from controllers.machine import node_link, others
 from controllers.machine.host_spec import Wish, wish_of
-from controllers.machine.node_link import Link, Linked
+from controllers.machine.node_link import Link, Linked, Unlinked
+from controllers.machine.others import NO_OTHERS, Others
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -54,7 +59,10 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` go when the Machine's host has gone; ``pods`` and ``budgets`` are read only while it may drain."""
+    """``left_nodes`` go when the Machine's host has gone; ``around`` and ``others`` are read while it may drain.
+
+    Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
+    """
 
     now: datetime
     machine: Obj
@@ -63,8 +71,23 @@ class Observed:
     reads: HostReads
     link: Link
     left_nodes: tuple[Obj, ...] = ()
-    pods: tuple[Obj, ...] = ()
-    budgets: tuple[Obj, ...] = ()
+    around: Surroundings = NOTHING_AROUND
+    others: Others = NO_OTHERS
+    workload: Workload = HOME
+    cluster_is_going: bool = False
+
+    @property
+    def unreached(self) -> Unreached | None:
+        """Why nothing may be done that its Node would have to know of; None if its cluster can be reached."""
+        return self.workload if isinstance(self.workload, Unreached) else None
+
+    @property
+    def goes_with_its_cluster(self) -> bool:
+        """Its whole workload cluster is being deleted: nothing there is worth a drain (CAPI does the same).
+
+        Not so at home, where the Nodes of one Cluster carry the pods of a cluster that stays.
+        """
+        return self.cluster_is_going and not isinstance(self.workload, Home) and bool(self.workload.secret)
 
     @property
     def ref(self) -> Ref:
@@ -77,6 +100,10 @@ class Observed:
     @property
     def name(self) -> str:
         return str(self.machine["metadata"]["name"])
+
+    @property
+    def cluster_title(self) -> str:
+        return str(cluster_key_of(MACHINE, self.machine) or "")
 
     @property
     def version(self) -> str:
@@ -140,9 +167,16 @@ class Observed:
         return isinstance(seen, int) and seen != self.generation
 
     @property
-    def drain_timeout(self) -> timedelta | None:
-        """None: for ever; so an unreadable one does not cut a drain short."""
-        return _duration(self.spec.get("nodeDrainTimeout"))
+    def drain_deadlines(self) -> Deadlines:
+        return Deadlines(
+            delete=self.timeout("nodeDrainDeleteAfter"),
+            force=self.timeout("nodeDrainForceAfter"),
+            give_up=self.timeout("nodeDrainTimeout"),
+        )
+
+    def timeout(self, field: str) -> timedelta | None:
+        """A duration of the spec; None for none and for 0: never. So an unreadable one does not cut anything short."""
+        return _duration(self.spec.get(field))
 
 
 def needs(key: Key, view: View) -> HostNeed | None:
@@ -162,26 +196,31 @@ def needs(key: Key, view: View) -> HostNeed | None:
     )
 
 
-def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "") -> Observed | None:
+    """None if the Machine is gone. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
     machine = view.get(MACHINE, key)
     if machine is None:
         return None
     reads = hosts or NO_HOST_READS
     host = reads.host.host if isinstance(reads.host, HostPresent) else None
-    wish = wish_of(machine, view)
-    link = node_link.find(machine, host, view)
+    cluster = cluster_of(machine, view)
+    reached = not isinstance(view.workload, Unreached)
+    link = node_link.find(machine, host, view) if reached else Unlinked()
     observed = Observed(
         now=view.now,
         machine=machine,
-        paused=paused_by((machine, cluster_of(machine, view))),
-        wish=wish,
+        paused=paused_by((machine, cluster)),
+        wish=wish_of(machine, view),
         reads=reads,
         link=link,
-        left_nodes=_left_nodes(machine, link, view),
+        left_nodes=_left_nodes(machine, link, view) if reached else (),
+        workload=view.workload,
+        cluster_is_going=cluster is not None and is_deleting(cluster),
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
         return observed
-    return _with_pods(observed, link.node, view)
+    around = surroundings.observe(machine, link.node, view)
+    return replace(observed, around=around, others=others.observe(machine, link.node, hosting_node, view))
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
@@ -212,23 +251,6 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
         return True
     host = observed.host
     return host is not None and host.spec_hash != observed.wish.spec_hash
-
-
-def _with_pods(observed: Observed, node: Obj, view: View) -> Observed:
-    pods = tuple(view.indexed(POD, NODE_NAME, node["metadata"]["name"]))
-    namespaces = sorted({pod["metadata"].get("namespace", "") for pod in pods})
-    budgets = tuple(b for namespace in namespaces for b in view.indexed(POD_DISRUPTION_BUDGET, NAMESPACE, namespace))
-    return Observed(
-        now=observed.now,
-        machine=observed.machine,
-        paused=observed.paused,
-        wish=observed.wish,
-        reads=observed.reads,
-        link=observed.link,
-        left_nodes=observed.left_nodes,
-        pods=pods,
-        budgets=budgets,
-    )
 
 
 def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from controllers.kernel.conditions import parse_time
+from controllers.machine import clocks
 from controllers.machine.observe import Observed
 
-_STEPS = ((30.0, 2.0), (120.0, 2.0), (600.0, 10.0))
+FIRST_LOOK = 2.0
+"""Seconds until the first look."""
+_STEPS = ((30.0, FIRST_LOOK), (120.0, 2.0), (600.0, 10.0))
 """(seconds that it has taken so far, seconds until the next look)."""
 _SLOWEST = 30.0
 
@@ -20,8 +23,11 @@ def next_look(observed: Observed) -> float:
 
 
 def _since(observed: Observed) -> datetime:
-    """When that began which is waited for: the deletion, the replacement, the host's or the Machine's life."""
+    """When that began which is waited for: the host's deletion, the replacement, the host's or the Machine's life."""
     host, replaced = observed.host, observed.status.get("replacement")
+    asked = clocks.read(observed, clocks.HOST)
+    if asked is not None:
+        return asked
     begun = observed.machine["metadata"].get("deletionTimestamp")
     if not begun and isinstance(replaced, Mapping):
         begun = replaced.get("startedAt")

@@ -11,12 +11,12 @@ from __future__ import annotations
 from api.conditions import Reason
 from controllers.drain.assess import LOOK_AGAIN, NotDrained
 from controllers.kernel.actions import Action, Delete, DeleteHost, Patch
-from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.conditions import Condition, format_time, parse_time
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
-from controllers.machine import attempts
+from controllers.machine import attempts, others
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
-from controllers.machine.draining import blocked_warning, drain, drained_condition
+from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
@@ -49,16 +49,10 @@ def remove_old(observed: Observed, host: Host) -> Decision:
     recorded = observed.status["replacement"]
     why = str(recorded.get("reason") or "the provider can't change it in place")
     stale = up_to_date(False, Reason.REPLACING, why)
-    assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
-    if host.state is not HostState.DELETING and isinstance(assessment, NotDrained):
-        return Decision(
-            Stage.REPLACING,
-            steps(assessment.actions),
-            Blocked(assessment.why, LOOK_AGAIN),
-            up_to_date=stale,
-            extra=(drained_condition(assessment),),
-            warning=blocked_warning(assessment),
-        )
+    if host.state is not HostState.DELETING:
+        not_yet = _not_yet(observed, stale)
+        if not_yet is not None:
+            return not_yet
     attempt = attempts.current(observed)
     actions: list[Action] = []
     if host.state is not HostState.DELETING and attempts.is_due(attempt, observed):
@@ -74,6 +68,38 @@ def remove_old(observed: Observed, host: Host) -> Decision:
         infrastructure=said,
         up_to_date=stale,
         warning=Failure(said.reason, text) if failed else None,
+    )
+
+
+def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
+    """What has to be done before the old host may be deleted; None if nothing has."""
+    recorded = observed.status["replacement"]
+    held = others.hold(observed.machine, observed.others)
+    if held:
+        told = Failure(Reason.HOSTS_CONTROLLER, held)
+        waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
+        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=told)
+    assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
+    if isinstance(assessment, NotDrained):
+        return Decision(
+            Stage.REPLACING,
+            steps(assessment.actions),
+            Blocked(assessment.why, LOOK_AGAIN),
+            up_to_date=stale,
+            extra=(drained_condition(assessment),),
+            warning=warning(assessment),
+        )
+    began = recorded.get("waitForNodeVolumeDetachStartTime")
+    volumes = attached_volumes(observed, assessment, parse_time(began))
+    if not volumes:
+        return None
+    text = f"waiting until volumes are detached from the Node: {volumes}"
+    return Decision(
+        Stage.REPLACING,
+        outcome=Blocked(text, LOOK_AGAIN),
+        up_to_date=up_to_date(False, Reason.WAITING_FOR_VOLUME_DETACH, text),
+        extra=(drained_condition(assessment),),
+        record={} if began else {"replacement": {"waitForNodeVolumeDetachStartTime": format_time(observed.now)}},
     )
 
 

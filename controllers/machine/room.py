@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from api import names
+from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
@@ -14,7 +15,7 @@ from controllers.kernel.refs import (
     MACHINE_CLASS,
     NODE,
     POD,
-    POD_DISRUPTION_BUDGET,
+    VOLUME_ATTACHMENT,
     Key,
     Kind,
     Obj,
@@ -57,7 +58,7 @@ def of_node(node: Obj, view: View) -> Iterable[Key]:
 
 
 def of_pod(pod: Obj, view: View) -> Iterable[Key]:
-    """The Machine whose drain waits for the pod, if one does."""
+    """The Machine whose drain waits for the pod (or for the VolumeAttachment), if one does."""
     name = str((pod.get("spec") or {}).get("nodeName") or "")
     for machine in view.indexed(MACHINE, NODE_NAME, name) if name else ():
         if is_deleting(machine) or status_of(machine).get("replacement") or _is_draining(machine, name, view):
@@ -80,11 +81,13 @@ def pod_is_unmoved(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MachineRoom:
-    """See ``controllers.kernel.room.Room``."""
+    """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs."""
 
+    hosting_node: str = ""
     name: str = "machine"
     kind: Kind = MACHINE
-    reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, POD, POD_DISRUPTION_BUDGET)
+    speaks_of_unreached: bool = True
+    reads: tuple[Kind, ...] = (MACHINE, MACHINE_CLASS, CLUSTER, NODE, *surroundings.READS)
     wakes: tuple[Wake, ...] = field(
         default=(
             Wake(MACHINE, itself),
@@ -92,6 +95,7 @@ class MachineRoom:
             Wake(MACHINE_CLASS, of_class),
             Wake(CLUSTER, members_of_cluster(MACHINE), same_pause),
             Wake(POD, of_pod, pod_is_unmoved),
+            Wake(VOLUME_ATTACHMENT, of_pod),
         )
     )
 
@@ -103,7 +107,7 @@ class MachineRoom:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
         if view.get(MACHINE, key) is not None:
-            return observe.observe(key, view, hosts)
+            return observe.observe(key, view, hosts, self.hosting_node)
         node = leftover.find(key, view)
         return Leftover(node, hosts or observe.NO_HOST_READS) if node is not None else None
 

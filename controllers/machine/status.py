@@ -67,6 +67,11 @@ def write_paused(observed: Observed) -> Patch | None:
     return Patch(observed.ref, {"status": patch}, f"paused: {observed.paused}", "status", observed.version)
 
 
+def as_said(observed: Observed, type_: str) -> tuple[Condition, ...]:
+    """A condition as it stands, to be left so by a decision that has nothing new to say of it."""
+    return tuple(_kept(observed, {type_}))
+
+
 def is_quiet(observed: Observed, decision: Decision) -> bool:
     """Whether to hold the report of a Machine that smoothly comes up: soon there is more to say.
 
@@ -171,7 +176,8 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     node = observed.node
     if node is None:
         # A Node that is missing stays referenced (health checks tell by it); one of a replaced host does not.
-        return {"nodeRef": None} if observed.replaced_host and not observed.deleting else {}
+        forgets = observed.replaced_host and not observed.deleting and observed.unreached is None
+        return {"nodeRef": None} if forgets else {}
     facts: dict[str, Any] = {"nodeRef": _reference(node)}
     info = (node.get("status") or {}).get("nodeInfo") or {}
     kubelet = info.get("kubeletVersion")

@@ -6,13 +6,14 @@ from datetime import timedelta
 
 from api.conditions import Reason
 from controllers.drain.assess import LOOK_AGAIN, NotDrained
-from controllers.drain.cordon import is_cordoned_for
+from controllers.drain.cordon import is_cordoned_for, uncordon
 from controllers.kernel.actions import Action, UpdateHost
 from controllers.kernel.conditions import Condition
+from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
-from controllers.machine.draining import blocked_warning, drain, drained_condition
+from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from providers.base.contract import (
@@ -36,6 +37,8 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return _failed(observed, request, host)
     match observed.reads.answer:
         case NeedsReplacement(why=why):
+            if forbids_replacement(observed.machine):
+                return _refused(observed, host, why)
             return replacement.begin(observed, host, why)
         case NeedsDrain(why=why):
             return _drain_first(observed, request, host, why)
@@ -76,12 +79,26 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
             infrastructure=_as_it_is(host),
             up_to_date=up_to_date(False, Reason.DRAINING, why),
             extra=(drained_condition(assessment),),
-            warning=blocked_warning(assessment),
+            warning=warning(assessment),
         )
     if observed.reads.in_flight:
         return _updating(host, Wait(2.0, CHANGING))
     ask = UpdateHost(observed.ref, request, host, True, f"Node is drained, host {host.name} can be changed")
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
+
+
+def _refused(observed: Observed, host: Host, why: str) -> Decision:
+    """Only another host would do, and the rollout that changed the spec forbids that: the host stays as it runs."""
+    text = f"only another host would do ({why}), and inPlace: Require forbids that"
+    node, back = observed.node, "its host stays as it is"
+    return Decision(
+        Stage.UPDATE_STUCK,
+        steps([uncordon(node, back)] if node is not None and is_cordoned_for(node, observed.uid) else []),
+        Blocked(text, LOOK_AGAIN),
+        infrastructure=_as_it_is(host),
+        up_to_date=up_to_date(False, Reason.NEEDS_REPLACEMENT, text),
+        warning=Failure(Reason.NEEDS_REPLACEMENT, text),
+    )
 
 
 def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from api import names
@@ -12,7 +13,7 @@ from controllers.kernel.ownership import controller_uid, reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, annotations_of, is_deleting, uid_of
 from controllers.kernel.template import rollout_part
-from controllers.machinedeployment.observe import Observed, hash_for_new
+from controllers.machinedeployment.observe import Observed, SetState, hash_for_new
 from controllers.machinedeployment.proportional_scale import scale_annotations
 from controllers.machinedeployment.revisions import revision_annotations
 
@@ -37,49 +38,75 @@ def first_size(observed: Observed) -> int:
         return 0 if left else wish.replicas
     if wish.strategy == StrategyType.ON_DELETE:
         return max(wish.replicas - total, 0)
+    if total and observed.allowed.closed:
+        return 0
     goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in observed.sets)), 0)
     return max(min(wish.limits.max_total - total, goal), 0)
 
 
 def new_set(observed: Observed) -> Create:
-    """The MachineSet of the deployment's template, with all that the Cluster Autoscaler looks for."""
+    """The MachineSet of the template in force, with all that the Cluster Autoscaler looks for."""
     wish, deployment = observed.wish, observed.body
     hash_ = hash_for_new(deployment, wish)
-    replicas = first_size(observed)
     name = machine_set_name(observed.ref.key.name, hash_)
+    annotations = {
+        **inherited_annotations(deployment),
+        **revision_annotations(observed, None),
+        **scale_annotations(wish.replicas, wish.limits.max_total),
+    }
+    body = _body(observed, name, template_for(observed, hash_), annotations)
+    body["spec"]["replicas"] = first_size(observed)
+    return Create(MACHINE_SET, body, f"MachineDeployment {observed.ref.key.name} has a template without a MachineSet")
+
+
+def history_set(observed: Observed, holder: SetState) -> Create:
+    """An empty MachineSet that keeps the template of ``holder``, which is about to get another one."""
+    template = (holder.body.get("spec") or {}).get("template") or {}
+    hash_ = observed.history_name.rpartition("-")[2]
+    left_out = (names.DISABLE_CREATE_ANNOTATION, *scale_annotations(0, 0))
+    annotations = {key: value for key, value in annotations_of(holder.body).items() if key not in left_out}
+    body = _body(observed, observed.history_name, with_hash(template, hash_), annotations)
+    return Create(MACHINE_SET, body, f"keep the template of MachineSet {holder.name} (revision {holder.revision})")
+
+
+def _body(observed: Observed, name: str, template: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
+    wish, deployment = observed.wish, observed.body
+    labels = template["metadata"]["labels"]
     selector = deployment["spec"]["selector"]
-    body = {
+    return {
         "apiVersion": MACHINE_SET.api_version,
         "kind": MACHINE_SET.name,
         "metadata": {
             "name": name,
             "namespace": observed.ref.key.namespace,
-            "labels": {**(_template_labels(observed, hash_)), **standing_labels(deployment)},
-            "annotations": {
-                **inherited_annotations(deployment),
-                **revision_annotations(observed, None),
-                **scale_annotations(wish.replicas, wish.limits.max_total),
-            },
+            "labels": {**labels, **standing_labels(deployment)},
+            "annotations": annotations,
             "ownerReferences": [reference_to(MACHINE_DEPLOYMENT, deployment)],
         },
         "spec": {
-            "replicas": replicas,
+            "replicas": 0,
             "minReadySeconds": int(wish.min_ready.total_seconds()),
             "deletePolicy": wish.policy,
             "selector": {
                 **selector,
-                "matchLabels": {**(selector.get("matchLabels") or {}), names.TEMPLATE_HASH_LABEL: hash_},
+                "matchLabels": {
+                    **(selector.get("matchLabels") or {}),
+                    names.TEMPLATE_HASH_LABEL: labels[names.TEMPLATE_HASH_LABEL],
+                },
             },
-            "template": template_for(observed, hash_),
+            "template": template,
         },
     }
-    return Create(MACHINE_SET, body, f"MachineDeployment {observed.ref.key.name} has a template without a MachineSet")
 
 
 def template_for(observed: Observed, hash_: str) -> dict[str, Any]:
-    """The deployment's template with the hash among its labels."""
-    template = observed.wish.template
-    metadata = {**(template.get("metadata") or {}), "labels": _template_labels(observed, hash_)}
+    """The template in force with the hash among its labels."""
+    return with_hash(observed.wish.template, hash_)
+
+
+def with_hash(template: Mapping[str, Any], hash_: str) -> dict[str, Any]:
+    metadata = dict(template.get("metadata") or {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), names.TEMPLATE_HASH_LABEL: hash_}
     return {**template, "metadata": metadata}
 
 
@@ -101,8 +128,3 @@ def inherited_annotations(deployment: Obj) -> dict[str, str]:
     """
     left_out = names.NOT_COPIED_ANNOTATIONS.union(names.PAUSED_ANNOTATIONS, *names.AUTOSCALER_BOUNDS)
     return {key: value for key, value in annotations_of(deployment).items() if key not in left_out}
-
-
-def _template_labels(observed: Observed, hash_: str) -> dict[str, str]:
-    labels = (observed.wish.template.get("metadata") or {}).get("labels") or {}
-    return {**labels, names.TEMPLATE_HASH_LABEL: hash_}

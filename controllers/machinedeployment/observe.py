@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from api import names
-from api.names import DeletePolicy, OnFailure, StrategyType
-from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.names import DeletePolicy, DisruptionReason, InPlace
 from controllers.kernel import machine_facts
-from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition, removal
 from controllers.kernel.names import machine_prefix, machine_set_name
@@ -35,30 +34,12 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
 from controllers.kernel.victims import in_order
 from controllers.kernel.view import OWNER, View
+from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
+from controllers.machinedeployment.rollback import Record, read_record, template_in_force
+from controllers.machinedeployment.wish import MAX_REPLICAS, Wish, read_wish
 
 READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, CLUSTER)
-MAX_REPLICAS = 100_000
 _DAWN = datetime.min.replace(tzinfo=UTC)
-_NO_LIMITS = RolloutLimits(1, 0, 1, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """``spec``, with defaults filled in. ``problem`` names the field that can't be used, "" if all can."""
-
-    replicas: int = 0
-    strategy: str = StrategyType.ROLLING_UPDATE
-    limits: RolloutLimits = _NO_LIMITS
-    partition: int = 0
-    policy: str = DeletePolicy.RANDOM
-    on_failure: str = OnFailure.CONTINUE
-    min_ready: timedelta = timedelta(0)
-    history_limit: int = 1
-    deadline: timedelta = timedelta(seconds=600)
-    paused: bool = False
-    selector: Selector = NOTHING
-    template: Mapping[str, Any] = field(default_factory=dict)
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +59,10 @@ class SetState:
     """Its template makes the same Machines as the deployment's."""
     readable: bool = True
     """False: its spec has types that no schema allows. It is left alone; its own controller says what is wrong."""
+    outdated: frozenset[str] = frozenset()
+    """UIDs of Machines that don't have its template yet; only looked for where it updates in place."""
+    updating: frozenset[str] = frozenset()
+    """UIDs of Machines whose host is not as their spec asks; only looked for where it updates in place."""
 
     @property
     def ref(self) -> Ref:
@@ -108,7 +93,7 @@ class SetState:
     @property
     def empty(self) -> bool:
         """Nothing of it is left, not even a Machine that is going."""
-        return self.replicas == 0 and self.members.alive == 0 and not self.members.deleting
+        return self.replicas == 0 and self.members.alive == 0 and not (self.members.deleting or self.members.preserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +102,9 @@ class Observed:
 
     ``orphans``: MachineSets of the namespace that match the selector and that nobody controls.
     ``namesake``: the MachineSet that has the name which a new one would get, whoever owns it.
+    ``allowed``: what disruption budgets say now.
+    ``rollback``: the record by which ``wish.template`` is another than the user's; None if it is the user's own.
+    ``history_name``: a free name for a MachineSet that keeps the template of the biggest one, "" if none is needed.
     """
 
     body: Obj
@@ -128,6 +116,9 @@ class Observed:
     sets: tuple[SetState, ...] = ()
     orphans: tuple[Obj, ...] = ()
     namesake: Obj | None = None
+    rollback: Record | None = None
+    allowed: Allowance = UNLIMITED
+    history_name: str = ""
 
     @property
     def ref(self) -> Ref:
@@ -135,8 +126,7 @@ class Observed:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        status = self.body.get("status")
-        return status if isinstance(status, Mapping) else {}
+        return _status(self.body)
 
 
 def observe(key: Key, view: View) -> Observed | None:
@@ -146,8 +136,12 @@ def observe(key: Key, view: View) -> Observed | None:
         return None
     wish = read_wish(body)
     cluster = cluster_of(body, view) if not wish.problem else None
-    want = rollout_part(wish.template)
     owned = view.indexed(MACHINE_SET, OWNER, uid_of(body))
+    record = read_record(_status(body)) if not wish.problem else None
+    in_force = template_in_force(record, wish.template, owned)
+    if in_force is not None:
+        wish = replace(wish, template=in_force)
+    want = rollout_part(wish.template)
     sets = tuple(sorted((_state(found, wish, want, view) for found in owned), key=lambda s: (s.created, s.name)))
     return Observed(
         body=body,
@@ -159,84 +153,40 @@ def observe(key: Key, view: View) -> Observed | None:
         sets=sets,
         orphans=_orphans(view, key.namespace, wish),
         namesake=view.get(MACHINE_SET, Key(key.namespace, machine_set_name(key.name, hash_for_new(body, wish)))),
+        allowed=allowance(wish.budgets, _reason(wish), view.now),
+        rollback=record if in_force is not None else None,
+        history_name=_history_name(key, sets, view) if wish.in_place != InPlace.NEVER else "",
     )
+
+
+def _reason(wish: Wish) -> DisruptionReason:
+    """What the rollout does to Machines, in the words of disruption budgets."""
+    return DisruptionReason.REPLACE if wish.in_place == InPlace.NEVER else DisruptionReason.IN_PLACE_UPDATE
+
+
+def biggest(sets: tuple[SetState, ...]) -> SetState | None:
+    """The one with the most Machines, the newest of equals; None if there is no Machine and none is asked for."""
+    usable = [state for state in sets if state.readable and not is_deleting(state.body) and state.total]
+    return max(usable, key=lambda state: (state.members.existing, state.created, state.name), default=None)
+
+
+def _history_name(key: Key, sets: tuple[SetState, ...], view: View) -> str:
+    """The biggest set has the name that derives from the template which it had first, so that one may be taken."""
+    holder = biggest(sets)
+    if holder is None:
+        return ""
+    template = (holder.body.get("spec") or {}).get("template") or {}
+    candidates = (machine_set_name(key.name, template_hash(template, n)) for n in range(_MOST_NAMES))
+    return next((name for name in candidates if view.get(MACHINE_SET, Key(key.namespace, name)) is None), "")
+
+
+_MOST_NAMES = 10
 
 
 def hash_for_new(body: Obj, wish: Wish) -> str:
     """The template hash that a new MachineSet gets; collisions seen so far are part of it."""
-    status = body.get("status")
-    collisions = status.get("collisionCount") if isinstance(status, Mapping) else 0
+    collisions = _status(body).get("collisionCount") or 0
     return template_hash(wish.template, collisions if is_count(collisions) and isinstance(collisions, int) else 0)
-
-
-def read_wish(body: Obj) -> Wish:
-    """``spec`` of a MachineDeployment; never raises: what slipped past the schema becomes a ``problem``."""
-    spec = body.get("spec")
-    if not isinstance(spec, Mapping):
-        return Wish(problem="spec: must be an object")
-    counts: dict[str, int] = {}
-    for name, default in _COUNTS.items():
-        value = spec.get(name)
-        value = default if value is None else value
-        if not is_count(value) or value > MAX_REPLICAS:
-            return Wish(problem=f"spec.{name}: {value!r} is not a number from 0 to {MAX_REPLICAS}")
-        counts[name] = value
-    template = spec.get("template")
-    problem = template_problem(template)
-    if problem or not isinstance(template, Mapping):
-        return Wish(problem=problem)
-    try:
-        selector = from_label_selector(spec.get("selector"))
-    except SelectorError as error:
-        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
-    if selector.empty or selector.nothing:
-        return Wish(problem="spec.selector: must not be empty, it would select every MachineSet of the namespace")
-    if not selector.matches((template.get("metadata") or {}).get("labels")):
-        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
-    wish = Wish(
-        replicas=counts["replicas"],
-        min_ready=timedelta(seconds=counts["minReadySeconds"]),
-        history_limit=counts["revisionHistoryLimit"],
-        deadline=timedelta(seconds=counts["progressDeadlineSeconds"]),
-        paused=spec.get("paused") is True,
-        selector=selector,
-        template=template,
-    )
-    return _with_strategy(wish, spec.get("strategy") or {})
-
-
-_COUNTS = {"replicas": 1, "minReadySeconds": 0, "revisionHistoryLimit": 1, "progressDeadlineSeconds": 600}
-
-
-def _with_strategy(wish: Wish, strategy: object) -> Wish:
-    if not isinstance(strategy, Mapping):
-        return Wish(problem="spec.strategy: must be an object")
-    type_ = strategy.get("type") or StrategyType.ROLLING_UPDATE
-    if type_ not in tuple(StrategyType):
-        return Wish(problem=f"spec.strategy.type: {type_!r} is none of {', '.join(StrategyType)}")
-    rolling = strategy.get("rollingUpdate") or {}
-    if not isinstance(rolling, Mapping):
-        return Wish(problem="spec.strategy.rollingUpdate: must be an object")
-    partition, policy = rolling.get("partition") or 0, rolling.get("deletePolicy") or DeletePolicy.RANDOM
-    on_failure = rolling.get("onFailure") or OnFailure.CONTINUE
-    if not is_count(partition):
-        return Wish(problem=f"spec.strategy.rollingUpdate.partition: {partition!r} is not a number")
-    if policy not in tuple(DeletePolicy):
-        return Wish(problem=f"spec.strategy.rollingUpdate.deletePolicy: {policy!r} is unknown")
-    if on_failure not in tuple(OnFailure):
-        return Wish(problem=f"spec.strategy.rollingUpdate.onFailure: {on_failure!r} is unknown")
-    try:
-        limits = rollout_limits(wish.replicas, rolling.get("maxSurge"), rolling.get("maxUnavailable"))
-    except BudgetError as error:
-        return Wish(problem=f"spec.strategy.rollingUpdate.{error}")
-    return replace(
-        wish,
-        strategy=str(type_),
-        limits=limits,
-        partition=partition if type_ == StrategyType.ROLLING_UPDATE else 0,
-        policy=str(policy),
-        on_failure=str(on_failure),
-    )
 
 
 def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetState:
@@ -246,15 +196,15 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
     replicas = spec.get("replicas", 1)
     if is_deleting(body) or not is_count(replicas) or replicas > MAX_REPLICAS:
         replicas = 0
-    status = body.get("status")
     try:
-        journal = read_ordinals(status if isinstance(status, Mapping) else {})
+        journal = read_ordinals(_status(body))
     except OrdinalsError:
         journal = Ordinals()
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
-    members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)))
+    members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
     template = spec.get("template")
     readable = isinstance(template, Mapping) and not template_problem(template)
+    updates = _updates(spec, members) if readable else (frozenset[str](), frozenset[str]())
     going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM)
     return SetState(
         body=body,
@@ -265,7 +215,23 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
         revision=_number(annotations_of(body).get(names.REVISION_ANNOTATION)),
         current=readable and not is_deleting(body) and rollout_part(template or {}) == want,
         readable=readable and is_count(spec.get("replicas", 1)),
+        outdated=updates[0],
+        updating=updates[1],
     )
+
+
+def _updates(spec: Mapping[str, Any], members: Members) -> tuple[frozenset[str], frozenset[str]]:
+    """Who does not have the template yet, and whose host is being changed; nobody where Machines are replaced."""
+    if not isinstance(spec.get("inPlaceUpdate"), Mapping):
+        return frozenset(), frozenset()
+    revision = Revision(spec.get("template") or {})
+    outdated = frozenset(machine.uid for machine in members.active if not revision.is_of(machine))
+    return outdated, frozenset(machine.uid for machine in members.active if revision.is_on_its_way(machine))
+
+
+def _status(body: Obj) -> Mapping[str, Any]:
+    status = body.get("status")
+    return status if isinstance(status, Mapping) else {}
 
 
 def _going(members: Members, replicas: int, policy: str) -> tuple[MachineFacts | None, ...]:

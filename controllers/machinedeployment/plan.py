@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from api import names
-from api.names import OnFailure, StrategyType
+from api.conditions import Reason
+from api.names import InPlace, StrategyType
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.pausing import SPEC_PAUSED_STAMP
@@ -19,11 +20,12 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import annotations_of, is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
-from controllers.machinedeployment import creation, intents, progress, proportional_scale, revisions
+from controllers.machinedeployment import creation, in_place, intents, progress, proportional_scale, revisions
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.on_delete import follow
 from controllers.machinedeployment.propagation import adoptions, set_patches
 from controllers.machinedeployment.recreate import recreate
+from controllers.machinedeployment.rollback import Record
 from controllers.machinedeployment.rolling_update import roll
 from controllers.machinedeployment.status import alive, invalid_patch, paused_patch, status_patch
 from controllers.machinedeployment.targets import Targets
@@ -52,9 +54,18 @@ def plan(observed: Observed) -> Plan:
     if observed.orphans:
         return _finish(observed, Targets(), list(adoptions(observed)), [])
     now = revisions.current(observed)
+    if not observed.wish.paused and not observed.cluster_deleting:
+        turn = in_place.turn(observed, now)
+        if turn is not None:
+            return _finish(observed, Targets(notes=(turn.why,)), [turn], [], Wait(GIVE_WAY, turn.why))
     if now is None and not observed.wish.paused:
         return _make_current(observed)
     targets = _targets(observed, now)
+    if progress.is_stopped(observed) and not _takes_a_step(observed, now, targets):
+        record = progress.failed_rollout(observed)
+        if record is not None:
+            return _take_back(observed, record)
+        targets = _stand_still(observed, now, ("the rollout stood still for too long and is stopped (onFailure)",))
     changes: list[Action] = [*set_patches(observed, now, targets), *_forget(observed, now)]
     return _finish(observed, targets, changes, _own_annotations(observed, now))
 
@@ -62,19 +73,49 @@ def plan(observed: Observed) -> Plan:
 def _targets(observed: Observed, now: SetState | None) -> Targets:
     old = revisions.old(observed)
     if observed.wish.paused or now is None:
-        return proportional_scale.scale(observed, now, old)
+        return _stand_still(observed, now, ())
     if observed.cluster_deleting:
         return Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",))
-    if observed.wish.on_failure != OnFailure.CONTINUE and progress.is_overdue(observed):
-        sizes = proportional_scale.scale(observed, now, old)
-        return Targets(
-            sizes.replicas, (*sizes.notes, "the rollout stood still for too long and is stopped (onFailure)")
-        )
     if observed.wish.strategy == StrategyType.ON_DELETE:
         return follow(observed, now, old)
     if observed.wish.strategy == StrategyType.RECREATE:
         return recreate(observed, now, old)
+    return _rolling(observed, now, old)
+
+
+def _rolling(observed: Observed, now: SetState, old: tuple[SetState, ...]) -> Targets:
+    if observed.allowed.closed and progress.is_rolling_out(observed):
+        sizes = proportional_scale.scale(observed, now, old, finish=False)
+        return Targets(sizes.replicas, (*sizes.notes, observed.allowed.why))
+    if proportional_scale.is_scaled(observed):
+        return proportional_scale.scale(observed, now, old)
+    if observed.wish.in_place != InPlace.NEVER:
+        sizes_in_place = in_place.sizes(observed, now, old)
+        if sizes_in_place is not None:
+            return sizes_in_place
     return roll(observed, now, old)
+
+
+def _takes_a_step(observed: Observed, now: SetState | None, targets: Targets) -> bool:
+    """Whether it moves now. It may have stood still because nobody was there to move it: then it has not failed."""
+    if any(targets.of(state) != state.replicas for state in observed.sets):
+        return True
+    return now is not None and in_place.is_let_on(observed, now)
+
+
+def _stand_still(observed: Observed, now: SetState | None, notes: tuple[str, ...]) -> Targets:
+    """Only scaling goes on."""
+    sizes = proportional_scale.scale(observed, now, revisions.old(observed))
+    return Targets(sizes.replicas, (*sizes.notes, *notes))
+
+
+def _take_back(observed: Observed, record: Record) -> Plan:
+    """Write down that the rollout failed; from the next round on the earlier template is in force."""
+    why = f"Revision {record.from_revision} is taken back to revision {record.to_revision}: {record.message}"
+    status = status_patch(observed, {"rollback": record.to_status()})
+    first = guarded(observed.ref, observed.body, status, why)
+    event = Event(observed.ref, "Warning", str(Reason.ROLLED_BACK), why)
+    return Plan(steps([first], [event]), Wait(GIVE_WAY, why), (why,))
 
 
 def _make_current(observed: Observed) -> Plan:
@@ -174,6 +215,9 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:
         waits.append(Wait((min(coming) - observed.now).total_seconds(), "the next Machine becomes available"))
+    if observed.allowed.changes is not None and progress.is_rolling_out(observed):
+        seconds = (observed.allowed.changes - observed.now).total_seconds()
+        waits.append(Wait(seconds, "disruption budgets change then"))
     overdue = progress.overdue_in(observed)
     if overdue is not None and overdue > 0:
         waits.append(Wait(overdue, "Machines must become available before progressDeadlineSeconds are over"))

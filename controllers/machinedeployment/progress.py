@@ -1,23 +1,31 @@
 """Is the rollout done, does it move, has it taken too long?
 
-Nothing is remembered: the last progress is the youngest thing that happened to any Machine or MachineSet, or the last
-decision about sizes.
+The last progress is the youngest thing that happened to any Machine or MachineSet, or the last decision about sizes: it
+is told from them each time. All that is remembered is when the present spec was seen first.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from api.names import OnFailure, StrategyType
+from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import generation_of, is_deleting
+from controllers.kernel.rollup import roll_up
+from controllers.kernel.template import template_hash
 from controllers.machinedeployment import intents
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.revisions import current, old
+from controllers.machinedeployment.rollback import Record
 
 
 def is_rolling_out(observed: Observed) -> bool:
     """Machines of an old template are left, or new ones never joined. A Node that fails later starts no rollout."""
     now = current(observed)
     if now is None:
+        return True
+    if now.updating or len(now.outdated) > observed.wish.partition:
         return True
     if sum(state.total for state in old(observed)) > observed.wish.partition:
         return True
@@ -32,6 +40,8 @@ def is_complete(observed: Observed) -> bool:
         now is not None
         and now.quiet
         and now.replicas == now.available == observed.wish.replicas
+        and not now.outdated
+        and not now.updating
         and all(state.total == 0 for state in old(observed))
     )
 
@@ -42,14 +52,82 @@ def last_progress(observed: Observed) -> datetime:
     decided = intents.decided_at(observed)
     if decided is not None:
         moments.append(decided)
+    if observed.rollback is not None and observed.rollback.at is not None:
+        moments.append(observed.rollback.at)
+    moments.extend(moment for moment in (seen_at(observed), observed.allowed.eased) if moment is not None)
     return max(moments, default=observed.now)
 
 
+def seen_at(observed: Observed) -> datetime | None:
+    """When this spec was seen first: a rollout that was resumed or begins late is not late from its first moment on."""
+    if observed.status.get("observedGeneration") != generation_of(observed.body):
+        return observed.now
+    return parse_time(str(observed.status.get("specSeenAt") or ""))
+
+
 def overdue_in(observed: Observed) -> float | None:
-    """Seconds until the deadline (negative: since); None if there is none or no rollout runs."""
+    """Seconds until the deadline (negative: since); None if there is none, or nothing of it is up to us.
+
+    A rollout that waits for people (OnDelete) or for a disruption budget is not late.
+    """
     if not observed.wish.deadline or observed.wish.paused or not is_rolling_out(observed):
         return None
+    if _waits_for_people(observed) or observed.allowed.closed:
+        return None
     return (last_progress(observed) + observed.wish.deadline - observed.now).total_seconds()
+
+
+def is_stopped(observed: Observed) -> bool:
+    """It stood still for too long, and ``onFailure`` says to stop; what was taken back already is seen through."""
+    goes_on = observed.wish.on_failure == OnFailure.CONTINUE or observed.rollback is not None
+    return not goes_on and is_overdue(observed)
+
+
+def failed_rollout(observed: Observed) -> Record | None:
+    """What to write down when the rollout is to be taken back now; None if it is not, or there is nothing before it."""
+    if observed.wish.on_failure != OnFailure.ROLLBACK or not is_stopped(observed):
+        return None
+    failed = template_hash(observed.wish.template)
+    now, before = current(observed), last_good(observed)
+    if before is None:
+        return None
+    return Record(
+        at=observed.now,
+        failed=failed,
+        hash=template_hash(before.body["spec"]["template"]),
+        from_revision=now.revision if now is not None else 0,
+        to_revision=before.revision,
+        message=standstill(observed),
+    )
+
+
+def last_good(observed: Observed) -> SetState | None:
+    """The MachineSet of the template that was rolled out completely last; where that is not known, of the last one."""
+    failed = template_hash(observed.wish.template)
+    hashes = {
+        state.uid: template_hash(state.body["spec"]["template"])
+        for state in observed.sets
+        if state.readable and not is_deleting(state.body)
+    }
+    earlier = [state for state in observed.sets if hashes.get(state.uid, failed) != failed]
+    good = [state for state in earlier if hashes[state.uid] == observed.status.get("completedHash")]
+    return max(good or earlier, key=lambda state: (state.revision, state.created), default=None)
+
+
+def standstill(observed: Observed) -> str:
+    """What to say of a rollout that is overdue."""
+    seconds = int(observed.wish.deadline.total_seconds())
+    stood = f"no progress since {format_time(last_progress(observed))}, more than {seconds} s ago"
+    rollup = roll_up(machine for state in observed.sets for machine in (*state.members.active, *state.members.leaving))
+    return f"{stood}: {rollup.text}" if rollup.text else stood
+
+
+def _waits_for_people(observed: Observed) -> bool:
+    """All that is there has joined, and what is left is to be deleted by somebody."""
+    if observed.wish.strategy != StrategyType.ON_DELETE:
+        return False
+    machines = [machine for state in observed.sets for machine in state.members.active]
+    return len(machines) >= observed.wish.replicas and all(machine.node_name for machine in machines)
 
 
 def is_overdue(observed: Observed) -> bool:

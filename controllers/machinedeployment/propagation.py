@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
-from api.names import StrategyType
+from api.names import InPlace, StrategyType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import merge_patch
 from controllers.kernel.ownership import reference_to, references_with
@@ -25,6 +25,7 @@ from controllers.kernel.refs import (
     resource_version_of,
 )
 from controllers.kernel.template import IN_PLACE_SCALARS, difference
+from controllers.machinedeployment import in_place as in_place_update
 from controllers.machinedeployment.creation import inherited_annotations, standing_labels, template_for
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.proportional_scale import scale_annotations
@@ -38,12 +39,18 @@ _TIMEOUTS = tuple(name for name in IN_PLACE_SCALARS if name.endswith("Timeout"))
 
 def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> list[Patch]:
     """Guarded by the version on which each was decided."""
+    in_place = observed.wish.in_place != InPlace.NEVER
     patches = []
     for state in observed.sets:
         if is_deleting(state.body) or not state.readable:
             continue
         is_current = now is not None and state.uid == now.uid
         patch = _patch(observed, state, targets.of(state), is_current)
+        budget = in_place_update.budget(observed) if in_place and is_current else None
+        have = (state.body.get("spec") or {}).get("inPlaceUpdate")
+        if budget != have:
+            change = difference(have, budget) if isinstance(have, Mapping) and budget is not None else budget
+            patch.setdefault("spec", {})["inPlaceUpdate"] = change
         if patch:
             why = _why(observed, state, targets.of(state))
             patches.append(Patch(state.ref, patch, why, resource_version=resource_version_of(state.body)))

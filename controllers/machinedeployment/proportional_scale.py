@@ -1,4 +1,4 @@
-"""Scaling while a rollout is paused: each MachineSet keeps its share, so that the risk of the new template does.
+"""Scaling in the middle of a rollout: each MachineSet keeps its share, so that the risk of the new template does.
 
 As apps/v1 Deployment does it, with two differences: a set without a record of its share keeps its size
 (machine-controller-manager#802 read "no record" as zero and scaled everything away), and on the way down Machines that
@@ -16,23 +16,40 @@ from controllers.machinedeployment.rolling_update import available_uids
 from controllers.machinedeployment.targets import Stock, Targets
 
 
-def scale(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> Targets:
-    """Sizes for the deployment's replicas without moving the rollout."""
+def is_scaled(observed: Observed) -> bool:
+    """The replicas asked for are others than those for which the MachineSets have their sizes."""
+    active = _active(observed)
+    return len(active) > 1 and _differs(active, observed.wish.replicas)
+
+
+def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, finish: bool = True) -> Targets:
+    """Sizes for the deployment's replicas without moving the rollout.
+
+    ``finish``: old Machines go when the new ones are all there (nothing is left to wait for).
+    """
     wanted = observed.wish.replicas
-    active = [state for state in observed.sets if state.replicas > 0]
+    active = _active(observed)
     room = _room(observed)
     if len(active) <= 1:
         only = active[0] if active else now or (old[-1] if old else None)
         return Targets({only.uid: min(wanted, max(only.replicas, room + only.total))} if only is not None else {})
-    if now is not None and now.replicas == wanted and now.available >= wanted:
+    if finish and now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
-    if not any(_was_scaled_for(state) not in (None, wanted) for state in active):
+    if not _differs(active, wanted):
         return Targets()
     allowed = observed.wish.limits.max_total if wanted else 0
     add = allowed - sum(state.replicas for state in active)
     if add >= 0:
         return Targets(_grow(active, allowed, min(add, room)))
     return Targets(_shrink(observed, active, -add))
+
+
+def _active(observed: Observed) -> list[SetState]:
+    return [state for state in observed.sets if state.replicas > 0 and state.readable]
+
+
+def _differs(active: Sequence[SetState], wanted: int) -> bool:
+    return any(_was_scaled_for(state) not in (None, wanted) for state in active)
 
 
 def _room(observed: Observed) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controllers.kernel.wording import counted
+from controllers.machinedeployment import disruption
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.targets import Stock, Targets
 
@@ -27,6 +28,9 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     may_go = sum(map(len, stocks)) + kept - limits.min_available - (kept - new_available)
     may_go = min(may_go, sum(map(len, stocks)) - observed.wish.partition)
     spare = new_available + sum(stock.count(available) for stock in stocks) - limits.min_available
+    undisturbed = disruption.left(observed, observed.allowed)
+    if undisturbed is not None:
+        spare = min(spare, undisturbed)
     _take_unavailable(stocks, available, may_go)
     may_go -= sum(len(state.going) for state in old) - sum(map(len, stocks))
     _take_while_spare(stocks, available, may_go, spare)
@@ -34,10 +38,12 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     if new_size <= now.replicas:
         new_size = _within_ceiling(new_stock, available, limits.max_total - sum(targets.values()))
     targets[now.uid] = new_size
-    if not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
+    if undisturbed != 0 and not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
         return Targets({**targets, **_break_deadlock(stocks, available)}, (*notes, "breaking a deadlock by one"))
     left = sum(map(len, stocks)) - observed.wish.partition
-    if left > 0:
+    if undisturbed == 0 and left > 0:
+        notes.append(f"as many Machines are down as may be: {observed.allowed.why}")
+    elif left > 0:
         notes.append(
             f"{counted(left, 'old Machine waits', 'old Machines wait')}: "
             f"{limits.min_available} available ones must stay, {max(spare, 0)} can be spared"

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.conditions import DeploymentCondition, Reason
-from api.names import ErrorReason
-from controllers.kernel.conditions import Condition, merge, merge_patch
+from api.names import ErrorReason, InPlace
+from controllers.kernel.conditions import Condition, format_time, merge, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
+from controllers.kernel.template import template_hash
 from controllers.kernel.wording import counted
+from controllers.machinedeployment.in_place import would_replace
 from controllers.machinedeployment.observe import Observed
-from controllers.machinedeployment.progress import is_overdue, is_rolling_out, last_progress
-from controllers.machinedeployment.revisions import current
+from controllers.machinedeployment.progress import is_complete, is_overdue, is_rolling_out, standstill
+from controllers.machinedeployment.revisions import current, old
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def count(observed: Observed) -> Counts:
     min_ready = observed.wish.min_ready
     return Counts(
         replicas=len(machines),
-        updated=len(now.members.active) + len(now.members.leaving) if now else 0,
+        updated=len(now.members.active) + len(now.members.leaving) - len(now.outdated) if now else 0,
         ready=sum(1 for machine in machines if machine.ready),
         available=sum(1 for machine in machines if machine.is_available(min_ready, observed.now)),
     )
@@ -55,10 +57,22 @@ def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
         "unavailableReplicas": max(wish.replicas, counts.replicas) - counts.available,
         "labelSelector": str(wish.selector),
         **error_fields("", ""),
+        "rollback": observed.rollback.to_status() if observed.rollback is not None else None,
+        **_remembered(observed),
         **journal,
         "conditions": _merged(observed, _conditions(observed, counts)),
     }
     return merge_patch(observed.status, desired)
+
+
+def _remembered(observed: Observed) -> dict[str, Any]:
+    """What can't be told from the world later on."""
+    found: dict[str, Any] = {}
+    if observed.status.get("observedGeneration") != generation_of(observed.body):
+        found["specSeenAt"] = format_time(observed.now)
+    if is_complete(observed) and observed.wish.replicas:
+        found["completedHash"] = template_hash(observed.wish.template)
+    return found
 
 
 def paused_patch(observed: Observed) -> dict[str, Any]:
@@ -92,13 +106,14 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
     rollup = roll_up(machines)
     conditions = [
         _available(observed, counts, rollup),
-        _progressing(observed, rollup),
+        _progressing(observed),
         _rolling_out(observed, counts),
         _machines_ready(observed, machines, rollup),
         _scaling_up(observed, counts, rollup),
         _scaling_down(observed),
         _paused(observed),
     ]
+    conditions.extend([*_up_to_date(observed), *_disruption(observed)])
     if is_deleting(observed.body):
         message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
         conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
@@ -115,14 +130,14 @@ def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
     return Condition(DeploymentCondition.AVAILABLE, "False", rollup.reason or Reason.NOT_AVAILABLE, text)
 
 
-def _progressing(observed: Observed, rollup: Rollup) -> Condition:
+def _progressing(observed: Observed) -> Condition:
     """apps/v1's meaning: True while it moves and when it is done, False once it stood still for too long."""
     if observed.wish.paused:
         return Condition(DeploymentCondition.PROGRESSING, "Unknown", Reason.PAUSED, "spec.paused is set")
+    if observed.rollback is not None:
+        return Condition(DeploymentCondition.PROGRESSING, "False", Reason.ROLLED_BACK, observed.rollback.text)
     if is_overdue(observed):
-        seconds = int(observed.wish.deadline.total_seconds())
-        stood = f"no progress since {last_progress(observed):%Y-%m-%dT%H:%M:%SZ}, more than {seconds} s ago"
-        text = f"{stood}: {rollup.text}" if rollup.text else stood
+        text = standstill(observed)
         return Condition(DeploymentCondition.PROGRESSING, "False", Reason.PROGRESS_DEADLINE_EXCEEDED, text)
     if is_rolling_out(observed):
         return Condition(DeploymentCondition.PROGRESSING, "True", Reason.ROLLING_OUT)
@@ -133,8 +148,43 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     left = counts.replicas - counts.updated
     if left == 0 and current(observed) is not None:
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
+    if not is_rolling_out(observed) and left <= observed.wish.partition:
+        message = counted(left, "Machine stays", "Machines stay") + " with an earlier template, as partition says"
+        return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.PARTITION_REACHED, message)
     message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
+    if would_replace(observed, current(observed), old(observed)):
+        message = f"{message} and would have to be replaced, which inPlace: Require forbids"
+        return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.NEEDS_REPLACEMENT, message)
     return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.ROLLING_OUT, message)
+
+
+def _up_to_date(observed: Observed) -> list[Condition]:
+    """How far an update in place is; only where there are such."""
+    now = current(observed)
+    if observed.wish.in_place == InPlace.NEVER or now is None:
+        return []
+    type_ = DeploymentCondition.MACHINES_UP_TO_DATE
+    refused = [m.refusal for m in now.members.active if m.uid in now.updating and m.refusal]
+    if refused:
+        message = f"{counted(len(refused), 'Machine')} can't be updated in place: {min(refused)}"
+        return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
+    left = len(now.outdated) + len(now.updating)
+    if left > observed.wish.partition or now.updating:
+        message = counted(left, "Machine is", "Machines are") + " still to be updated in place"
+        return [Condition(type_, "False", Reason.NOT_UP_TO_DATE, message)]
+    return [Condition(type_, "True", Reason.UP_TO_DATE)]
+
+
+def _disruption(observed: Observed) -> list[Condition]:
+    """Only where there are budgets, and only about what is being rolled out: at rest no window changes the status."""
+    if not observed.wish.budgets:
+        return []
+    type_, allowed = DeploymentCondition.DISRUPTION_ALLOWED, observed.allowed
+    if allowed.problem:
+        return [Condition(type_, "False", Reason.INVALID_CONFIGURATION, allowed.problem)]
+    if allowed.closed and is_rolling_out(observed):
+        return [Condition(type_, "False", Reason.BUDGET_CLOSED, allowed.why)]
+    return [Condition(type_, "True", Reason.DISRUPTION_ALLOWED)]
 
 
 def _machines_ready(observed: Observed, machines: tuple[MachineFacts, ...], rollup: Rollup) -> Condition:

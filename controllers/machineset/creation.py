@@ -13,11 +13,13 @@ from typing import Any
 from api import names
 from api.conditions import Reason
 from controllers.kernel.actions import Create
+from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value, machine_name
 from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
+from controllers.kernel.remediation import Place
 from controllers.kernel.template import rollout_part
 from controllers.kernel.wording import counted
 from controllers.machineset import propagation
@@ -41,8 +43,12 @@ class Hold:
 
 
 def missing(observed: Observed, claims: Claims) -> int:
-    """Machines to create beyond those that are on their way. Orphans about to be adopted will fill their places."""
-    return max(observed.wish.replicas - observed.members.existing - len(claims.adopted), 0)
+    """Machines to create beyond those that are on their way. Orphans about to be adopted will fill their places.
+
+    A Machine that goes for its health is replaced when it is seen going: its delete may not have reached the server.
+    """
+    going = sum(machine.condemned for machine in observed.members.leaving)
+    return max(observed.wish.replicas - observed.members.existing - len(claims.adopted) - going, 0)
 
 
 def retried(observed: Observed) -> tuple[int, ...]:
@@ -83,7 +89,7 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
     if any(machine.ready for machine in members.active):
         return None
     want: Mapping[str, Any] | None = None
-    for machine in (*members.active, *members.leaving, *members.deleting):
+    for machine in (*members.active, *members.leaving, *members.preserved, *members.deleting):
         if not machine.failed or not _blames_configuration(machine):
             continue
         if want is None:
@@ -99,8 +105,11 @@ def _blames_configuration(machine: MachineFacts) -> bool:
     return names.ErrorReason.INVALID_CONFIGURATION in reasons
 
 
-def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
-    """The creates for these ordinals. Their bodies share what is equal: a plan is read only."""
+def births(observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place]) -> list[Create]:
+    """The creates for these ordinals; ``places``: whose place some of them take.
+
+    Their bodies share what is equal: a plan is read only.
+    """
     body, template = observed.body, observed.wish.template
     set_name = observed.ref.key.name
     meta = template.get("metadata") or {}
@@ -109,6 +118,8 @@ def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
         **(meta.get("annotations") or {}),
         names.PROPAGATED_ANNOTATION: propagation.record_text(template),
     }
+    if observed.wish.in_place is not None:
+        annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "providerID"}
     shared = {
         "namespace": observed.ref.key.namespace,
@@ -125,7 +136,7 @@ def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
                 "metadata": {
                     **shared,
                     "name": machine_name(observed.prefix, ordinal),
-                    "annotations": {**annotations, names.ORDINAL_ANNOTATION: str(ordinal)},
+                    "annotations": {**annotations, **_identity(ordinal, places.get(ordinal))},
                 },
                 "spec": spec,
             },
@@ -133,6 +144,11 @@ def births(observed: Observed, ordinals: Iterable[int]) -> list[Create]:
         )
         for ordinal in ordinals
     ]
+
+
+def _identity(ordinal: int, place: Place | None) -> dict[str, str]:
+    identity = {names.ORDINAL_ANNOTATION: str(ordinal)}
+    return {**identity, names.REMEDIATION_FOR_ANNOTATION: place.to_text()} if place is not None else identity
 
 
 def _standing_labels(observed: Observed) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controllers.kernel.actions import Delete
+from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Removal, removal
 from controllers.kernel.names import machine_name
 from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
@@ -25,10 +26,14 @@ LOOK_AGAIN = 1.0
 _WHY = {
     Rank.DELETING: "it is going already",
     Rank.ANNOTATED: "it is marked for deletion",
-    Rank.FAILED: "it failed or has no Node",
+    Rank.FAILED: "it failed, is unhealthy or has no Node",
     Rank.NOT_READY: "it is not ready",
     Rank.READY: "all are ready",
 }
+
+
+def _why(machine: MachineFacts) -> str:
+    return "a health check asks to replace it" if machine.condemned else _WHY[rank(machine)]
 
 
 def asked_just_now(observed: Observed) -> bool:
@@ -57,9 +62,11 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
 def taken_back(observed: Observed, missing: int) -> frozenset[str]:
     """Names of Machines chosen earlier that are wanted after all, since the replicas were raised again.
 
-    Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back.
+    Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back,
+    but none that is to go for its health.
     """
-    best_last = in_order(observed.members.leaving, observed.wish.policy)
+    spared = (machine for machine in observed.members.leaving if not machine.condemned)
+    best_last = in_order(spared, observed.wish.policy)
     return frozenset(machine.key.name for machine in best_last[len(best_last) - min(missing, len(best_last)) :])
 
 
@@ -75,7 +82,7 @@ def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> lis
         for ordinal in chosen.pending
     ]
     actions.extend(
-        Delete(machine.ref, why=f"{title}; this one goes first: {_WHY[rank(machine)]}") for machine in chosen.victims
+        Delete(machine.ref, why=f"{title}; this one goes first: {_why(machine)}") for machine in chosen.victims
     )
     actions.extend(
         Delete(machine.ref, why=f"{title}; decided earlier")

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
-from api.names import DeletePolicy
+from api.names import DeletePolicy, InPlace
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
@@ -39,6 +39,16 @@ READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
+class InPlaceUpdate:
+    """``spec.inPlaceUpdate``: how a changed template reaches existing Machines. ``max_updating`` None: no limit."""
+
+    required: bool = False
+    min_available: int = 0
+    max_updating: int | None = None
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
     """``spec``, with defaults filled in. ``problem`` names the field that can't be used, "" if all can."""
 
@@ -48,6 +58,7 @@ class Wish:
     selector: Selector = NOTHING
     template: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    in_place: InPlaceUpdate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,7 @@ class Observed:
     now: datetime
     complete: bool = True
     paused: str = ""
+    deployment: Obj | None = None
     cluster_deleting: str = ""
     journal: Ordinals = field(default_factory=Ordinals)
     prefix: str = ""
@@ -93,19 +105,21 @@ def observe(key: Key, view: View) -> Observed | None:
     except OrdinalsError as error:
         wish = Wish(problem=f"status.ordinals: {error}")
     cluster = cluster_of(body, view) if not wish.problem else None
+    deployment = _owner(body, view)
     prefix = machine_prefix(key.name, uid_of(body))
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
     journal = journal.above(ordinal for ordinal in used if ordinal is not None)
     journal = journal.without(_taken(journal, view, key, prefix, uid_of(body)))
-    members = partition(owned, journal, prefix)
+    members = partition(owned, journal, prefix, view.now)
     matches = wish.selector.matches
     return Observed(
         body=body,
         wish=wish,
         now=view.now,
         complete=all(view.complete(kind) for kind in READS),
-        paused=paused_by((body, _owner(body, view), cluster)),
+        paused=paused_by((body, deployment, cluster)),
+        deployment=deployment,
         cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
         journal=journal,
         prefix=prefix,
@@ -143,7 +157,27 @@ def read_wish(body: Obj) -> Wish:
     policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
     if policy not in tuple(DeletePolicy):
         return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
-    return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template)
+    in_place = _read_in_place(spec.get("inPlaceUpdate"))
+    if isinstance(in_place, str):
+        return Wish(problem=f"spec.inPlaceUpdate{in_place}")
+    return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
+
+
+def _read_in_place(found: object) -> InPlaceUpdate | str | None:
+    """The wish, None without one, or what is wrong with it."""
+    if found is None:
+        return None
+    if not isinstance(found, Mapping):
+        return ": must be an object"
+    policy = found.get("policy") or InPlace.PREFER
+    if policy not in (InPlace.PREFER, InPlace.REQUIRE):
+        return f".policy: {policy!r} is neither {InPlace.PREFER} nor {InPlace.REQUIRE}"
+    counts = {name: found.get(name) or 0 for name in ("minAvailable", "partition", "maxUpdating")}
+    for name, count in counts.items():
+        if not is_count(count):
+            return f".{name}: {count!r} is not a number of Machines"
+    limit = counts["maxUpdating"] if found.get("maxUpdating") is not None else None
+    return InPlaceUpdate(policy == InPlace.REQUIRE, counts["minAvailable"], limit, counts["partition"])
 
 
 def _owner(body: Obj, view: View) -> Obj | None:

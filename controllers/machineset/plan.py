@@ -20,11 +20,12 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
-from controllers.machineset import creation, deletion_order, propagation
+from controllers.machineset import creation, deletion_order, in_place, propagation
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
-from controllers.machineset.status import invalid_patch, paused_patch, status_patch
+from controllers.machineset.remediation import NO_REMEDIATION, Remediation, places_for, remediation
+from controllers.machineset.status import Findings, invalid_patch, paused_patch, status_patch
 
 UNREAD = 5.0
 """Seconds to wait for a complete view."""
@@ -46,6 +47,7 @@ class Decision:
     created: tuple[int, ...] = ()
     removal: Removal = NO_REMOVAL
     held: Hold | None = None
+    remediation: Remediation = NO_REMEDIATION
     notes: tuple[str, ...] = ()
 
 
@@ -61,7 +63,7 @@ def plan(observed: Observed) -> Plan:
     decision = decide(observed)
     changes = _changes(observed, decision)
     frozen = freeze_reason(observed, decision.claims)
-    patch = status_patch(observed, decision.journal, decision.held, frozen)
+    patch = status_patch(observed, decision.journal, Findings(decision.held, frozen, decision.remediation))
     delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
     if changes or (patch and not delay):
@@ -82,24 +84,34 @@ def decide(observed: Observed) -> Decision:
     if is_deleting(observed.body):
         return Decision(journal, held=creation.hold(observed))
     claimed = claims(observed)
+    sick = remediation(observed)
+    if sick.victims:
+        leaving = journal.leaving.union(machine.key.name for machine in sick.victims)
+        return Decision(journal.condemn(leaving), claimed, removal=Removal((), sick.victims), remediation=sick)
     wanted = creation.missing(observed, claimed)
     back = deletion_order.taken_back(observed, wanted)
     journal, wanted = journal.condemn(journal.leaving - back), wanted - len(back)
     chosen = deletion_order.condemned(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
+    notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
-            return Decision(journal, claimed, notes=(*notes, "victims are chosen once this generation was observed"))
+            return Decision(
+                journal,
+                claimed,
+                remediation=sick,
+                notes=(*notes, "victims are chosen once this generation was observed"),
+            )
         leaving = journal.leaving.union(machine.key.name for machine in chosen.victims)
         journal = journal.without(chosen.pending).condemn(leaving)
-        return Decision(journal, claimed, removal=chosen, notes=notes)
+        return Decision(journal, claimed, removal=chosen, remediation=sick, notes=notes)
     again = creation.retried(observed)
     held = creation.hold(observed) if wanted or again else None
     if held is not None:
-        return Decision(journal, claimed, held=held, notes=(*notes, held.why))
+        return Decision(journal, claimed, held=held, remediation=sick, notes=(*notes, held.why))
     fresh = min(wanted, max(creation.MAX_BATCH - len(again), 0))
     new = tuple(range(journal.next, journal.next + fresh))
-    return Decision(journal.reserve(fresh), claimed, created=again + new, notes=notes)
+    return Decision(journal.reserve(fresh), claimed, created=again + new, remediation=sick, notes=notes)
 
 
 def _changes(observed: Observed, decision: Decision) -> list[Action]:
@@ -108,12 +120,21 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
     strays = {machine.key for machine in observed.strays}
     flows_to = (machine for machine in observed.members.active if machine.key not in strays)
     title = observed.ref.key.name
+    flowing = propagation.propagate(observed.wish.template, flows_to, title)
     return [
         *claim_patches(observed, decision.claims),
-        *propagation.propagate(observed.wish.template, flows_to, title),
-        *creation.births(observed, decision.created),
+        *flowing,
+        *creation.births(observed, decision.created, places_for(decision.remediation.places, decision.created)),
         *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
+        *([] if flowing else _in_place(observed, decision)),
     ]
+
+
+def _in_place(observed: Observed, decision: Decision) -> list[Action]:
+    """Nothing is handed out in a round that chooses who goes: it might be the same Machine."""
+    if decision.removal.victims or decision.claims.released:
+        return []
+    return [*in_place.updates(observed), *in_place.permissions(observed)]
 
 
 def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
@@ -163,6 +184,12 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
         waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
     elif members.existing > observed.wish.replicas:
         waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
+    if members.preserved:
+        until = min(machine.preserve_until or observed.now for machine in members.preserved)
+        waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
+    if decision.remediation.look_at is not None:
+        after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
+        waits.append(Wait(after, decision.remediation.deferred))
     moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:

@@ -16,7 +16,9 @@ from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
 from controllers.kernel.wording import counted
 from controllers.machineset.creation import Hold
+from controllers.machineset.in_place import up_to_date_condition
 from controllers.machineset.observe import Observed
+from controllers.machineset.remediation import NO_REMEDIATION, Remediation, condition, to_status
 
 AVAILABLE = str(DeploymentCondition.AVAILABLE)
 
@@ -49,12 +51,26 @@ def count(observed: Observed, journal: Ordinals) -> Counts:
     )
 
 
-def status_patch(observed: Observed, journal: Ordinals, held: Hold | None, frozen: str = "") -> dict[str, Any]:
-    """The smallest patch of ``status`` to what is seen now; empty if it says so already.
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
 
-    ``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
+    ``remediation``: what becomes of Machines that a health check has condemned.
     """
+
+    held: Hold | None = None
+    frozen: str = ""
+    remediation: Remediation = NO_REMEDIATION
+
+
+def status_patch(observed: Observed, journal: Ordinals, found: Findings) -> dict[str, Any]:
+    """The smallest patch of ``status`` to what is seen now; empty if it says so already."""
     counts = count(observed, journal)
+    conditions = [
+        *_conditions(observed, counts, found.held),
+        *_frozen(observed, found.frozen),
+        *condition(observed, found.remediation),
+    ]
     desired: dict[str, Any] = {
         "replicas": counts.replicas,
         "fullyLabeledReplicas": counts.fully_labeled,
@@ -64,7 +80,8 @@ def status_patch(observed: Observed, journal: Ordinals, held: Hold | None, froze
         "labelSelector": str(observed.wish.selector),
         "ordinals": _journal(observed.status, journal),
         **error_fields("", ""),
-        "conditions": _merged(observed, [*_conditions(observed, counts, held), *_frozen(observed, frozen)]),
+        "remediated": to_status(found.remediation.places),
+        "conditions": _merged(observed, conditions),
     }
     return merge_patch(observed.status, desired)
 
@@ -114,6 +131,7 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
         _scaling_up(observed, counts, rollup, held),
         _scaling_down(observed, counts),
         Condition(SetCondition.PAUSED, "False", Reason.NOT_PAUSED),
+        *up_to_date_condition(observed),
     ]
     if is_deleting(observed.body):
         left = counts.replicas + len(observed.members.deleting)

@@ -146,3 +146,16 @@ def simulation() -> list[Figure]:
         Figure("simulation_10000_machines_seconds", scaled.seconds, "s", "lower"),
         Figure("rss_mib_10000_machines", peak, "MiB", "lower"),
     ]
+
+
+def rolling() -> list[Figure]:
+    """1000 Machines replaced with a surge of 10 % on the virtual clock: as few steps, and as fast, as can be?"""
+    from nodewright.sim.rolling import run  # noqa: PLC0415
+
+    rolled = run(1000, 100)
+    if rolled.fewest_available < rolled.machines:
+        raise RuntimeError(f"only {rolled.fewest_available} of {rolled.machines} were available at a time")
+    return [
+        Figure("rolling_1000_steps_ratio", rolled.steps / rolled.least_steps, "×", "lower", "goal", 1.1),
+        Figure("rolling_1000_time_ratio", rolled.virtual_seconds / rolled.least_seconds, "×", "lower"),
+    ]

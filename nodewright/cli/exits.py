@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import NoReturn
+
 OK = 0
 FAILED = 1
 """Findings were made or the work failed."""
@@ -24,3 +28,11 @@ class CliError(Exception):
         """The whole line, without the program's name; newlines of foreign messages are folded."""
         text = " ".join(self.message.split())
         return f"{text.rstrip('.')}. {' '.join(self.hint.split())}" if self.hint else text
+
+
+def leave_at_once(error: CliError) -> NoReturn:
+    """End the process without waiting for anything that still runs in it, threads of a provider's library included."""
+    print(f"nodewright: {error.line()}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(error.code)

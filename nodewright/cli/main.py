@@ -21,21 +21,32 @@ COMMANDS: dict[str, str] = {
     "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the CustomResourceDefinitions into a cluster",
+    "webhook": "Serve the validating admission webhook over TLS",
     "validate": "Check manifests offline: all errors, with file, line and field",
+    "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
     "plan": "Dry run: what the controllers would do now, and why",
     "describe": "Show a Cluster, MachineDeployment, MachineSet or Machine as a tree with reasons",
+    "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",
     "simulate": "Run random schedules with crashes, stale views and lost events",
     "version": "Print the version",
 }
 """Name of a command (and of its module in ``nodewright.cli.commands``) to its line in the help."""
 
 _COMPLETE = "_NODEWRIGHT_COMPLETE"
+PLUGIN = "kubectl-nodewright"
+"""Under this name, a second console script, kubectl finds the program: ``kubectl nodewright COMMAND``."""
+
+
+def program() -> str:
+    """What people type to run this."""
+    called = os.path.basename(sys.argv[0] if sys.argv else "").removesuffix(".exe")
+    return "kubectl nodewright" if called == PLUGIN else "nodewright"
 
 
 def help_text() -> str:
     width = max(len(name) for name in COMMANDS)
     lines = [
-        "Usage: nodewright COMMAND [OPTIONS]",
+        f"Usage: {program()} COMMAND [OPTIONS]",
         "",
         "Declarative machines for Kubernetes: YAML in, Machines become Nodes.",
         "",
@@ -69,7 +80,10 @@ def build_app(names: Sequence[str]) -> typer.Typer:
     app.callback()(_root)
     for name in names:
         module = importlib.import_module(f"nodewright.cli.commands.{name}")
-        app.command(name, help=module.HELP, short_help=COMMANDS[name])(module.command)
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name, help=module.HELP, short_help=COMMANDS[name])
+        else:
+            app.command(name, help=module.HELP, short_help=COMMANDS[name])(module.command)
     return app
 
 
@@ -105,7 +119,7 @@ def _run(argv: Sequence[str]) -> int:
             return _fail(_unknown(argv[0]))
     names = [argv[0]] if argv and argv[0] in COMMANDS and _COMPLETE not in os.environ else list(COMMANDS)
     try:
-        code = build_app(names)(list(argv), prog_name="nodewright", standalone_mode=False)
+        code = build_app(names)(list(argv), prog_name=program(), standalone_mode=False)
         return code if isinstance(code, int) else OK
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else (OK if stop.code is None else FAILED)

@@ -26,3 +26,19 @@ class Verbosity(StrEnum):
 
 
 LogLevel = Annotated[Verbosity, typer.Option("--log-level", help="How much to log on standard error.")]
+
+
+class Format(StrEnum):
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+    @property
+    def json(self) -> bool | None:
+        """For ``logs.configure``: None leaves the choice to what standard error is."""
+        return None if self is Format.AUTO else self is Format.JSON
+
+
+LogFormat = Annotated[
+    Format, typer.Option("--log-format", help="How to log; auto: text on a terminal, else one JSON object a line.")
+]

@@ -205,12 +205,13 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            status["reason"] = self.reason
         details = dict(self.details or {})
         if self.retry_after is not None:
             details["retryAfterSeconds"] = self.retry_after
-        if details:
+        if details or self.details is not None:
             status["details"] = details
         status["code"] = self.code
         return status
@@ -321,3 +322,10 @@ def _causes(causes: Sequence[Cause]) -> Obj:
         entry = {"reason": cause.reason, "message": cause.message}
         listed.append(entry | {"field": cause.field} if cause.field else entry)
     return {"causes": listed}
+
+
+class NoSuchPathError(ApiError):
+    """404 for a path of which no part is served: upstream answers a line of text, not a `metav1.Status`."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found")

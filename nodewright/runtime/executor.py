@@ -5,9 +5,10 @@ What an answer means:
 | action | done | else |
 |---|---|---|
 | Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
+| CreateFromTemplate | as Create | no template: failed, and said in an Event. No answer: tried again by the next round |
 | Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
 | Delete | accepted, or gone already, or a namesake came since | failed |
-| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget: no failure, the next round asks again |
+| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, a later round asks |
 | Event | always | |
 | host actions | handed over to the directory; their outcome is observed in a later round | |
 
@@ -28,6 +29,7 @@ import structlog
 from controllers.kernel.actions import (
     Action,
     Create,
+    CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
@@ -39,9 +41,10 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.evictions import EvictionPace
 from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.executor")
@@ -65,9 +68,11 @@ class Writer(Protocol):
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]: ...
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]: ...
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]: ...
 
-    async def evict(self, target: Ref) -> dict[str, Any]: ...
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +98,33 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """One API server: where writes go, and which cache hears of their answers."""
+
+    writer: Writer
+    cache: Cache
+
+
+@dataclass(frozen=True, slots=True)
 class Hands:
-    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events."""
+    """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
+
+    ``workload`` is where actions on WORKLOAD_KINDS go instead, in rounds of a Cluster that has an API of its own.
+    ``evictions`` is shared by all drains.
+    """
 
     writer: Writer
     cache: Cache
     submit_host: Callable[[HostAction], bool]
     record: Callable[[Event], None]
     now: Callable[[], datetime]
+    workload: Place | None = None
+    evictions: EvictionPace = field(default_factory=EvictionPace)
+
+    def place_of(self, kind: Kind) -> Place:
+        if self.workload is not None and kind in WORKLOAD_KINDS:
+            return self.workload
+        return Place(self.writer, self.cache)
 
 
 class Executor:
@@ -156,6 +180,7 @@ class Executor:
             execution.unresolved.append(action)
             return "unresolved"
         stale = isinstance(error, ApiError) and (error.conflict or error.not_found)
+        stale = stale and not isinstance(action, CreateFromTemplate)
         execution.failures.append(Failure(action, error, stale))
         return "stale" if stale else "failed"
 
@@ -169,82 +194,108 @@ class Executor:
                 return "ok" if hands.submit_host(action) else "refused"
             case Create():
                 result = await self._create(action)
+            case CreateFromTemplate():
+                result = await self._create(action.filled(await self._template(action)))
             case Patch():
                 result = await self._patch(action)
             case Scale():
-                await hands.writer.scale(action.target, action.replicas, action.resource_version)
+                writer = hands.place_of(action.target.kind).writer
+                await writer.scale(action.target, action.replicas, action.resource_version)
                 result = "ok"
             case Delete():
                 result = await self._delete(action)
             case Evict():
-                result = await self._evict(action)
+                return await self._evict(action, execution)
             case _:
                 assert_never(action)
         execution.writes += 1
         return result
 
     async def _create(self, action: Create) -> str:
+        place = self._hands.place_of(action.kind)
         try:
-            created = await self._hands.writer.create(action.kind, action.body)
+            created = await place.writer.create(action.kind, action.body)
         except ApiError as error:
             if not error.already_exists or action.kind == EVENT:
                 raise
-            existing = await self._hands.writer.get(action.kind, key_of(action.body))
-            self._hands.cache.wrote(action.kind, existing)
+            existing = await place.writer.get(action.kind, key_of(action.body))
+            place.cache.wrote(action.kind, existing)
             if not _is_ours(existing, action.body):
                 raise
             return "existed"
-        self._hands.cache.wrote(action.kind, created)
+        place.cache.wrote(action.kind, created)
         return "ok"
 
-    async def _patch(self, action: Patch) -> str:
+    async def _template(self, action: CreateFromTemplate) -> Obj:
+        """Its template. A missing one is said in an Event: no room sees it, and looking again is no cure."""
         try:
-            patched = await self._hands.writer.merge_patch(
+            return await self._hands.writer.get(action.template.kind, action.template.key)
+        except ApiError as error:
+            if error.not_found:
+                self._hands.record(
+                    Event(action.template, "Warning", "TemplateNotFound", f"{action.why}; it is not there")
+                )
+            raise
+
+    async def _patch(self, action: Patch) -> str:
+        place = self._hands.place_of(action.target.kind)
+        try:
+            patched = await place.writer.merge_patch(
                 action.target, action.patch, subresource=action.subresource, resource_version=action.resource_version
             )
         except ApiError as error:
             if error.not_found and action.target.uid:
-                self._hands.cache.deleted(action.target.kind, action.target.key, action.target.uid)
+                place.cache.deleted(action.target.kind, action.target.key, action.target.uid)
             raise
-        self._hands.cache.wrote(action.target.kind, patched)
+        place.cache.wrote(action.target.kind, patched)
         return "ok"
 
     async def _delete(self, action: Delete) -> str:
         target = action.target
+        place = self._hands.place_of(target.kind)
         try:
-            answer = await self._hands.writer.delete(target, action.propagation)
+            answer = await place.writer.delete(target, action.propagation, action.grace_seconds)
         except ApiError as error:
             if not error.not_found and not (error.conflict and await self._is_namesake(target)):
                 raise
             if target.uid:
-                self._hands.cache.deleted(target.kind, target.key, target.uid)
+                place.cache.deleted(target.kind, target.key, target.uid)
             return "gone"
         if answer.get("kind") == target.kind.name and answer["metadata"].get("deletionTimestamp"):
-            self._hands.cache.wrote(target.kind, answer)
+            place.cache.wrote(target.kind, answer)
         elif answer.get("kind") == "Status" and target.uid:
-            self._hands.cache.deleted(target.kind, target.key, target.uid)
+            place.cache.deleted(target.kind, target.key, target.uid)
         return "ok"
 
     async def _is_namesake(self, target: Ref) -> bool:
         """The object of that name has another uid now: the one that was meant is gone."""
         if not target.uid:
             return False
+        place = self._hands.place_of(target.kind)
         try:
-            found = await self._hands.writer.get(target.kind, target.key)
+            found = await place.writer.get(target.kind, target.key)
         except ApiError as error:
             return error.not_found
-        self._hands.cache.wrote(target.kind, found)
+        place.cache.wrote(target.kind, found)
         return uid_of(found) != target.uid
 
-    async def _evict(self, action: Evict) -> str:
+    async def _evict(self, action: Evict, execution: Execution) -> str:
+        """A refusal or a postponement is no failure: nobody waits for it here, a later round asks again."""
+        pace, pod = self._hands.evictions, action.target
+        if not pace.may(pod.uid, asyncio.get_running_loop().time()):
+            return "put off"
+        execution.writes += 1
         try:
-            await self._hands.writer.evict(action.target)
+            await self._hands.place_of(pod.kind).writer.evict(pod, action.grace_seconds)
         except ApiError as error:
             if error.code == 429:
+                pace.refused(pod.uid, asyncio.get_running_loop().time())
                 return "refused"
-            if error.not_found:
-                return "gone"
-            raise
+            if not error.not_found:
+                raise
+            pace.accepted(pod.uid)
+            return "gone"
+        pace.accepted(pod.uid)
         return "ok"
 
 

@@ -63,13 +63,40 @@ def all_worlds() -> Mapping[str, World]:
     return WORLDS.all
 
 
-class Kubelets:
-    """An async context manager: plays until it is left."""
+class SimulatedKubelets:
+    """Those of all clusters: a host's kubelet joins the cluster that its Machine belongs to."""
 
-    def __init__(self, client: KubeClient, worlds: Worlds, now: Callable[[], datetime]) -> None:
+    def __init__(self, worlds: Worlds, now: Callable[[], datetime]) -> None:
+        self._worlds = worlds
+        self._now = now
+
+    def at_home(self, client: KubeClient, is_home: Callable[[Key], bool]) -> Kubelets:
+        """Of Machines without a Cluster, and of Clusters that have no API of their own."""
+
+        def here(host: SimulatedHost) -> bool:
+            cluster = _cluster_of(host)
+            return cluster is None or is_home(cluster)
+
+        return Kubelets(client, self._worlds, self._now, here)
+
+    def of_cluster(self, cluster: Key, client: KubeClient) -> Kubelets:
+        return Kubelets(client, self._worlds, self._now, lambda host: _cluster_of(host) == cluster)
+
+
+class Kubelets:
+    """Of one cluster. An async context manager: plays until it is left. ``here`` tells whose hosts join it."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        worlds: Worlds,
+        now: Callable[[], datetime],
+        here: Callable[[SimulatedHost], bool] = lambda _host: True,
+    ) -> None:
         self._client = client.named("kubelets", USER_AGENT)
         self._worlds = worlds
         self._now = now
+        self._here = here
         self._nodes: dict[str, _Node] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -111,7 +138,7 @@ class Kubelets:
 
     def _due(self, now: datetime) -> list[tuple[str, SimulatedHost | None]]:
         """The Nodes to write now, with their hosts (None: gone)."""
-        hosts = {host.name: host for world in self._worlds().values() for host in world.booted()}
+        hosts = {host.name: host for world in self._worlds().values() for host in world.booted() if self._here(host)}
         due: list[tuple[str, SimulatedHost | None]] = []
         for name, host in hosts.items():
             if self._is_due(name, host, now):
@@ -217,6 +244,11 @@ class Kubelets:
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _cluster_of(host: SimulatedHost) -> Key | None:
+    identity = host.request.identity
+    return Key(identity.namespace, identity.cluster) if identity.cluster else None
 
 
 def _look(host: SimulatedHost, now: datetime) -> _Seen:

@@ -1,26 +1,50 @@
-"""Logs: one line an event, for people on a terminal and as JSON for machines, with secrets taken out."""
+"""Logs: one line an event, for people on a terminal and as JSON for machines, with secrets taken out.
+
+Whatever is logged inside ``about`` carries the keys given there; tasks begun inside take them along. So each line of a
+round, and of the provider calls that it begins, names its object.
+"""
 
 from __future__ import annotations
 
 import logging
-import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TextIO
 
 import orjson
 import structlog
 
-_SECRET_KEY = re.compile(r"token|password|passwd|secret|authorization|credential|private_?key|kubeconfig_?data", re.I)
-_SECRET_TEXT = re.compile(
-    r"(?i)(bearer\s+)[a-z0-9._~+/=-]{8,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"
-    r"|(://[^/\s:@]+:)[^/\s@]+(?=@)",
-    re.S,
-)
-_HIDDEN = "[hidden]"
+from api.secrets import HIDDEN, is_secret_name, without_secrets
+from nodewright.runtime import tracing
+
 _DEEPEST = 8
+
+_ABOUT: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa: B039  (never written to)
+
+
+_HIDING: ContextVar[tuple[str, ...]] = ContextVar("hiding", default=())
+
+
+@contextmanager
+def hiding(secrets: Iterable[str]) -> Iterator[None]:
+    """Take these texts out of lines logged inside, wherever they stand: tracebacks quote what they choke on."""
+    token = _HIDING.set(tuple(sorted(set(secrets), key=len, reverse=True)))
+    try:
+        yield
+    finally:
+        _HIDING.reset(token)
+
+
+@contextmanager
+def about(keys: Mapping[str, str]) -> Iterator[None]:
+    """What lines logged inside are about."""
+    token = _ABOUT.set(keys)
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
 
 
 def configure(
@@ -32,12 +56,16 @@ def configure(
     """Set up logging of this process. ``json`` None: JSON unless ``stream`` (standard error) is a terminal."""
     stream = stream or sys.stderr
     as_json = json if json is not None else not stream.isatty()
-    renderer: Any = structlog.processors.JSONRenderer(serializer=_json) if as_json else structlog.dev.ConsoleRenderer()
+    renderer: Any = structlog.processors.JSONRenderer(serializer=_json)
+    if not as_json:
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     processors: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        _say_what_about,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        *([structlog.processors.format_exc_info] if as_json else []),
+        structlog.processors.format_exc_info,  # before what hides secrets, since tracebacks quote them
         redact,
         renderer,
     ]
@@ -51,6 +79,13 @@ def configure(
     _bridge(processors, number, stream)
 
 
+def _say_what_about(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor. What the line says itself goes before."""
+    for key, value in (*_ABOUT.get().items(), *tracing.ids().items()):
+        event.setdefault(key, value)
+    return event
+
+
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A structlog processor: values under telling names, and texts that look like credentials, are hidden."""
     for key in list(event):
@@ -59,10 +94,12 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
 
 
 def _clean(key: str, value: Any, depth: int) -> Any:
-    if value is not None and _SECRET_KEY.search(key):
-        return _HIDDEN
+    if value is not None and is_secret_name(key):
+        return HIDDEN
     if isinstance(value, str):
-        return _SECRET_TEXT.sub(lambda match: f"{match[1] or match[2] or ''}{_HIDDEN}", value)
+        for secret in _HIDING.get():
+            value = value.replace(secret, HIDDEN)
+        return without_secrets(value)
     if depth >= _DEEPEST:
         return value
     if isinstance(value, Mapping):

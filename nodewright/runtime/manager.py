@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from controllers.kernel.actions import Event
-from nodewright.runtime import wiring
+from controllers.kernel.refs import MACHINE, WORKLOAD_KINDS
+from controllers.kernel.sharding import sharded
+from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.leadership import AlwaysLeader, Leadership
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
+from nodewright.runtime.lifetimes import Lifetimes
+from nodewright.runtime.options import OrphanHosts, RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.workloads.access import Companion, Surroundings
+from nodewright.runtime.workloads.directory import WorkloadDirectory
 from providers.base.registry import Registry
+
+if TYPE_CHECKING:
+    from nodewright.runtime.kubelets import SimulatedKubelets
 
 _log = structlog.get_logger("nodewright.manager")
 
@@ -30,23 +39,32 @@ _SLOW_START = 10.0
 
 
 class Manager:
-    """All rooms over one API server. ``run`` once.
+    """All rooms over one API server, and over the workload clusters that its Clusters name. ``run`` once.
 
     The parts are public so that the command line can show them and tests can look at them.
     """
 
-    def __init__(self, client: KubeClient, options: RunOptions, leadership: Leadership | None = None) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        options: RunOptions,
+        leadership: Leadership | None = None,
+        companion: Companion | None = None,
+    ) -> None:
         self.options = options
-        self.rooms = wiring.rooms() if options.rooms is None else options.rooms
+        self._leadership = leadership or AlwaysLeader()
+        self.rooms = sharded(wiring.rooms() if options.rooms is None else options.rooms, options.machines)
         self.cache = Cache(wiring.kinds_of(self.rooms))
-        self.hosts = HostDirectory(options.registry or Registry.installed(), options.hosts, options.now)
+        registry = options.registry or Registry.installed()
+        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
         self.reflectors = tuple(
             Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
         )
+        self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []
         self.started = False
-        self._client = client
-        self._leadership = leadership or AlwaysLeader()
+        self._client = client.fenced(self._may_act)
+        self._lifetimes = Lifetimes(self.cache, options.now)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
         for room in self.rooms:
@@ -57,22 +75,39 @@ class Manager:
         """Rooms are at work on a world that is completely read."""
         return self.started and not self.problems()
 
+    @property
+    def synced(self) -> bool:
+        """Everything has been read once; rooms may be waiting for this process to lead."""
+        return all(reflector.synced.is_set() for reflector in self.reflectors)
+
     def problems(self) -> list[str]:
         """What is not current, one sentence each."""
-        return [
-            f"{reflector.kind.plural}: {reflector.problem or 'not read yet'}"
+        return [f"{plural}: {why}" for plural, why in self.watches().items() if why]
+
+    def watches(self) -> dict[str, str]:
+        """Why a kind is not current, "" if it is, by plural."""
+        return {
+            reflector.kind.plural: "" if reflector.complete else reflector.problem or "not read yet"
             for reflector in self.reflectors
-            if not reflector.complete
-        ]
+        }
+
+    def families(self) -> Iterable[object]:
+        """The metrics that are counted when somebody asks."""
+        queues = {controller.room.name: controller.queue for controller in self.controllers}
+        staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
+        return census.families(census.Scene(self.cache, queues, staleness, self.options.now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Until ``stop`` is set or leadership is lost. Raises whatever a background part died of (a bug)."""
+        """Until ``stop`` is set. Raises LeadershipLostError, or whatever a background part died of (a bug)."""
         try:
             for reflector in self.reflectors:
                 self._spawn(reflector.run(), f"reflect {reflector.kind.plural}")
             for recorder in self._recorders:
                 self._spawn(recorder.run(), "events")
             self._spawn(self._say_what_is_missing(), "slow start")
+            if self.options.orphan_hosts is not OrphanHosts.OFF and any(room.kind == MACHINE for room in self.rooms):
+                removes = self.options.orphan_hosts is OrphanHosts.DELETE
+                self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
             if await self._unless_stopped(self._start(), stop):
                 self.started = True
                 _log.info("controllers are running", rooms=[room.name for room in self.rooms])
@@ -81,24 +116,44 @@ class Manager:
         finally:
             self.started = False
             await self._stop()
+        if self._leadership.lost.is_set():
+            raise LeadershipLostError(self._leadership.why_lost)
 
     async def _start(self) -> None:
         for reflector in self.reflectors:
             await reflector.synced.wait()
         await self._leadership.acquire()
+        if self.options.on_leading is not None:
+            await self.options.on_leading()
         for controller in self.controllers:
             controller.start()
 
+    def _may_act(self) -> bool:
+        return self._leadership.held
+
     async def _stop(self) -> None:
-        """Rounds first, then provider calls, then Events, then the watches."""
-        grace = self.options.grace
-        await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        await self.hosts.close(grace)
-        await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
+        """Work first, in good order as long as this process leads; then the watches; the Lease last."""
+        ending = asyncio.create_task(self._end_work(self.options.grace))
+        losing = asyncio.create_task(self._leadership.lost.wait())
+        await asyncio.wait({ending, losing}, return_when=asyncio.FIRST_COMPLETED)
+        losing.cancel()
+        if not ending.done():
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+            await self._end_work(0.0)
+        else:
+            ending.result()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(losing, *self._tasks, return_exceptions=True)
         await self._leadership.release()
+
+    async def _end_work(self, grace: float) -> None:
+        """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
+        await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
+        await self.hosts.close(grace)
+        await self.workloads.close()
+        await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
         """Await ``work``; False if ``stop`` came first. A background task that ends by itself has failed."""
@@ -132,7 +187,19 @@ class Manager:
         self._recorders.append(recorder)
         record: Callable[[Event], None] = recorder.record
         hands = Hands(client, self.cache, self.hosts.submit, record, self.options.now)
-        return Controller(room, Facts(self.cache, self.hosts), hands, self.options.room)
+        return Controller(room, Facts(self.cache, self.hosts, self.workloads), hands, self.options.room)
+
+    def _surroundings(self, client: KubeClient, companion: Companion | None) -> Surroundings:
+        return Surroundings(
+            client=client,
+            may_write=self._may_act,
+            home=self.cache,
+            kinds=tuple(kind for kind in self.cache.stores if kind in WORKLOAD_KINDS),
+            now=self.options.now,
+            options=self.options.workloads,
+            secrets=self.options.reflector,
+            companion=companion,
+        )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))
@@ -151,20 +218,30 @@ async def run_controllers(
     ``ready`` is set, or called, once every kind is read and the rooms are at work. ``on_manager`` is handed the Manager
     before it starts (for a display of queues and caches). An API server that is not there yet is waited for.
 
-    Raises ConfigurationError if the connection's certificates can't be used.
+    Raises ConfigurationError if the connection's certificates can't be used, LeadershipLostError once another process
+    may work.
     """
     announce = ready.set if isinstance(ready, asyncio.Event) else ready or _nobody
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(connection, "manager", options.client))
-        manager = Manager(client, options)
+        leadership: Leadership | None = None
+        if options.leader_election is not None:
+            lease = options.leader_election
+            keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
+            leadership = LeaseLeadership(keeper, lease, options.now)
+        kubelets = _simulated_kubelets(options) if options.simulated_kubelets else None
+        manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
-        if options.simulated_kubelets:
-            from nodewright.runtime.kubelets import Kubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
-
-            worlds = options.simulated_worlds or all_worlds
-            await stack.enter_async_context(Kubelets(client, worlds, options.now))
+        if kubelets is not None:
+            await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
         await manager.run(stop, announce)
+
+
+def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:
+    from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
+
+    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now)
 
 
 def _nobody() -> None:

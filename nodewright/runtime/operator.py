@@ -8,7 +8,7 @@ Should kopf end by an error of its own, it is started again. This is the only mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,8 +17,9 @@ import kopf
 import structlog
 
 from nodewright.runtime.kube.connection import Connection, StaticToken
+from nodewright.runtime.leadership import LeadershipLostError
 from nodewright.runtime.manager import Manager, run_controllers
-from nodewright.runtime.observability import ObservabilityServer
+from nodewright.runtime.observability import Checks, ObservabilityServer
 from nodewright.runtime.options import RunOptions
 
 _log = structlog.get_logger("nodewright.operator")
@@ -41,7 +42,8 @@ async def operate(
     kopf wants the event loop for itself: when it stops it cancels every task that was begun after it. A server that
     lives in the same process uses ``run_controllers`` instead.
 
-    Raises ConfigurationError if the connection can't be used; everything else is logged and tried again.
+    Raises ConfigurationError if the connection can't be used, and LeadershipLostError: then the process should end.
+    Everything else is logged and tried again.
     """
     connection.ssl_context()  # fail now, not in a loop
     pause = _FIRST_RESTART
@@ -49,7 +51,7 @@ async def operate(
     async with AsyncExitStack() as stack:
         current = _Current()
         if options.metrics_port is not None:
-            server = ObservabilityServer(options.listen_host, options.metrics_port, current.problems)
+            server = ObservabilityServer(options.listen_host, options.metrics_port, current)
             await stack.enter_async_context(server)
             _log.info("serving metrics and readiness", url=server.url)
         while not stop.is_set():
@@ -57,6 +59,8 @@ async def operate(
             life = _Life(connection, options, ready, current)
             try:
                 await life.run(stop)
+            except LeadershipLostError:
+                raise
             except Exception as error:
                 if loop.time() - started > _STABLE:
                     pause = _FIRST_RESTART
@@ -68,7 +72,7 @@ async def operate(
 
 
 class _Current:
-    """The Manager that is at work now, for readiness."""
+    """The Manager that is at work now, for readiness and metrics."""
 
     manager: Manager | None = None
 
@@ -76,9 +80,19 @@ class _Current:
         self.manager = manager
 
     def problems(self) -> list[str] | None:
-        if self.manager is None or not self.manager.started:
+        """A process that waits for its turn to lead is ready: it has read everything."""
+        if self.manager is None or not self.manager.synced:
             return None
         return self.manager.problems()
+
+    def readiness(self) -> Checks:
+        """``problems``, by check: the controllers, and the watch of each kind."""
+        started = {"controllers": "starting" if self.problems() is None else ""}
+        watches = self.manager.watches() if self.manager is not None else {}
+        return started | {f"watch-{plural}": why for plural, why in watches.items()}
+
+    def families(self) -> Iterable[object]:
+        return self.manager.families() if self.manager is not None else ()
 
 
 class _Life:

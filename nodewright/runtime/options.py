@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from api.selectors import EVERYTHING, Selector
 from controllers.kernel.room import Room
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.leadership import LeaseOptions
 from nodewright.runtime.queue import Backoff
+from nodewright.runtime.workloads.options import WorkloadOptions
 from providers.base.registry import Registry
 
 Rooms = Sequence[Room[Any]]
@@ -30,25 +34,42 @@ class RoomOptions:
     backoff: Backoff = field(default_factory=Backoff)
 
 
+class OrphanHosts(StrEnum):
+    """What becomes of hosts that no Machine knows."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What to run and how. Times in seconds.
 
-    ``rooms`` None: all of them (``wiring``). ``registry`` None: the providers that are installed.
+    ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine controller serves (see
+    ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
+    ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
-    of the installed provider). ``grace``: how long a stop waits for rounds and provider calls that are under way.
+    of the installed provider). ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this
+    process leads, before the first round: for what only one process may hold.
+    ``grace``: how long a stop waits for rounds and provider calls that are under way.
     ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
     ``metrics_port``, both on ``listen_host``; None: not at all.
     """
 
     rooms: Rooms | None = None
+    machines: Selector = EVERYTHING
     registry: Registry | None = None
     client: ClientLimits = field(default_factory=ClientLimits)
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
     hosts: HostOptions = field(default_factory=HostOptions)
     room: RoomOptions = field(default_factory=RoomOptions)
+    workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
+    orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
+    leader_election: LeaseOptions | None = None
+    on_leading: Callable[[], Awaitable[None]] | None = None
     grace: float = 10.0
     listen_host: str = "127.0.0.1"
     health_port: int | None = None

@@ -68,6 +68,17 @@ class WorkQueue(Generic[K]):
         return not self._waiting and not self._busy
 
     @property
+    def oldest(self) -> float:
+        """Seconds that the first of the waiting keys has waited; 0 if none does."""
+        since = min((since for _, since in self._waiting.values()), default=None)
+        return 0.0 if since is None else asyncio.get_running_loop().time() - since
+
+    @property
+    def backing_off(self) -> int:
+        """Keys whose last round failed."""
+        return len(self._failures)
+
+    @property
     def next_due(self) -> float | None:
         """Loop time of the earliest timer."""
         return min((due for due, _, _ in self._due.values()), default=None)

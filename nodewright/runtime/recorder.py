@@ -1,24 +1,27 @@
 """Write Kubernetes Events: after the fact, counted instead of repeated, and never faster than a bound.
 
 The same sentence about the same object becomes one Event whose ``count`` grows; it is written when it is new, and then
-at ever longer intervals, so that a plan that says the same in every round causes no stream of writes.
+at ever longer intervals, so that a plan that says the same in every round causes no stream of writes. Many sentences
+alike are combined, and each object has a budget of writes (``correlator``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
 
+from api.secrets import without_secrets
 from controllers.kernel.actions import Event
 from controllers.kernel.conditions import format_time
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
 from nodewright.runtime import metrics
+from nodewright.runtime.correlator import Correlated, Correlator
 from nodewright.runtime.hosts.limits import TokenBucket
 from nodewright.runtime.kube.errors import ApiError, KubeError
 
@@ -49,6 +52,7 @@ class _Sentence:
     first: datetime
     first_at: float
     last: datetime
+    message: str
     count: int = 0
     written: bool = False
     next_write: float = 0.0
@@ -65,12 +69,14 @@ class EventRecorder:
         self._component = component
         self._now = now
         self._bucket = TokenBucket(per_second, 50)
+        self._correlator = Correlator()
         self._sentences: dict[tuple[str, ...], _Sentence] = {}
         self._queue: asyncio.Queue[tuple[Event, _Sentence]] = asyncio.Queue(QUEUE_BOUND)
 
     def record(self, event: Event) -> None:
         loop_now = asyncio.get_running_loop().time()
-        sentence = self._sentence(event, loop_now)
+        event = replace(event, why=without_secrets(event.why))
+        sentence = self._sentence(self._correlator.correlate(event, loop_now), event, loop_now)
         sentence.count += 1
         sentence.last = self._now()
         if loop_now < sentence.next_write:
@@ -78,6 +84,9 @@ class EventRecorder:
             return
         sentence.next_write = loop_now + sentence.interval
         sentence.interval = min(sentence.interval * 2, LONGEST_INTERVAL)
+        if not self._correlator.may_write(event, loop_now):
+            metrics.of(metrics.EVENTS, "limited").inc()
+            return
         try:
             self._queue.put_nowait((event, sentence))
         except asyncio.QueueFull:
@@ -111,30 +120,28 @@ class EventRecorder:
             await asyncio.sleep(pause)
             pause = self._bucket.take(loop.time())
 
-    def _sentence(self, event: Event, loop_now: float) -> _Sentence:
-        identity = (
-            event.target.kind.name,
-            str(event.target.key),
-            event.target.uid,
-            event.type,
-            event.reason,
-            event.why,
-        )
+    def _sentence(self, correlated: Correlated, event: Event, loop_now: float) -> _Sentence:
+        identity = correlated.identity
         sentence = self._sentences.get(identity)
         if sentence is None or loop_now - sentence.first_at > FORGET_AFTER:
             now = self._now()
             suffix = digest([*identity, now.isoformat()], 16)
-            sentence = _Sentence(f"{event.target.key.name[:230]}.{suffix}", now, loop_now, now)
+            sentence = _Sentence(f"{event.target.key.name[:230]}.{suffix}", now, loop_now, now, correlated.message)
             self._sentences.pop(identity, None)
             self._sentences[identity] = sentence
             if len(self._sentences) > MOST_SENTENCES:
                 del self._sentences[next(iter(self._sentences))]
+        sentence.message = correlated.message
         return sentence
 
     async def _write(self, event: Event, sentence: _Sentence) -> None:
         key = Key(event.target.key.namespace or "default", sentence.name)
         if sentence.written:
-            patch = {"count": sentence.count, "lastTimestamp": format_time(sentence.last)}
+            patch = {
+                "count": sentence.count,
+                "lastTimestamp": format_time(sentence.last),
+                "message": sentence.message[:_LONGEST_MESSAGE],
+            }
             try:
                 await self._client.merge_patch(Ref(EVENT, key), patch)
                 return
@@ -164,7 +171,7 @@ class EventRecorder:
             "involvedObject": involved,
             "type": event.type,
             "reason": event.reason,
-            "message": event.why[:_LONGEST_MESSAGE],
+            "message": sentence.message[:_LONGEST_MESSAGE],
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._component,

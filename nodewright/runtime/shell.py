@@ -9,30 +9,38 @@ a bug that must not touch any other key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar, assert_never
 
 import structlog
 
-from controllers.kernel.actions import Create
+from api.secrets import secret_values
+from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.refs import NODE, POD, Key, is_deleting
+from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostReads
-from nodewright.runtime import metrics
+from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.brake import Brake
-from nodewright.runtime.cache.cache import Cache, CacheView, Listener
+from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, Hands
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.options import RoomOptions
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
+from nodewright.runtime.workloads.directory import AllAtHome, Workloads
+from nodewright.runtime.workloads.outlook import Outlook
 
 _log = structlog.get_logger("nodewright.shell")
+_R = TypeVar("_R")
+_URGENT_KINDS = frozenset({NODE, POD})
 
 _INCOMPLETE_RETRY = 1.0
 """Seconds until a key is tried again whose kinds are not completely read (a lost API server)."""
+_UNKNOWN_RETRY = 5.0
+"""The same while it is found out where its Cluster's Nodes live; what is found wakes the key earlier."""
 
 
 class _Parked:
@@ -43,11 +51,21 @@ _PARKED = _Parked()
 
 
 @dataclass(frozen=True, slots=True)
+class _Decided:
+    """A round up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster."""
+
+    plan: Plan
+    executor: Executor
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What rounds read from."""
 
     cache: Cache
     hosts: HostDirectory
+    workloads: Workloads = field(default_factory=AllAtHome)
 
 
 class Controller:
@@ -59,16 +77,22 @@ class Controller:
         self._options = options or RoomOptions()
         self._cache = facts.cache
         self._hosts = facts.hosts
-        self._now = hands.now
+        self._workloads = facts.workloads
+        self._hands = hands
         self._executor = Executor(room.name, hands)
+        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now)
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._key_of: dict[str, Key] = {}
         self._brake: Brake[Key] = Brake()
         self._workers: list[asyncio.Task[None]] = []
+        self._aside: set[asyncio.Task[None]] = set()
         self._resync: asyncio.Task[None] | None = None
         for wake in room.wakes:
-            facts.cache.listen(wake.kind, self._listener(wake))
+            facts.cache.listen(wake.kind, partial(self._changed, wake, None))
+            if wake.kind in WORKLOAD_KINDS:
+                facts.workloads.listen(wake.kind, partial(self._changed, wake))
+        facts.workloads.listen_contact(self._contact_changed)
         facts.hosts.listen(self._host_changed)
 
     def start(self) -> None:
@@ -83,24 +107,17 @@ class Controller:
         if self._resync is not None:
             self._resync.cancel()
         if self._workers:
-            _, late = await asyncio.wait(self._workers, timeout=grace)
+            _, late = await asyncio.wait([*self._workers, *self._aside], timeout=grace)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
     async def step(self, key: Key) -> None:
         """One round for ``key``, with its outcome handled. Never raises but CancelledError."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            result = await self._round(key)
-        except Exception:
-            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-            pause = self.queue.retry(key)
-            _log.exception("room failed", room=self.room.name, key=str(key), retry_in=round(pause, 2))
-            result = "error"
-        metrics.of(metrics.ROUNDS, self.room.name, result).inc()
-        metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(loop.time() - started)
+        started = asyncio.get_running_loop().time()
+        with logs.about(self._keys_of(key)):
+            decided = await self._guarded(key, self._decide(key))
+            await self._finish(key, decided, started)
 
     async def _work(self) -> None:
         while True:
@@ -109,18 +126,75 @@ class Controller:
             except QueueClosedError:
                 return
             metrics.of(metrics.QUEUE_SECONDS, self.room.name).observe(waited)
-            metrics.of(metrics.QUEUE_DEPTH, self.room.name).set(len(self.queue))
-            try:
-                await self.step(key)
-            finally:
+            with logs.about(self._keys_of(key)):
+                await self._step_or_put_aside(key)
+
+    async def _step_or_put_aside(self, key: Key) -> None:
+        """A workload cluster answers when it answers: no worker waits for that."""
+        started = asyncio.get_running_loop().time()
+        aside: asyncio.Task[None] | None = None
+        try:
+            decided = await self._guarded(key, self._decide(key))
+            if isinstance(decided, _Decided) and decided.elsewhere:
+                aside = asyncio.create_task(self._finish(key, decided, started))
+                self._aside.add(aside)
+                aside.add_done_callback(partial(self._end_aside, key))
+            else:
+                await self._finish(key, decided, started)
+        finally:
+            if aside is None:
                 self.queue.done(key)
 
-    async def _round(self, key: Key) -> str:
+    def _end_aside(self, key: Key, task: asyncio.Task[None]) -> None:
+        self._aside.discard(task)
+        self.queue.done(key)
+
+    async def _finish(self, key: Key, decided: _Decided | str, started: float) -> None:
+        with tracing.span(f"round {self.room.name}", self._keys_of(key)) as span:
+            if isinstance(decided, _Decided):
+                result = await self._guarded(key, self._carry_out(key, decided))
+            else:
+                result = decided
+            span.set_attribute("result", result)
+        metrics.of(metrics.ROUNDS, self.room.name, result).inc()
+        metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(asyncio.get_running_loop().time() - started)
+
+    async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
+        """A bug of the room concerns this key alone."""
+        try:
+            return await work
+        except Exception:
+            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
+            pause = self._retry(key)
+            with logs.hiding(secret_values(self._cache.stores[self.room.kind].get(key))):
+                _log.exception("controller failed", retry_in=round(pause, 2))
+            return "error"
+
+    def _keys_of(self, key: Key) -> Mapping[str, str]:
+        """What every line and span of a round says of its object; ``uid`` "" if it is not there."""
+        found = self._cache.stores[self.room.kind].get(key)
+        return {
+            "controller": self.room.name,
+            "kind": self.room.kind.name,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": uid_of(found) if found is not None else "",
+        }
+
+    def _retry(self, key: Key, at_least: float = 0.0) -> float:
+        metrics.of(metrics.RETRIES, self.room.name).inc()
+        return self.queue.retry(key, at_least=at_least)
+
+    async def _decide(self, key: Key) -> _Decided | str:
         if key in self._unresolved and not await self._resolved(key):
             return "unresolved"
-        view = self._cache.view(self._now())
-        if not all(view.complete(kind) for kind in self.room.reads):
-            self.queue.add_after(key, _INCOMPLETE_RETRY, Lane.RESYNC)
+        site = self._outlook.site(key)
+        if site is None:
+            self.queue.add_after(key, _UNKNOWN_RETRY, Lane.RESYNC)
+            return "incomplete"
+        view = self._outlook.view(site)
+        if not self._outlook.may_look(view):
+            self.queue.add_after(key, _INCOMPLETE_RETRY if site.place is None else _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
         hosts = self._look(key, view)
         if isinstance(hosts, _Parked):
@@ -130,11 +204,17 @@ class Controller:
             self._forget(key)
             return "gone"
         plan = self.room.plan(observed)
-        self._explain(key, plan)
-        execution = await self._executor.execute(plan)
-        result = self._settle(key, plan, execution)
+        self._explain(plan)
+        if site.place is None:
+            return _Decided(plan, self._executor)
+        executor = Executor(self.room.name, replace(self._hands, workload=site.place))
+        return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
+
+    async def _carry_out(self, key: Key, decided: _Decided) -> str:
+        execution = await decided.executor.execute(decided.plan)
+        result = self._settle(key, decided.plan, execution)
         if execution.writes:
-            await self._rest(key, plan)
+            await self._rest(key, decided.plan)
         return result
 
     async def _rest(self, key: Key, plan: Plan) -> None:
@@ -143,7 +223,7 @@ class Controller:
         if pause:
             why = next((action.why for action in plan.actions()), "")
             metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
-            _log.warning("writes in every round, held back", room=self.room.name, key=str(key), last=why)
+            _log.warning("writes in every round, held back", last=why)
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
@@ -169,6 +249,7 @@ class Controller:
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)
         self._brake.forget(key)
+        self._outlook.forget(key)
         uid = self._uid_of.pop(key, None)
         if uid is not None:
             self._key_of.pop(uid, None)
@@ -182,7 +263,7 @@ class Controller:
         execution = await self._executor.resolve(self._unresolved.pop(key))
         if execution.unresolved:
             self._unresolved[key] = execution.unresolved
-            self.queue.retry(key)
+            self._retry(key)
             return False
         return True
 
@@ -195,11 +276,11 @@ class Controller:
             return type(plan.outcome).__name__.lower()
         serious = [failure for failure in execution.failures if not failure.stale]
         asked = max((getattr(failure.error, "retry_after", None) or 0.0 for failure in serious), default=0.0)
-        pause = self.queue.retry(key, at_least=asked)
+        pause = self._retry(key, asked)
         if serious:
             first = serious[0]
-            _log.warning("action failed", room=self.room.name, key=str(key), action=type(first.action).__name__,
-                         error=str(first.error), failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
+            _log.warning("action failed", action=type(first.action).__name__, error=str(first.error),
+                         failed=len(serious), retry_in=round(pause, 2))  # fmt: skip
             return "failed"
         return "unresolved" if execution.unresolved else "stale"
 
@@ -212,41 +293,62 @@ class Controller:
             case _:
                 assert_never(outcome)
 
-    def _explain(self, key: Key, plan: Plan) -> None:
+    @staticmethod
+    def _explain(plan: Plan) -> None:
         for action in plan.actions():
-            _log.debug("action", room=self.room.name, key=str(key), action=type(action).__name__, why=action.why)
+            _log.debug("action", action=type(action).__name__, why=action.why)
         for note in plan.notes:
-            _log.debug("not done", room=self.room.name, key=str(key), why=note)
+            _log.debug("not done", why=note)
 
-    def _listener(self, wake: Wake) -> Listener:
-        own_kind = wake.kind == self.room.kind
-        urgent_kind = wake.kind in {NODE, POD}
+    def _changed(self, wake: Wake, cluster: Key | None, change: Change, from_list: bool) -> None:
+        """``cluster`` None: at home."""
+        old, new = change.old, change.new
+        lane = Lane.RESYNC if from_list else Lane.NORMAL
+        if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.room.kind and is_deleting(new)):
+            lane = Lane.URGENT
+        try:
+            if old is not None and new is not None and wake.ignores is not None and wake.ignores(old, new):
+                return
+            self._wake(wake, cluster, change, lane)
+        except Exception:
+            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
+            _log.exception(
+                "wake failed",
+                controller=self.room.name,
+                kind=wake.kind.name,
+                namespace=change.key.namespace,
+                name=change.key.name,
+            )
 
-        def changed(change: Change, from_list: bool) -> None:
-            old, new = change.old, change.new
-            lane = Lane.RESYNC if from_list else Lane.NORMAL
-            if new is None or urgent_kind or (own_kind and is_deleting(new)):
-                lane = Lane.URGENT
-            try:
-                if old is not None and new is not None and wake.ignores is not None and wake.ignores(old, new):
-                    return
-                self._wake(wake, change, lane)
-            except Exception:
-                metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
-                _log.exception("wake failed", room=self.room.name, kind=wake.kind.name, key=str(change.key))
-
-        return changed
-
-    def _wake(self, wake: Wake, change: Change, lane: Lane) -> None:
+    def _wake(self, wake: Wake, cluster: Key | None, change: Change, lane: Lane) -> None:
         """Both versions name keys: an object that moved from one owner to another concerns both."""
-        view = self._cache.view(self._now())
+        site = self._outlook.site_in(cluster)
+        if site is None:
+            return  # contact wakes all that live there
+        view = self._outlook.view(site)
         keys: set[Key] = set()
         for version in (change.new, change.old):
             if version is not None:
                 keys.update(wake.keys(version, view))
         for key in keys:
+            if wake.kind in WORKLOAD_KINDS and not self._outlook.concerns(key, cluster):
+                continue
             pause = wake.gathers(key, view) if wake.gathers is not None else 0.0
             self.queue.add_after(key, pause, lane)
+
+    def _contact_changed(self, cluster: Key) -> None:
+        """Contact was lost or found: all that live there are looked at, when there is time for it."""
+        if not self._outlook.cares:
+            return
+        lane = Lane.NORMAL if self.room.kind == CLUSTER else Lane.RESYNC
+        for key in self._outlook.living_in(cluster):
+            self.queue.add(key, lane)
+        site = self._workloads.look(cluster)
+        place = site.place if site is not None else None
+        for wake in self.room.wakes if place is not None else ():
+            if wake.kind == NODE and place is not None:
+                for node in place.cache.stores[NODE]:
+                    self._wake(wake, cluster, Change(NODE, key_of(node), None, node), Lane.RESYNC)
 
     def _host_changed(self, uid: str) -> None:
         key = self._key_of.get(uid)

@@ -8,14 +8,22 @@ from controllers.kernel.refs import Kind
 from nodewright.runtime.options import Rooms
 
 
-def rooms() -> Rooms:
-    """Every controller of the program."""
+def rooms(hosting_node: str = "") -> Rooms:
+    """Every controller that runs unless others are named. ``hosting_node``: see ``MachineRoom``."""
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
-    from controllers.machine.room import ROOM as MACHINE  # noqa: PLC0415
+    from controllers.machine.room import MachineRoom  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
+    from controllers.machinehealthcheck.room import ROOM as MACHINE_HEALTH_CHECK  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
-    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node), MACHINE_HEALTH_CHECK)
+
+
+def on_request() -> Rooms:
+    """Controllers that only run when they are named: they need rights that a cluster may not want to give."""
+    from controllers.certificatesigningrequest.room import ROOM as REQUESTS  # noqa: PLC0415
+
+    return (REQUESTS,)
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:

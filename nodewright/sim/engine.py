@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT
+from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK
 from controllers.kernel.room import Room
 from nodewright.sim import faults as menu
 from nodewright.sim import users
@@ -22,6 +22,7 @@ from nodewright.sim.invariants import Breach, Guard, always, settled
 from nodewright.sim.kubelets import Kubelets
 from nodewright.sim.plane import Plane
 from nodewright.sim.process import Crash, Outside, Process
+from providers.base.contract import HostState
 from providers.simulated.config import Cloud
 from providers.simulated.world import World
 
@@ -44,6 +45,8 @@ class Scenario:
     steps_between_edits: int = 40
     faults: Faults = menu.ROUGH
     config: Mapping[str, Any] = field(default_factory=dict)
+    health_check: bool = False
+    """A MachineHealthCheck looks at the Machines, and hosts break for it to find (``Faults.broken_hosts``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Engine:
         self.world = World(Cloud(name="sim", seed=seed), self.clock)
         self.kubelets = Kubelets(self.plane, self.world, self.clock)
         self._rooms = tuple(rooms)
-        self.steps = self.crashes = 0
+        self.steps = self.crashes = self.broken = 0
         self.process = self._start()
 
     def run(self) -> Result:
@@ -105,10 +108,12 @@ class Engine:
         raise Breach("never done")
 
     def _declare(self) -> None:
-        strategy = users.Strategy.drawn(self.random)
+        strategy = users.Strategy.drawn(self.random).with_policy(Random(f"policy {self.seed}"))  # noqa: S311
         self.plane.create(CLUSTER, users.cluster())
         config = {**users.SIMULATED, **self.scenario.config, "cloud": {"name": "sim"}}
         self.plane.create(MACHINE_DEPLOYMENT, users.deployment(self.scenario.replicas, strategy, config))
+        if self.scenario.health_check:
+            self.plane.create(MACHINE_HEALTH_CHECK, users.health_check())
         self._say(f"declares {self.scenario.replicas} Machines, {strategy}")
         self._set_faults(self.scenario.faults)
 
@@ -119,11 +124,26 @@ class Engine:
                 self._step()
             self._say(f"somebody {edit.says}")
             edit.do(self.plane)
+            if self.broken < self.scenario.faults.broken_hosts:
+                self._break_a_host()
         for _ in range(self.scenario.faults.outages):
             self.world.outage(self.clock() + timedelta(seconds=60))
             self._say("the provider is down for a minute")
             for _ in range(steps):
                 self._step()
+
+    def _break_a_host(self) -> None:
+        """One breaks by itself, or its kubelet falls silent for good."""
+        running = sorted(
+            (host.machine_uid, host.name) for host in self.world.hosts() if host.state is HostState.RUNNING
+        )
+        if not running:
+            return
+        uid, name = self.random.choice(running)
+        silent = self.random.random() < 0.5
+        (self.world.stop_host if silent else self.world.break_host)(uid)
+        self.broken += 1
+        self._say(f"host {name} {'falls silent' if silent else 'breaks'}")
 
     def _calm(self) -> None:
         self._set_faults(menu.NONE)

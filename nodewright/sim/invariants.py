@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from api.names import DELETE_MACHINE_ANNOTATION
+from api.names import DELETE_MACHINE_ANNOTATION, TEMPLATE_ANNOTATION
 from controllers.kernel.actions import Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
@@ -109,21 +109,50 @@ class Guard:
         self._census = _Census(plane)
         self._ours: set[str] = set()
         self._chosen: dict[str, bool] = {}
+        self._handed: dict[str, tuple[str, int]] = {}
 
     def expect(self, machine_set: str, bounds_: Bounds) -> None:
         """These are in force for ``machine_set``, though no MachineDeployment says so (it stands alone)."""
         self._in_force[machine_set] = bounds_
 
     def before_patch(self, action: Patch, seen: Sequence[Obj], believed: Bounds) -> None:
-        """A MachineDeployment tells a MachineSet how many it should be, or a MachineSet records whom it chose."""
+        """A MachineDeployment tells a MachineSet its size or budget, or a MachineSet records whom it chose.
+
+        Or it hands a Machine a new template: that takes it down as a delete would, until its host has followed.
+        """
+        if action.target.kind is MACHINE:
+            self._before_update(action, seen, believed)
         if action.target.kind is not MACHINE_SET:
             return
-        if "replicas" in (action.patch.get("spec") or {}):
+        if {"replicas", "inPlaceUpdate"} & (action.patch.get("spec") or {}).keys():
             self._in_force[action.target.key.name] = believed
         chosen = ((action.patch.get("status") or {}).get("ordinals") or {}).get("leaving") or ()
         for machine in seen:
             if key_of(machine).name in chosen:
                 self._chosen.setdefault(uid_of(machine), available(machine))
+
+    def _before_update(self, action: Patch, seen: Sequence[Obj], believed: Bounds) -> None:
+        notes = (action.patch.get("metadata") or {}).get("annotations") or {}
+        machine = next((m for m in seen if uid_of(m) == action.target.uid), None)
+        digest = notes.get(TEMPLATE_ANNOTATION)
+        if not digest or machine is None:
+            return
+        if self._serves(machine):
+            left = sum(1 for m in seen if self._serves(m) or self._deleted_by_somebody(m)) - 1
+            least = min(believed.least, self._promised(machine, believed).least)
+            if left < least:
+                raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
+        changes = int("spec" in action.patch)  # else its spec says so already: a person was faster
+        self._handed[uid_of(machine)] = (digest, machine["metadata"].get("generation", 1) + changes)
+
+    def _serves(self, machine: Obj) -> bool:
+        """Available, and its host is known to have followed the template that it was handed last."""
+        updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
+        if not available(machine) or updated is None or updated["status"] != "True":
+            return False
+        digest, generation = self._handed.get(uid_of(machine), ("", 0))
+        handed = annotations_of(machine).get(TEMPLATE_ANNOTATION) == digest
+        return not handed or int(updated.get("observedGeneration", 0)) >= generation
 
     def before_create(self, action: Create, believed: Bounds) -> None:
         """A Machine must not be made beyond what a spec allows that may still be in force."""
@@ -151,10 +180,18 @@ class Guard:
             return
         if self._chosen.get(uid_of(victim)) is False:
             return  # chosen while it was not available: nobody has counted on it since
+        if self._is_dead(victim):
+            return  # its status has not told yet what its Node says: nobody's pods run there
         left = sum(1 for m in seen if available(m) or _edited(m) or self._deleted_by_somebody(m)) - 1
         least = min(believed.least, self._promised(victim, believed).least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
+
+    def _is_dead(self, machine: Obj) -> bool:
+        name = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+        node = self._plane.get(NODE, Key("", name)) if name else None
+        ready = find((node.get("status") or {}).get("conditions"), "Ready") if node is not None else None
+        return ready is not None and ready["status"] == "Unknown"
 
     def _deleted_by_somebody(self, machine: Obj) -> bool:
         return is_deleting(machine) and uid_of(machine) not in self._ours

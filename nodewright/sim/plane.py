@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from random import Random
 from typing import Any, assert_never
 
-from controllers.kernel.actions import ApiAction, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.refs import Key, Kind, Obj, Ref, uid_of
 from nodewright.controlplane.store import Store
 from nodewright.controlplane.values import (
@@ -28,6 +28,8 @@ from nodewright.sim.clock import VirtualClock
 from nodewright.sim.faults import NONE, Faults
 
 GC_STEPS = 100
+OUTAGE = timedelta(seconds=30)
+"""A shorter silence is none (``ReflectorOptions.outage``)."""
 
 
 class AnswerLost(Exception):
@@ -45,10 +47,23 @@ class Plane:
         self.faults = faults
         self.down_since: datetime | None = None
         """Since when nobody reaches the API; None: it is up."""
+        self.returned_at: datetime | None = None
+        """When the last outage ended that was longer than OUTAGE."""
+        self._clock = clock
         crd_resource = self.store.resources.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
         assert crd_resource is not None, "the store has no CustomResourceDefinition"
         for crd in crds:
             self.store.create(crd_resource, "", crd, WriteOptions())
+
+    def go_down(self) -> None:
+        """Nobody reaches the API until ``come_back``."""
+        self.down_since = self._clock()
+
+    def come_back(self) -> None:
+        now = self._clock()
+        if self.down_since is not None and now - self.down_since > OUTAGE:
+            self.returned_at = now
+        self.down_since = None
 
     def resource(self, kind: Kind) -> Resource:
         found = self.store.resources.find(kind.group, kind.version, kind.plural)
@@ -78,8 +93,8 @@ class Plane:
         request = PatchRequest("merge", dict(patch), WriteOptions())
         return self.store.patch(self.resource(kind), key.namespace, key.name, request, subresource=subresource).obj
 
-    def delete(self, kind: Kind, key: Key, propagation: str = "Background", uid: str = "") -> None:
-        options = DeleteOptions(propagation=propagation, uid=uid)  # type: ignore[arg-type]  # one of the three
+    def delete(self, kind: Kind, key: Key, propagation: str = "Background") -> None:
+        options = DeleteOptions(propagation=propagation)  # type: ignore[arg-type]  # one of the three
         self.store.delete(self.resource(kind), key.namespace, key.name, options)
 
     def settle(self) -> None:
@@ -107,6 +122,9 @@ class Plane:
         match action:
             case Create():
                 return self._create(action)
+            case CreateFromTemplate():
+                template = self.store.get(self.resource(action.template.kind), *_place(action.template.key))
+                return self._create(action.filled(template))
             case Patch():
                 return self._patch(action.target, action)
             case Scale():
@@ -117,7 +135,9 @@ class Plane:
                 return self._delete(action)
             case Evict():
                 key = action.target.key
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name}}
+                options = {} if action.grace_seconds is None else {"gracePeriodSeconds": action.grace_seconds}
+                meta = {"name": key.name}
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
                 self.store.evict(key.namespace, key.name, body)
                 return None
             case Event():
@@ -144,13 +164,18 @@ class Plane:
         return self.patch(target.kind, target.key, body, action.subresource)
 
     def _delete(self, action: Delete) -> Obj | None:
-        target = action.target
+        target, key = action.target, action.target.key
+        options = DeleteOptions(action.propagation, uid=target.uid, grace_seconds=action.grace_seconds)
         try:
-            self.delete(target.kind, target.key, action.propagation, target.uid)
+            self.store.delete(self.resource(target.kind), key.namespace, key.name, options)
         except ApiError as error:
             if error.code != 404:
                 raise
         return self.get(target.kind, target.key)
+
+
+def _place(key: Key) -> tuple[str, str]:
+    return key.namespace, key.name
 
 
 def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
@@ -162,7 +187,7 @@ def _same_owner(existing: Obj, wanted: Mapping[str, Any]) -> bool:
 
 def _label(action: ApiAction) -> str:
     match action:
-        case Create():
+        case Create() | CreateFromTemplate():
             return f"create {action.kind}"
         case Patch() if action.subresource:
             return f"patch {action.target.kind}/{action.subresource}"

@@ -15,7 +15,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, Event, Patch, UpdateHost
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateFromTemplate,
+    CreateHost,
+    Delete,
+    DeleteHost,
+    Event,
+    Patch,
+    UpdateHost,
+)
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
 from controllers.kernel.room import Room
@@ -26,7 +36,7 @@ from nodewright.sim.clock import VirtualClock
 from nodewright.sim.cloud import Cloud
 from nodewright.sim.faults import Faults
 from nodewright.sim.invariants import Bounds, Guard, bounds
-from nodewright.sim.plane import AnswerLost, Plane
+from nodewright.sim.plane import OUTAGE, AnswerLost, Plane
 from nodewright.sim.users import DEPLOYMENT
 from providers.base.errors import ProviderError
 from providers.simulated.world import World
@@ -68,11 +78,21 @@ class _Complete:
 
     def __init__(self, outside: Outside) -> None:
         self._out = outside
+        self._born = outside.clock()
 
     @property
     def complete(self) -> bool:
         since = self._out.plane.down_since
         return since is None or (self._out.clock() - since).total_seconds() < STALE_SECONDS
+
+    @property
+    def current_for(self) -> float | None:
+        plane, now = self._out.plane, self._out.clock()
+        if plane.down_since is not None and now - plane.down_since > OUTAGE:
+            return None
+        if plane.returned_at is None or plane.returned_at <= self._born:
+            return float("inf")
+        return (now - plane.returned_at).total_seconds()
 
 
 class Process:
@@ -206,7 +226,7 @@ class Process:
             self._later_(room, key, 0.0)
         else:
             answer = self._out.plane.perform(action)
-            kind = action.kind if isinstance(action, Create) else action.target.kind
+            kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
             if answer is not None and not isinstance(action, Event):
                 self._cache.wrote(kind, _own(answer))
             elif isinstance(action, Delete):

@@ -61,8 +61,8 @@ def _api_down(random: Random) -> Strike:
     def strike(week: Week) -> None:
         plane = week.engine.plane
         if plane.down_since is None:
-            plane.down_since = week.engine.clock()
-            week.later(minutes, "the API is back", lambda: setattr(plane, "down_since", None))
+            plane.go_down()
+            week.later(minutes, "the API is back", plane.come_back)
 
     return f"the API is down for {minutes:.0f} minutes", strike
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, Key, is_deleting, key_of
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, Key, is_deleting, key_of
 from nodewright.sim.plane import Plane
 
 NAMESPACE = "default"
@@ -29,12 +29,19 @@ class Strategy:
     max_surge: int | str
     max_unavailable: int | str
     updates: str
+    in_place: str = "Never"
 
     @staticmethod
     def drawn(random: Random) -> Strategy:
         budgets: list[tuple[int | str, int | str]] = [(1, 0), (0, 1), (2, 1), ("25%", "25%"), ("50%", 0), (3, 2)]
         surge, unavailable = random.choice(budgets)
         return Strategy(surge, unavailable, random.choice(["InPlace", "Replace", "DrainThenInPlace"]))
+
+    def with_policy(self, random: Random) -> Strategy:
+        """Half of them update Machines in place. Drawn apart, so that the other half's stories stay as they were."""
+        # Where hosts can only be replaced, requiring updates in place stops a rollout for good, as it should.
+        policies = ["Never", "Never", "Prefer", "Prefer" if self.updates == "Replace" else "Require"]
+        return replace(self, in_place=random.choice(policies))
 
 
 def cluster() -> dict[str, Any]:
@@ -62,7 +69,11 @@ def deployment(replicas: int, strategy: Strategy, config: dict[str, Any]) -> dic
             "selector": {"matchLabels": labels},
             "strategy": {
                 "type": "RollingUpdate",
-                "rollingUpdate": {"maxSurge": strategy.max_surge, "maxUnavailable": strategy.max_unavailable},
+                "rollingUpdate": {
+                    "maxSurge": strategy.max_surge,
+                    "maxUnavailable": strategy.max_unavailable,
+                    "inPlace": strategy.in_place,
+                },
             },
             "template": {
                 "metadata": {"labels": {**labels, "cluster.k8s.io/cluster-name": "sim"}},
@@ -72,6 +83,25 @@ def deployment(replicas: int, strategy: Strategy, config: dict[str, Any]) -> dic
                     "versions": {"kubelet": VERSIONS[0]},
                 },
             },
+        },
+    }
+
+
+def health_check() -> dict[str, Any]:
+    """Replaces what is silent for a minute or never joins. Nothing is frozen: the pool is so small that chance looks
+    like an outage."""
+    return {
+        "apiVersion": MACHINE_HEALTH_CHECK.api_version,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": DEPLOYMENT.name, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": {"pool": DEPLOYMENT.name}},
+            "unhealthyConditions": [
+                {"type": "Ready", "status": "Unknown", "timeout": "60s"},
+                {"type": "Ready", "status": "False", "timeout": "5m"},
+            ],
+            "nodeStartupTimeout": "5m",
+            "remediationStrategy": {"maxInFlight": 2, "correlatedFailures": "Remediate"},
         },
     }
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, Kind, uid_of
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, uid_of
 from nodewright.crds import load_crds
 from nodewright.runtime.wiring import rooms
 from nodewright.sim import faults, users
@@ -27,7 +27,6 @@ from nodewright.sim.troubles import ZONES, Trouble, draw
 from providers.simulated.config import Cloud
 from providers.simulated.hosts import SimulatedHost
 
-MACHINE_HEALTH_CHECK = Kind("cluster.k8s.io", "v1alpha1", "MachineHealthCheck", "machinehealthchecks")
 SETTLE = timedelta(hours=2)
 """After the last trouble: back-offs end and what was frozen goes on."""
 GRAIN = timedelta(seconds=1)

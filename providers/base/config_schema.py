@@ -13,6 +13,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from api.secrets import is_secret_name
 from providers.base.contract import Problem
 
 MOST_PROBLEMS = 20
@@ -36,7 +37,7 @@ def problems_of(config: Any, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """What is wrong with ``config`` by ``schema`` (draft 2020-12), sorted by path; empty if nothing is.
 
     ``path`` is relative to the config: ``disks[0].size``; for a missing or unknown field it is that field's own path.
-    Values of fields marked ``writeOnly`` or ``format: password`` are never repeated.
+    Values of fields marked ``writeOnly`` or ``format: password``, or named like a secret, are never repeated.
     """
     found = {
         problem for error in Draft202012Validator(dict(schema)).iter_errors(config) for problem in _problems(error)
@@ -134,7 +135,8 @@ def _value(error: ValidationError) -> Any:
 
 def _shown(error: ValidationError) -> str:
     schema = error.schema if isinstance(error.schema, Mapping) else {}
-    if schema.get("writeOnly") or schema.get("format") == "password":
+    named = any(is_secret_name(str(part)) for part in error.absolute_path)
+    if named or schema.get("writeOnly") or schema.get("format") == "password":
         return "hidden"
     value = error.instance
     if isinstance(value, Mapping):

@@ -104,6 +104,9 @@ def _rule_faults(value: Any, old: Any, schema: dict[str, Any], path: str) -> Ite
         for name, child in schema.get("properties", {}).items():
             before = old.get(name) if isinstance(old, dict) else None
             yield from _rule_faults(value.get(name), before, child, f"{path}.{name}")
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _rule_faults(item, None, schema.get("items", {}), f"{path}[{index}]")
 
 
 def _named(rule: dict[str, Any]) -> str:

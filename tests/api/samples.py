@@ -46,6 +46,7 @@ _BASES: dict[str, dict[str, Any]] = {
             "unhealthyConditions": [{"type": "Ready", "status": "Unknown", "timeout": "5m"}],
         },
     ),
+    "rule": _object("MachineDrainRule", "rule", spec={"drain": {"behavior": "Drain", "order": 5}}),
 }
 
 REMOVED = object()
@@ -87,6 +88,7 @@ def both(base: str, path: str, value: Any) -> Bad:
 
 
 _ROLLING = "spec.strategy.rollingUpdate"
+_BUDGETS = "spec.strategy.disruptionBudgets"
 _LABELS = "spec.template.metadata.labels"
 _MIN = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
 _MAX = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
@@ -118,6 +120,39 @@ BAD: dict[str, Bad] = {
     "surge as text without percent": both("deployment", f"{_ROLLING}.maxSurge", "3"),
     "negative surge": both("deployment", f"{_ROLLING}.maxSurge", -2),
     "negative partition": both("deployment", f"{_ROLLING}.partition", -1),
+    "a partition that is no percentage": both("deployment", f"{_ROLLING}.partition", "most"),
+    "unknown inPlace": Bad("deployment", {f"{_ROLLING}.inPlace": "Maybe"}, "", f"{_ROLLING}.inPlace"),
+    "a budget without nodes": Bad("deployment", {_BUDGETS: [{}]}, f"{_BUDGETS}[0].nodes", f"{_BUDGETS}[0].nodes"),
+    "a budget of text": Bad(
+        "deployment", {_BUDGETS: [{"nodes": "few"}]}, f"{_BUDGETS}[0].nodes", f"{_BUDGETS}[0].nodes"
+    ),
+    "a schedule without a duration": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1}, {"nodes": 0, "schedule": "@daily"}]},
+        f"{_BUDGETS}[1].schedule",
+        f"{_BUDGETS}[1].schedule",
+    ),
+    "a schedule that is none": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "at night", "duration": "8h"}]},
+        f"{_BUDGETS}[0].schedule",
+        f"{_BUDGETS}[0].schedule",
+    ),
+    "a schedule that never strikes": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "0 0 30 2 *", "duration": "8h"}]},
+        f"{_BUDGETS}[0].schedule",
+        "",
+    ),
+    "a duration that is none": Bad(
+        "deployment",
+        {_BUDGETS: [{"nodes": 1, "schedule": "0 2 * * *", "duration": "long"}]},
+        f"{_BUDGETS}[0].duration",
+        f"{_BUDGETS}[0].duration",
+    ),
+    "unknown policy of updates in place": Bad(
+        "set", {"spec.inPlaceUpdate": {"policy": "Never"}}, "", "spec.inPlaceUpdate.policy"
+    ),
     "unknown strategy": Bad("deployment", {"spec.strategy": {"type": "Blue"}}, "", "spec.strategy.type"),
     "unknown deletePolicy": Bad("set", {"spec.deletePolicy": "Prettiest"}, "", "spec.deletePolicy"),
     "a rollout that must always roll back": Bad(
@@ -246,6 +281,39 @@ BAD: dict[str, Bad] = {
     "range without brackets": both("check", "spec.unhealthyRange", "3-5"),
     "range that ends before it begins": Bad("check", {"spec.unhealthyRange": "[5-3]"}, "spec.unhealthyRange", ""),
     "maxUnhealthy in words": both("check", "spec.maxUnhealthy", "few"),
+    "rule without behavior": both("rule", "spec.drain.behavior", REMOVED),
+    "rule of an unknown behavior": both("rule", "spec.drain.behavior", "Ignore"),
+    "order of pods that stay": Bad("rule", {"spec.drain.behavior": "Skip"}, "spec.drain.order", "spec.drain.order"),
+    "order in words": both("rule", "spec.drain.order", "first"),
+    "rule of an entry that selects nothing": Bad(
+        "rule", {"spec.machines": [{}]}, "spec.machines[0].selector", "spec.machines[0].selector"
+    ),
+    "rule of no pods": both("rule", "spec.pods", []),
+    "rule with an unknown operator": Bad(
+        "rule",
+        {"spec.pods": [{"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}]},
+        "spec.pods[0].namespaceSelector.matchExpressions[0].operator",
+        "spec.pods[0].namespaceSelector.matchExpressions[0].operator",
+    ),
+    "stage in words": both("machine", "spec.nodeDrainForceAfter", "soon"),
+    "check by what checks write": Bad(
+        "check",
+        {"spec.unhealthyMachineConditions": [{"type": "OwnerRemediated", "status": "False", "timeout": "1m"}]},
+        "spec.unhealthyMachineConditions[0].type",
+        "",
+    ),
+    "template of a kind that is none": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "Reboot", "name": "reboot"}},
+        "spec.remediationTemplate.kind",
+        "",
+    ),
+    "template without a name": Bad(
+        "check",
+        {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "RebootTemplate"}},
+        "spec.remediationTemplate.name",
+        "",
+    ),
     "condition without timeout": Bad(
         "check",
         {"spec.unhealthyConditions": [{"type": "Ready", "status": "False"}]},
@@ -259,6 +327,19 @@ GOOD: dict[str, dict[str, Any]] = {
     **{f"smallest {base}": changed(base, {}) for base in _BASES},
     "percentages": changed("deployment", {_ROLLING: {"maxSurge": "25%", "maxUnavailable": "100%"}}),
     "no surge but unavailable": changed("deployment", {_ROLLING: {"maxSurge": 0, "maxUnavailable": 1}}),
+    "a canary, a window and updates in place": changed(
+        "deployment",
+        {
+            f"{_ROLLING}.partition": "90%",
+            f"{_ROLLING}.inPlace": "Require",
+            _BUDGETS: [
+                {"nodes": "10%"},
+                {"nodes": 0, "schedule": "0 8 * * mon-fri", "duration": "10h", "reasons": ["Replace"]},
+                {"nodes": 2, "schedule": "@weekly", "duration": "48h"},
+            ],
+        },
+    ),
+    "a set that updates in place": changed("set", {"spec.inPlaceUpdate": {"minAvailable": 1, "maxUpdating": 0}}),
     "OnDelete": changed("deployment", {"spec.strategy": {"type": "OnDelete"}}),
     "expressions": changed(
         "deployment",

@@ -1,7 +1,4 @@
-"""The CRDs and the table of samples on a real kube-apiserver: the arbiter of what ``crd_judge`` only imitates.
-
-Skipped where the binaries are not there yet; ``make real-plane`` gets them, or KUBEBUILDER_ASSETS names their folder.
-"""
+"""The CRDs and the table of samples on a real kube-apiserver: the arbiter of what ``crd_judge`` only imitates."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from typing import Any
 import pytest
 
 from api.kinds import KINDS
-from hack import binaries
 from hack.realplane import RealPlane
 from tests.api.crd_judge import CRDS, crds
 from tests.api.samples import BAD, GOOD, changed, examples
+from tests.realplane import REAL
 
-pytestmark = pytest.mark.slow
+pytestmark = REAL
 
 
 class Kubectl:
@@ -41,23 +38,11 @@ class Kubectl:
 
 
 @pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    missing = [name for name in ("etcd", "kube-apiserver", "kubectl") if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
-    binary = binaries.find("kubectl")
-    assert binary is not None
-    with RealPlane(tmp_path_factory.mktemp("plane")) as plane:
-        run = Kubectl(binary, plane.kubeconfig)
-        run.ok("apply", "--server-side", "-f", str(CRDS))
-        run.ok(
-            "wait",
-            "--for=condition=Established",
-            "--timeout=30s",
-            "crd",
-            *(c["metadata"]["name"] for c in crds().values()),
-        )
-        yield run
+def kubectl(real_plane: RealPlane, kubectl_binary: Path) -> Iterator[Kubectl]:
+    """On the plane that has our CRDs; nothing is left on it."""
+    run = Kubectl(kubectl_binary, real_plane.kubeconfig)
+    yield run
+    run.ok("delete", "ms,md,ma", "--all", "--wait")
 
 
 @pytest.mark.parametrize("kind", KINDS)

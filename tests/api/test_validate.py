@@ -57,6 +57,7 @@ _PATHS = [
     "metadata", "metadata.name", "metadata.labels", "metadata.annotations", "spec", "spec.replicas", "spec.selector",
     "spec.selector.matchLabels", "spec.selector.matchExpressions", "spec.template", "spec.template.metadata",
     "spec.template.spec", "spec.template.spec.taints", "spec.strategy", "spec.strategy.rollingUpdate",
+    "spec.strategy.rollingUpdate.partition", "spec.strategy.disruptionBudgets",
     "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.rollingUpdate.maxUnavailable", "spec.minReadySeconds",
     "spec.progressDeadlineSeconds", "spec.versions", "spec.taints", "spec.providerConfig", "spec.providerSpec",
     "spec.clusterName", "spec.clusterNetwork", "spec.unhealthyConditions", "spec.unhealthyRange", "providerSpec",

@@ -42,7 +42,7 @@ def settle(world: World, *, machines_work: bool = True, rounds: int = 200) -> in
     writes, still = 0, 0
     for _ in range(rounds):
         wrote = round_of(world)
-        moved = world.make_ready() + world.finish_deletions() if machines_work else 0
+        moved = world.make_ready() + world.finish_deletions() + world.change_hosts() if machines_work else 0
         writes += wrote
         still = 0 if wrote or moved else still + 1
         if still == 3:

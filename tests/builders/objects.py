@@ -328,6 +328,16 @@ class MachineDeploymentBuilder(TemplateBuilder):
         self.spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": given}
         return self
 
+    def rollout(self, **fields: Any) -> Self:
+        """Further fields of ``strategy.rollingUpdate``, by their wire names."""
+        self.spec.setdefault("strategy", {}).setdefault("rollingUpdate", {}).update(fields)
+        return self
+
+    def budget(self, nodes: int | str, **fields: Any) -> Self:
+        """One more disruption budget."""
+        self.spec.setdefault("strategy", {}).setdefault("disruptionBudgets", []).append({"nodes": nodes, **fields})
+        return self
+
     def strategy(self, type_: str) -> Self:
         self.spec["strategy"] = {"type": type_}
         return self
@@ -412,8 +422,14 @@ class NodeBuilder(Builder):
         return self
 
     def cordoned(self) -> Self:
+        """By a person."""
         self.spec["unschedulable"] = True
         return self
+
+    def draining_for(self, machine_uid: str) -> Self:
+        """Closed by us."""
+        self.annotated(names.NODE_CORDONED_FOR_ANNOTATION, machine_uid)
+        return self.cordoned().tainted(names.DRAINING_TAINT, machine_uid)
 
 
 def machine(name: str, namespace: str = "default") -> MachineBuilder:

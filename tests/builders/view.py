@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
+from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
+from controllers.kernel.view import Workload
 from tests.builders.clock import NOW
 from tests.builders.objects import Builder, as_dict
 
@@ -22,10 +24,17 @@ KINDS: Mapping[str, Kind] = {
         refs.MACHINE_SET,
         refs.MACHINE_DEPLOYMENT,
         refs.MACHINE_CLASS,
+        refs.MACHINE_HEALTH_CHECK,
         refs.NODE,
         refs.POD,
         refs.SECRET,
         refs.POD_DISRUPTION_BUDGET,
+        refs.CERTIFICATE_SIGNING_REQUEST,
+        refs.DAEMON_SET,
+        refs.MACHINE_DRAIN_RULE,
+        refs.NAMESPACE,
+        refs.PERSISTENT_VOLUME,
+        refs.VOLUME_ATTACHMENT,
     )
 }
 
@@ -43,6 +52,8 @@ def _controller_uid(obj: Obj) -> str:
 def _node_name(obj: Obj) -> str:
     if obj["kind"] == "Machine":
         return str(((obj.get("status") or {}).get("nodeRef") or {}).get("name", ""))
+    if obj["kind"] == "CertificateSigningRequest":
+        return node_name_of(obj)
     return str((obj.get("spec") or {}).get("nodeName", ""))
 
 
@@ -59,11 +70,18 @@ def _cluster_name(obj: Obj) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else ""
 
 
+def _claim(obj: Obj) -> str:
+    claim = (obj.get("spec") or {}).get("claimRef") or {}
+    return f"{claim.get('namespace', '')}/{claim['name']}" if claim.get("name") else ""
+
+
 INDEXES: Mapping[str, Callable[[Obj], str]] = {
     indexes.OWNER: _controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
     indexes.NODE_NAME: _node_name,
+    indexes.HOST_NAME: indexes.host_name_of,
+    indexes.CLAIM: _claim,
     indexes.MACHINE_CLASS_REF: _machine_class,
     indexes.CLUSTER_NAME: _cluster_name,
 }
@@ -76,6 +94,8 @@ class FakeView:
     def __init__(self, *objects: Builder | Mapping[str, Any], now: datetime = NOW) -> None:
         self._now = now
         self._incomplete: set[Kind] = set()
+        self._workload: Workload = indexes.HOME
+        self._returned: dict[Kind, datetime | None] = {}
         self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
         self.put(*objects)
 
@@ -85,8 +105,18 @@ class FakeView:
     def now(self) -> datetime:
         return self._now
 
+    @property
+    def workload(self) -> Workload:
+        return self._workload
+
+    def of_cluster(self, cluster: Key | None) -> FakeView:
+        return self
+
     def complete(self, kind: Kind) -> bool:
         return kind not in self._incomplete
+
+    def current_since(self, kind: Kind) -> datetime | None:
+        return self._returned.get(kind, datetime.min.replace(tzinfo=UTC))
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
         return self._objects[kind].get(key)
@@ -125,6 +155,16 @@ class FakeView:
     def incomplete(self, *kinds: Kind) -> FakeView:
         """These kinds have not been completely read."""
         self._incomplete.update(kinds)
+        return self
+
+    def living_in(self, workload: Workload) -> FakeView:
+        """The Nodes and Pods are shown as those of this workload cluster."""
+        self._workload = workload
+        return self
+
+    def outage(self, kind: Kind, ended: float | None = None) -> FakeView:
+        """Nothing was heard of ``kind`` until ``ended`` seconds ago; None: it goes on."""
+        self._returned[kind] = None if ended is None else self._now - timedelta(seconds=ended)
         return self
 
     def all(self, kind: Kind) -> Iterable[Obj]:

@@ -116,17 +116,43 @@ class World:
                 "nodeRef": {"name": f"node-{body['metadata']['name']}"},
                 "conditions": [_condition("True", "Ready", self.now)],
             }
+            self._up_to_date(body, "True", "UpToDate")
             self._store(MACHINE, key_of(body), body)
             done += 1
         return done
+
+    def change_hosts(self, limit: int | None = None, *, refused: str = "") -> int:
+        """The Machine controller's part: hosts follow edited Machines now, or their provider can't (``refused``).
+
+        Returns how many Machines moved.
+        """
+        done = 0
+        for machine in self.all(MACHINE):
+            condition = next((c for c in conditions_of(machine) if c["type"] == "UpToDate"), None)
+            generation = machine["metadata"].get("generation", 1)
+            if condition is None or done == limit or condition["observedGeneration"] == generation:
+                continue
+            body = copy.deepcopy(dict(machine))
+            needed = body["metadata"].get("annotations", {}).get("nodewright.dev/in-place") == "Require" and refused
+            said = ("False", "NeedsReplacement", refused) if needed else ("True", "UpToDate", "")
+            self._up_to_date(body, *said)
+            self._store(MACHINE, key_of(body), body)
+            done += 1
+        return done
+
+    def _up_to_date(self, body: dict[str, Any], status: str, reason: str, message: str = "") -> None:
+        others = [condition for condition in conditions_of(body) if condition["type"] != "UpToDate"]
+        said = {**_condition(status, reason, self.now), "type": "UpToDate", "message": message}
+        body["status"]["conditions"] = [*others, {**said, "observedGeneration": body["metadata"].get("generation", 1)}]
 
     def break_down(self, name: str, reason: str = "NodeNotReady") -> None:
         """The Machine's Node stops being Ready."""
         self.change(MACHINE, name, lambda m: m["status"].update(conditions=[_condition("False", reason, self.now)]))
 
-    def finish_deletions(self) -> int:
+    def finish_deletions(self, machines: Iterable[Obj] | None = None) -> int:
         """The Machine controller's part: hosts of deleting Machines are gone, finalizers go. Returns how many went."""
-        going = [m for m in self.all(MACHINE) if m["metadata"].get("deletionTimestamp")]
+        found = self.all(MACHINE) if machines is None else list(machines)
+        going = [m for m in found if m["metadata"].get("deletionTimestamp")]
         for machine in going:
             self._remove(MACHINE, key_of(machine))
         return len(going)
@@ -238,6 +264,10 @@ class World:
     def _write(self, kind: Kind, objects: dict[Key, Obj]) -> None:
         self._objects[kind] = objects
         self._past[kind].append(objects)
+
+
+def conditions_of(obj: Obj) -> list[dict[str, Any]]:
+    return list((obj.get("status") or {}).get("conditions") or ())
 
 
 def _condition(status: str, reason: str, now: datetime) -> dict[str, Any]:

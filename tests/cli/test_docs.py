@@ -25,7 +25,8 @@ def section(name: str) -> str:
 def options_of(name: str) -> set[str]:
     group = typer.main.get_command(build_app([name]))
     command = group.commands[name]  # type: ignore[attr-defined]
-    named = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    commands = [command, *getattr(command, "commands", {}).values()]
+    named = {option for c in commands for param in c.params for option in (*param.opts, *param.secondary_opts)}
     return {option for option in named if option.startswith("-")} - SHARED
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api import names
 from controllers.kernel.actions import Create, Delete, Patch, Scale
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Ref
 from nodewright.cli.cluster.snapshot import fill, objects_of
@@ -19,7 +20,7 @@ from nodewright.cli.tree.drawing import rows
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.wiring import kinds_of
 from nodewright.runtime.wiring import rooms as every_room
-from tests.builders import Builder, machine, machine_set, node
+from tests.builders import Builder, cluster, machine, machine_set, node
 
 EXAMPLE = "nodewright/cli/examples/cluster.yaml"
 
@@ -207,3 +208,13 @@ def test_notes_are_told_on_request_only() -> None:
 def test_nothing_to_do_is_said() -> None:
     shown = [branch.name for _, branch in rows(as_tree([], "If nothing is changed", Taste()))]
     assert shown == ["If nothing is changed", "nothing to do: everything is as it is declared"]
+
+
+def test_a_machine_whose_nodes_live_elsewhere_is_not_taken_for_one_without_a_node() -> None:
+    """A dry run does not see its pods: it must not foretell that the host goes undrained."""
+    abroad = cluster("prod").finalized_by(names.CLUSTER_FINALIZER)
+    abroad.status["kubeconfigSecret"] = "prod-kubeconfig"
+    going = machine("m-1").in_cluster("prod").ready().deleting(5, names.MACHINE_FINALIZER)
+    prospect = foresee(abroad, going)["Machine/m-1"]
+    assert loud(prospect) == []
+    assert "Cluster default/prod can't be reached" in prospect.waits_for

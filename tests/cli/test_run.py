@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hack.program import Up
+from hack.program import Run, Up
+from nodewright.cli.election import rooms_named
 from tests.cli.processes import EXAMPLE
 
 
@@ -21,44 +19,33 @@ def server(tmp_path: Path, kubectl_binary: Path) -> Iterator[Up]:
         yield running
 
 
-def start(server: Up, *arguments: str) -> subprocess.Popen[str]:
-    """`run` against the server; returns once it says ready."""
-    command = [sys.executable, "-m", "nodewright.cli", "run", "--kubeconfig", str(server.kubeconfig), *arguments]
-    with (server.folder / "run.log").open("a") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("ready"):
-            return process
-    raise AssertionError((server.folder / "run.log").read_text())
-
-
-def stop(process: subprocess.Popen[str]) -> int:
-    process.send_signal(signal.SIGTERM)
-    with process:
-        return process.wait(30)
-
-
 def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tmp_path: Path) -> None:
-    cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
-    process = start(server, cloud)
-    server.kubectl("apply", "-f", str(EXAMPLE))
-    server.kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/workers")
-    before = server.kubectl.items("machines")
-    assert stop(process) == 0
-    server.kubectl("scale", "machinedeployment/workers", "--replicas=4")
-    process = start(server, cloud)
-    server.kubectl.wait("jsonpath={.status.availableReplicas}=4", "machinedeployment/workers")
-    after = {m["metadata"]["uid"]: m["spec"]["providerID"] for m in server.kubectl.items("machines")}
-    assert {m["metadata"]["uid"]: m["spec"]["providerID"] for m in before}.items() <= after.items()
-    assert stop(process) == 0
+    with Run(tmp_path, server.kubectl, f"--simulated-cloud={tmp_path / 'cloud'}") as controllers:
+        server.kubectl("apply", "-f", str(EXAMPLE))
+        server.kubectl.wait("jsonpath={.status.availableReplicas}=3", "machinedeployment/workers")
+        before = server.kubectl.items("machines")
+        assert controllers.stop() == 0
+        server.kubectl("scale", "machinedeployment/workers", "--replicas=4")
+        controllers.start()
+        server.kubectl.wait("jsonpath={.status.availableReplicas}=4", "machinedeployment/workers")
+        after = {m["metadata"]["uid"]: m["spec"]["providerID"] for m in server.kubectl.items("machines")}
+        assert {m["metadata"]["uid"]: m["spec"]["providerID"] for m in before}.items() <= after.items()
+        assert controllers.stop() == 0
 
 
-def test_only_the_controllers_that_are_named_work(server: Up) -> None:
-    process = start(server, "--controllers=machinedeployment,machineset")
-    server.kubectl("apply", "-f", str(EXAMPLE))
-    server.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/workers")
-    machines = server.kubectl.items("machines")
-    assert len(machines) == 3
-    assert all("providerID" not in json.dumps(m["spec"]) for m in machines)
-    assert stop(process) == 0
+def test_a_controller_that_has_to_be_named_comes_on_top_of_all() -> None:
+    usual = [room.name for room in rooms_named("*")]
+    assert "machine" in usual
+    assert "certificatesigningrequest" not in usual
+    assert [room.name for room in rooms_named("*,certificatesigningrequest")] == [*usual, "certificatesigningrequest"]
+    assert [room.name for room in rooms_named("certificatesigningrequest")] == ["certificatesigningrequest"]
+
+
+def test_only_the_controllers_that_are_named_work(server: Up, tmp_path: Path) -> None:
+    with Run(tmp_path, server.kubectl, "--controllers=machinedeployment,machineset") as controllers:
+        server.kubectl("apply", "-f", str(EXAMPLE))
+        server.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/workers")
+        machines = server.kubectl.items("machines")
+        assert len(machines) == 3
+        assert all("providerID" not in json.dumps(m["spec"]) for m in machines)
+        assert controllers.stop() == 0

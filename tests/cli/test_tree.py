@@ -218,3 +218,21 @@ def test_an_event_of_any_shape_is_shown_or_passed_over() -> None:
     tree = tree_of(MACHINE, machine("m"))
     odd = [{}, {"type": "Warning"}, {"type": "Warning", "involvedObject": {"kind": "Machine", "name": "m"}}]
     assert len(latest(odd, tree, "default")) <= 1
+
+
+def test_a_rollout_that_was_taken_back_wants_somebodys_eye_and_says_what_to_do() -> None:
+    deployment = machine_deployment("web").condition("Progressing", "False", "RolledBack", "revision 2 failed")
+    tree = tree_of(MACHINE_DEPLOYMENT, deployment)
+    assert line(tree, "Progressing").mood is Mood.BAD
+    assert "rollout undo" in line(tree, "Progressing").advice
+
+
+def test_a_node_of_a_workload_cluster_is_told_by_its_machine_and_is_not_called_missing() -> None:
+    abroad = cluster("prod")
+    abroad.status["kubeconfigSecret"] = "prod-kubeconfig"
+    fine = machine("m-1").in_cluster("prod").ready().on_node("n-1").condition("NodeReady", "True", "Ready")
+    lost = machine("m-2").in_cluster("prod").ready().on_node("n-2").condition("NodeReady", "Unknown", "ConnectionDown")
+    tree = tree_of(CLUSTER, abroad, fine, lost)
+    assert (line(tree, "Node/n-1").state, line(tree, "Node/n-1").mood) == ("Ready", Mood.GOOD)
+    assert (line(tree, "Node/n-2").state, line(tree, "Node/n-2").reason) == ("Unknown", "ConnectionDown")
+    assert "missing" not in {branch.state for _, branch in rows(tree)}

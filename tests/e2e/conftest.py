@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests: the program, started once a module, and the stock kubectl."""
+"""Fixtures of the end-to-end tests: the program on each plane, started once a module, and the stock kubectl."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from hack import kubectl as stock
-from hack.program import Kubectl, Up
+from hack.program import Kubectl, Program, Run, Up
+from hack.realplane import RealPlane
+from tests.realplane import PLANES, require
 
 
-@pytest.fixture(scope="session")
-def kubectl_binary() -> Path:
-    """The stock kubectl. Without one these tests can't prove anything: they are skipped and say how to get one."""
-    found = stock.find()
-    if found is None:
-        pytest.skip(stock.HOW_TO_GET_IT)
-    return found
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Up]:
+@pytest.fixture(scope="module", params=PLANES)
+def up(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path
+) -> Iterator[Program]:
+    """Controllers and simulated hosts at work: all in one process, or `nodewright run` beside Kubernetes itself."""
     folder = tmp_path_factory.mktemp("up")
-    with Up(folder, kubectl_binary, "--in-memory") as running:
+    if request.param == "embedded":
+        with Up(folder, kubectl_binary, "--in-memory") as running:
+            yield running
+        return
+    require()
+    plane: RealPlane = request.getfixturevalue("real_plane")
+    with Run(folder, Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")) as running:
         yield running
+        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=60s", timeout=70)
 
 
 @pytest.fixture
-def kubectl(up: Up) -> Kubectl:
+def kubectl(up: Program) -> Kubectl:
     return up.kubectl

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hack.program import Kubectl, Up
+from hack.program import Kubectl, Program
 from tests.e2e.manifests import CLUSTER, machine_deployment, machine_set
 
 pytestmark = pytest.mark.kubectl
 
 
 @pytest.fixture(scope="module", autouse=True)
-def pool(up: Up) -> None:
+def pool(up: Program) -> None:
     """A Cluster with a MachineSet of two and a MachineDeployment of one, all Ready."""
     for text in (CLUSTER, machine_set("pets", 2), machine_deployment("herd", 1)):
         up.kubectl("apply", "-f", "-", stdin=text)
@@ -34,7 +34,7 @@ def _machine(kubectl: Kubectl, pool: str = "pets") -> str:
     return next(iter(_staying(kubectl, pool)))
 
 
-def test_the_kubeconfig_is_private(up: Up) -> None:
+def test_the_kubeconfig_is_private(up: Program) -> None:
     assert stat.S_IMODE(up.kubeconfig.stat().st_mode) == 0o600
 
 
@@ -57,7 +57,7 @@ def test_get_yaml_shows_the_whole_object(kubectl: Kubectl) -> None:
         assert part in text
 
 
-def test_watch_shows_a_machine_come(up: Up) -> None:
+def test_watch_shows_a_machine_come(up: Program) -> None:
     kubectl = up.kubectl
     command = [kubectl.binary, f"--kubeconfig={kubectl.kubeconfig}", f"--cache-dir={kubectl.cache}"]
     watching = subprocess.Popen(
@@ -102,7 +102,7 @@ def test_the_scale_subresource_carries_a_selector(kubectl: Kubectl) -> None:
     assert scale["status"]["selector"] == "pool=pets"
 
 
-def test_edit_upgrades_a_kubelet(up: Up, tmp_path: Path) -> None:
+def test_edit_upgrades_a_kubelet(up: Program, tmp_path: Path) -> None:
     kubectl, name = up.kubectl, _machine(up.kubectl)
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i "s/kubelet: 1.33.1/kubelet: 1.33.7/" "$1"\n')

@@ -46,14 +46,14 @@ def test_delete_by_label_and_all(kubectl: Terminal) -> None:
     assert names(kubectl) == []
 
 
-def test_delete_in_the_background_takes_the_dependents_along(kubectl: Terminal, whole_cluster: None) -> None:
+def test_delete_in_the_background_takes_the_dependents_along(kubectl: Terminal, controllers: None) -> None:
     family(kubectl)
     kubectl("delete", "widget", "parent", "--cascade=background")
     kubectl("wait", "--for=delete", "widget/grandchild", "--timeout=10s")
     assert names(kubectl) == []
 
 
-def test_delete_in_the_foreground_waits_for_the_dependents(kubectl: Terminal, whole_cluster: None) -> None:
+def test_delete_in_the_foreground_waits_for_the_dependents(kubectl: Terminal, controllers: None) -> None:
     family(kubectl, blocks=True)
     kubectl("patch", "wd", "child", "--type=merge", "-p", f'{{"metadata": {{"finalizers": ["{GROUP}/hold"]}}}}')
     kubectl("delete", "widget", "parent", "--cascade=foreground", "--wait=false")
@@ -64,7 +64,7 @@ def test_delete_in_the_foreground_waits_for_the_dependents(kubectl: Terminal, wh
     assert names(kubectl) == []
 
 
-def test_delete_as_orphan_leaves_the_dependents_alone(kubectl: Terminal, whole_cluster: None) -> None:
+def test_delete_as_orphan_leaves_the_dependents_alone(kubectl: Terminal, controllers: None) -> None:
     family(kubectl)
     kubectl("delete", "widget", "parent", "--cascade=orphan")
     assert names(kubectl) == ["child", "grandchild"]
@@ -77,7 +77,7 @@ def test_delete_as_a_dry_run_deletes_nothing(kubectl: Terminal) -> None:
     assert names(kubectl) == ["a"]
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Terminal, whole_cluster: None) -> None:
+def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Terminal, controllers: None) -> None:
     kubectl.create(widget("a"))
     kubectl("create", "configmap", "c")
     kubectl("delete", "namespace", kubectl.namespace, "--timeout=20s")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.kubectl.terminal import Terminal
 
 
-def test_create_namespace(terminal: Terminal, whole_cluster: None) -> None:
+def test_create_namespace(terminal: Terminal, controllers: None) -> None:
     assert terminal("create", "namespace", "made").out == "namespace/made created\n"
     assert terminal.read("namespace", "made")["status"]["phase"] == "Active"
     assert "already exists" in terminal.fails("create", "namespace", "made")

@@ -50,7 +50,7 @@ def test_taints_come_and_go_one_by_one(kubectl: Terminal, host: str) -> None:
     assert taints(kubectl, host) == {("b", "2", "NoExecute")}
 
 
-def test_drain_evicts_the_pods_of_one_node(kubectl: Terminal, host: str, whole_cluster: None) -> None:
+def test_drain_evicts_the_pods_of_one_node(kubectl: Terminal, host: str, kubelets: None) -> None:
     evictable(kubectl, pod("here", host, app="x"), pod("there", "elsewhere", app="x"))
     assert "drained" in kubectl("drain", host, "--timeout=20s").out
     assert kubectl("get", "pods", "-o", "name").lines == ["pod/there"]
@@ -58,7 +58,7 @@ def test_drain_evicts_the_pods_of_one_node(kubectl: Terminal, host: str, whole_c
 
 
 def test_drain_waits_for_a_budget_that_forbids_and_goes_on_when_it_allows(
-    kubectl: Terminal, host: str, whole_cluster: None
+    kubectl: Terminal, host: str, kubelets: None
 ) -> None:
     evictable(kubectl, pod("guarded", host, app="x"))
     running = '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}'
@@ -73,7 +73,7 @@ def test_drain_waits_for_a_budget_that_forbids_and_goes_on_when_it_allows(
     assert kubectl("get", "pods", "-o", "name").out == ""
 
 
-def test_a_budget_shows_what_it_allows(kubectl: Terminal, host: str, whole_cluster: None) -> None:
+def test_a_budget_shows_what_it_allows(kubectl: Terminal, host: str, controllers: None) -> None:
     kubectl.create(pod("one", host, app="x"), pod("two", host, app="x"))
     for name in ("one", "two"):
         ready = '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}'
@@ -92,7 +92,7 @@ def test_pods_are_listed_by_node(kubectl: Terminal, host: str) -> None:
     kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
 
 
-def test_logs_are_not_there_and_the_server_says_so(kubectl: Terminal, host: str, whole_cluster: None) -> None:
+def test_logs_are_not_there_and_the_server_says_so(kubectl: Terminal, host: str, kubelets: None) -> None:
     kubectl.create(pod("here", host))
     assert "could not find the requested resource" in kubectl.fails("logs", "here")
     kubectl("delete", "pod", "here", "--now")

@@ -88,7 +88,10 @@ class Scene:
         self.clouds: dict[str, FakeCloud] = {}
         registration = Registration("fake", (ConfigKind("fake.dev/v1", "Fake", SCHEMA),), scope_of, self._open)  # type: ignore[arg-type]
         self.began = now()
-        self.directory = HostDirectory(Registry.of(registration), HostOptions(**options), self.clock, seed=1)
+        self.leads = True
+        self.directory = HostDirectory(
+            Registry.of(registration), HostOptions(**options), self.clock, seed=1, may_call=lambda: self.leads
+        )
         self.changed: list[str] = []
         self.directory.listen(self.changed.append)
 

@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, Event, Evict, HostAction, Patch, Scale
+from controllers.kernel.actions import (
+    Action,
+    Create,
+    CreateFromTemplate,
+    CreateHost,
+    Delete,
+    Event,
+    Evict,
+    HostAction,
+    Patch,
+    Scale,
+)
 from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref
+from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import Executor, Hands
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
@@ -78,12 +89,14 @@ class FakeApi:
         await self._ask("scale", f"{target.key.name} to {replicas}")
         return {"kind": "Scale"}
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
-        await self._ask("delete", target.key.name)
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]:
+        await self._ask("delete", target.key.name + ("" if grace_seconds is None else f" within {grace_seconds} s"))
         return self.answer or {"kind": "Status", "status": "Success"}
 
-    async def evict(self, target: Ref) -> dict[str, Any]:
-        await self._ask("evict", target.key.name)
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
+        await self._ask("evict", target.key.name + ("" if grace_seconds is None else f" within {grace_seconds} s"))
         return {"kind": "Status", "status": "Success"}
 
 
@@ -226,6 +239,23 @@ async def test_an_eviction_that_a_budget_refuses_is_no_failure() -> None:
     assert (await scene.run([Evict(Ref(POD, Key("ns", "p"), "u"), "drain")])).ok
 
 
+async def test_a_refused_pod_rests_while_others_are_asked_for() -> None:
+    scene = Scene()
+    scene.api.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
+    refused, other = (Evict(Ref(POD, Key("ns", name), f"u-{name}"), "drain") for name in ("p", "q"))
+    for _ in range(3):
+        assert (await scene.run([refused])).ok
+    assert (await scene.run([other])).ok
+    assert scene.api.asked == ["evict p", "evict q"]
+
+
+async def test_pods_go_within_the_grace_that_was_decided() -> None:
+    scene = Scene()
+    pod = Ref(POD, Key("ns", "p"), "u")
+    await scene.run([Evict(pod, "drain", 1)], [Delete(pod, "drain", grace_seconds=0)])
+    assert scene.api.asked == ["evict p within 1 s", "delete p within 0 s"]
+
+
 async def test_replicas_are_set_through_the_scale_subresource() -> None:
     scene = Scene()
     assert (await scene.run([Scale(MS, 5, "why")])).ok
@@ -248,3 +278,36 @@ async def test_host_actions_are_handed_over_and_not_waited_for() -> None:
     assert (await scene.run([action])).ok
     assert scene.hosts == [action]
     assert scene.api.asked == []
+
+
+REBOOT = CreateFromTemplate(
+    guessed_kind("remedy.example.com/v1", "Reboot"),
+    {"apiVersion": "remedy.example.com/v1", "kind": "Reboot", "metadata": {"name": "m-1", "namespace": "default"}},
+    Ref(guessed_kind("remedy.example.com/v1", "RebootTemplate"), Key("default", "reboot")),
+    "Machine m-1 is unhealthy",
+)
+
+
+async def test_an_object_from_a_template_is_made_after_reading_it() -> None:
+    scene = Scene()
+    scene.api.existing = {"metadata": {"name": "reboot"}, "spec": {"template": {"spec": {"retries": 1}}}}
+    execution = await scene.run([REBOOT])
+    assert execution.ok
+    assert scene.api.asked == ["get reboot", "create m-1"]
+
+
+async def test_a_template_that_is_missing_is_a_failure_and_an_event() -> None:
+    scene = Scene()
+    scene.api.fails["get"] = [NOT_FOUND]
+    execution = await scene.run([REBOOT])
+    assert [failure.stale for failure in execution.failures] == [False]
+    assert scene.api.asked == ["get reboot"]
+    ((event, _),) = scene.events
+    assert (event.type, event.reason) == ("Warning", "TemplateNotFound")
+
+
+async def test_an_object_from_a_template_that_exists_already_is_done() -> None:
+    scene = Scene()
+    scene.api.existing = {"metadata": {"name": "m-1"}}
+    scene.api.fails["create"] = [EXISTS]
+    assert (await scene.run([REBOOT])).ok

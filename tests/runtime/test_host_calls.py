@@ -32,6 +32,16 @@ async def test_a_machine_has_one_call_at_a_time(stage: Scene) -> None:
     assert stage.cloud.calls.count("create u1") == 1
 
 
+@scene()
+async def test_a_process_that_leads_no_more_changes_no_host(stage: Scene) -> None:
+    stage.leads = False
+    stage.directory.submit(create())
+    stage.directory.submit(delete(Host("h", "d", "d", "fake://d", HostState.RUNNING, "h1")))
+    await stage.settled()
+    assert set(stage.cloud.calls) <= {"list"}
+    assert stage.cloud.hosts == {}
+
+
 @scene(calls_at_once=1)
 async def test_deletes_go_before_creates(stage: Scene) -> None:
     for number in range(3):

@@ -60,14 +60,27 @@ def test_what_is_no_secret_is_shown(stream: io.StringIO) -> None:
     assert line["url"] == "https://example.test:6443/api"
 
 
-def test_a_traceback_keeps_no_secret(stream: io.StringIO) -> None:
-    logs.configure(json=True, stream=stream)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_traceback_keeps_no_secret(stream: io.StringIO, as_json: bool) -> None:
+    logs.configure(json=as_json, stream=stream)
     try:
-        raise ValueError(f"bad answer to Bearer {JWT}")
+        raise ValueError(f"bad answer to Bearer {JWT}, and to a-password")
     except ValueError:
-        structlog.get_logger("t").exception("failed")
+        with logs.hiding(["a-password"]):
+            structlog.get_logger("t").exception("failed")
     assert JWT not in stream.getvalue()
-    assert "ValueError" in _lines(stream)[0]["exception"]
+    assert "a-password" not in stream.getvalue()
+    assert "ValueError: bad answer to Bearer [hidden], and to [hidden]" in stream.getvalue()
+
+
+def test_a_line_says_what_it_is_about(stream: io.StringIO) -> None:
+    logs.configure(json=True, stream=stream)
+    with logs.about({"kind": "Machine", "name": "m-1"}):
+        structlog.get_logger("t").info("inside", name="its own word")
+    structlog.get_logger("t").info("outside")
+    inside, outside = _lines(stream)
+    assert (inside["kind"], inside["name"]) == ("Machine", "its own word")
+    assert "kind" not in outside
 
 
 def test_libraries_that_use_the_standard_library_come_out_the_same_way(stream: io.StringIO) -> None:

@@ -42,10 +42,10 @@ async def test_it_works_answers_probes_and_stops(town: Town) -> None:
     await running.is_ready()
     await town.machine_set("ms", 2)
     await town.until(lambda: town.ready() == 2)
-    assert await running.get(running.metrics, "/readyz") == (200, "ok\n")
+    assert await running.get(running.metrics, "/readyz") == (200, "ok")
     status, text = await running.get(running.metrics, "/metrics")
     assert status == 200
-    assert 'nodewright_rounds_total{result="settled",room="machine"}' in text
+    assert 'nodewright_rounds_total{controller="machine",result="settled"}' in text
     status, text = await running.get(running.health, "/healthz")
     assert status == 200
     assert "ok" in text
@@ -84,10 +84,10 @@ async def test_controllers_that_die_are_started_again(town: Town, monkeypatch: p
 
 async def test_readiness_is_refused_until_everything_is_read(town: Town) -> None:
     current = module._Current()
-    server = module.ObservabilityServer("127.0.0.1", 0, current.problems)
+    server = module.ObservabilityServer("127.0.0.1", 0, current)
     async with server, aiohttp.ClientSession() as session, session.get(f"{server.url}/readyz") as answer:
         assert answer.status == 503
-        assert await answer.text() == "starting\n"
+        assert await answer.text() == "[+]ping ok\n[-]controllers failed: starting\nreadyz check failed\n"
 
 
 async def test_a_connection_that_can_not_be_used_ends_it_at_once(town: Town) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NODE, Key, Kind, Obj, Ref
 from nodewright.runtime import recorder as module
+from nodewright.runtime.correlator import BURST, MOST_SIMILAR, REFILL_SECONDS, SIMILAR_WITHIN
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from nodewright.runtime.recorder import EventRecorder
 from tests.builders.clock import NOW
@@ -107,7 +108,7 @@ async def test_different_sentences_are_different_events() -> None:
 async def test_a_flood_is_bounded_in_rate_and_in_number() -> None:
     desk = Desk(per_second=10)
     for number in range(module.QUEUE_BOUND + 500):
-        desk.recorder.record(said(f"sentence {number}"))
+        desk.recorder.record(said(target=Ref(MACHINE, Key("team", f"m-{number}"), f"uid-{number}")))
     await asyncio.sleep(10)
     assert len(desk.server.created) <= 50 + 10 * 10 + 1
     await desk.recorder.flush(10_000)
@@ -149,4 +150,68 @@ async def test_a_server_that_takes_no_events_disturbs_nobody() -> None:
         desk.recorder.record(said(f"{number}"))
     await desk.written()
     assert len(desk.server.created) == 1
+    await desk.close()
+
+
+@virtual_time
+async def test_many_sentences_alike_become_one_event_that_shows_the_latest() -> None:
+    desk = Desk()
+    for number in range(60):
+        desk.recorder.record(said(f"host {number} is slow"))
+        await asyncio.sleep(5)
+    await desk.written()
+    messages = [event["message"] for event in desk.server.created]
+    assert len(messages) == MOST_SIMILAR + 1
+    assert messages[-1] == "(combined from similar events): host 10 is slow"
+    assert desk.server.patched[-1][1]["count"] > 20
+    assert desk.server.patched[-1][1]["message"].startswith("(combined from similar events): host ")
+    await desk.close()
+
+
+@virtual_time
+async def test_sentences_alike_of_another_object_or_reason_stand_for_themselves() -> None:
+    desk = Desk()
+    for number in range(MOST_SIMILAR):
+        desk.recorder.record(said(f"{number}"))
+    desk.recorder.record(Event(M1, "Warning", "Other", "another reason"))
+    desk.recorder.record(said("of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
+    await desk.written()
+    assert [event["message"] for event in desk.server.created[-2:]] == ["another reason", "of another"]
+    await desk.close()
+
+
+@virtual_time
+async def test_after_a_while_a_sentence_stands_for_itself_again() -> None:
+    desk = Desk()
+    for number in range(MOST_SIMILAR):
+        desk.recorder.record(said(f"{number}"))
+    await asyncio.sleep(SIMILAR_WITHIN)
+    desk.recorder.record(said("later"))
+    await desk.written()
+    assert desk.server.created[-1]["message"] == "later"
+    await desk.close()
+
+
+@virtual_time
+async def test_an_object_has_a_budget_of_writes_that_others_keep() -> None:
+    desk = Desk()
+    for number in range(100):
+        desk.recorder.record(Event(M1, "Normal", f"Reason{number}", "so many reasons"))
+    desk.recorder.record(said("one of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
+    await desk.written()
+    assert len(desk.server.created) == BURST + 1
+    await asyncio.sleep(REFILL_SECONDS)
+    desk.recorder.record(Event(M1, "Normal", "Later", "and one more"))
+    desk.recorder.record(Event(M1, "Normal", "TooSoon", "and another"))
+    await desk.written()
+    assert desk.server.created[-1]["reason"] == "Later"
+    await desk.close()
+
+
+@virtual_time
+async def test_an_event_shows_no_credential() -> None:
+    desk = Desk()
+    desk.recorder.record(said("the cloud said: 401 for Bearer s3cret-token-value"))
+    await desk.written()
+    assert desk.server.created[0]["message"] == "the cloud said: 401 for Bearer [hidden]"
     await desk.close()

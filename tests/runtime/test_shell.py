@@ -76,6 +76,7 @@ def _owner_keys(obj: Obj, _view: View) -> Iterable[Key]:
 class Always:
     def __init__(self, complete: bool = True) -> None:
         self.complete = complete
+        self.current_for: float | None = float("inf")
 
 
 class Stage:

@@ -79,3 +79,22 @@ async def test_a_server_that_is_lost_for_long_makes_the_kind_incomplete_until_it
     assert reflector.complete
     assert reflector.problem == ""
     await _end(task)
+
+
+@virtual_time
+async def test_an_outage_is_told_from_a_short_interruption() -> None:
+    server = Server()
+    reflector, task = await _started(server)
+    server.lost = True
+    await asyncio.sleep(5)
+    server.lost = False
+    await asyncio.sleep(60)
+    assert reflector.current_for == float("inf"), "nobody's clocks begin anew for that"
+    server.lost = True
+    await asyncio.sleep(40)
+    assert reflector.current_for is None
+    assert reflector.complete, "what is known may still be looked at"
+    server.lost = False
+    await asyncio.sleep(300)
+    assert 240 < (reflector.current_for or 0) <= 300
+    await _end(task)

@@ -22,6 +22,7 @@ class _Read:
     """A list that was read to its end."""
 
     complete: bool = True
+    current_for: float | None = float("inf")
 
 
 async def read_cluster(client: KubeClient, kinds: Iterable[Kind] = KINDS) -> Cache:

@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli import election
 from nodewright.cli.cluster.access import Target, connect, plain_errors
-from nodewright.cli.exits import USAGE, CliError
-from nodewright.cli.options import Context, Kubeconfig, LogLevel, Verbosity
+from nodewright.cli.exits import CliError, leave_at_once
+from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
-    from nodewright.runtime.options import Rooms
+    from nodewright.runtime.kube.connection import Connection
+    from nodewright.runtime.options import RunOptions
 
 HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
 
-The CRDs must be there (`nodewright install`). Inside a pod the service account is used. Exit code 0: stopped as asked;
-1: failed; 2: wrong usage.
+The CRDs must be there (`nodewright install`). Inside a pod the service account is used, and one of several processes
+leads. Exit code 0: stopped as asked; 1: failed, or leadership was lost; 2: wrong usage.
 """
+
+_CLOUD_POLL = 0.2
+_CLOUD_SECONDS = 30.0
+"""How long a new leader waits until the last one's process has let go of the simulated cloud."""
+
+
+class Orphans(StrEnum):
+    """As ``nodewright.runtime.options.OrphanHosts``, which costs an import of the runtime."""
+
+    OFF = "off"
+    REPORT = "report"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    rooms: Rooms
+    work: election.Work
+    election: election.Election
     kubelets: bool
+    cloud: Path | None
+    orphans: str
     host: str
     health: int | None
     metrics: int | None
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    controllers: Annotated[
-        str,
-        typer.Option("--controllers", metavar="NAMES", help="Which controllers, comma separated; * is all of them."),
-    ] = "*",
+    controllers: election.Controllers = "*",
+    machine_selector: election.MachineSelector = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    leader_elect: election.LeaderElect = None,
+    leader_elect_lease_duration: election.LeaseDuration = "15s",
+    leader_elect_renew_deadline: election.RenewDeadline = "10s",
+    leader_elect_retry_period: election.RetryPeriod = "2s",
+    leader_elect_resource_name: election.ResourceName = "",
+    leader_elect_resource_namespace: election.ResourceNamespace = "",
     simulated_kubelets: Annotated[
         bool,
         typer.Option("--simulated-kubelets/--no-simulated-kubelets", help="Register the Nodes of simulated hosts."),
@@ -47,6 +70,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         Path | None,
         typer.Option("--simulated-cloud", metavar="DIR", help="Keep simulated hosts there. [default: in memory only]"),
     ] = None,
+    orphan_hosts: Annotated[
+        Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
+    ] = Orphans.REPORT,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -57,15 +83,44 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         int | None,
         typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
     ] = None,
+    node_name: Annotated[
+        str,
+        typer.Option(
+            "--node-name",
+            envvar="NODE_NAME",
+            metavar="NAME",
+            help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
+        ),
+    ] = "",
     log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
 ) -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    how = _How(rooms_named(controllers), simulated_kubelets, listen, health_port, metrics_port)
-    configure(level=log_level.value)
-    if simulated_cloud is not None:
-        _keep_hosts_in(simulated_cloud)
-    asyncio.run(_run(Target(kubeconfig, context), how))
+    terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
+    choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
+    work = election.work_named(controllers, machine_selector, node_name)
+    how = _How(work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, listen, health_port, metrics_port)
+    if traces:
+        _start_traces()
+    configure(json=log_format.json, level=log_level.value)
+    try:
+        asyncio.run(_run(Target(kubeconfig, context), how))
+    finally:
+        tracing.stop()
+
+
+def _start_traces() -> None:
+    from nodewright.runtime import tracing  # noqa: PLC0415
+
+    try:
+        tracing.start()
+    except ImportError as error:
+        raise CliError(str(error), "Or leave --traces out") from error
 
 
 def _keep_hosts_in(folder: Path) -> None:
@@ -79,37 +134,65 @@ def _keep_hosts_in(folder: Path) -> None:
         raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 
 
-def rooms_named(names: str) -> Rooms:
-    """The controllers that ``names`` lists. Raises CliError (usage) for one that does not exist."""
-    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
+def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
+    """For one who has just begun to lead: the leader before may need a moment to end."""
+    taken = False
 
-    known = {room.name: room for room in every_room()}
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    if wanted == ["*"]:
-        return tuple(known.values())
-    unknown = [name for name in wanted if name not in known]
-    if unknown or not wanted:
-        what = f"no controller named {', '.join(unknown)}" if unknown else "--controllers names none"
-        raise CliError(what, f"There are: {', '.join(known)}", USAGE)
-    return tuple(room for name, room in known.items() if name in wanted)
+    async def take_over() -> None:
+        nonlocal taken
+        if taken:
+            return
+        give_up = asyncio.get_running_loop().time() + _CLOUD_SECONDS
+        while True:
+            try:
+                _keep_hosts_in(folder)
+            except CliError:
+                if asyncio.get_running_loop().time() > give_up:
+                    raise
+                await asyncio.sleep(_CLOUD_POLL)
+            else:
+                taken = True
+                return
+
+    return take_over
 
 
-async def _run(target: Target, how: _How) -> None:
-    from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+def _options(connection: Connection, how: _How) -> RunOptions:
+    from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
-    connection = await connect(target)
-    options = RunOptions(
-        rooms=how.rooms,
+    lease = how.election.options(connection, how.work)
+    if how.cloud is not None and lease is None:
+        _keep_hosts_in(how.cloud)
+    return RunOptions(
+        rooms=how.work.rooms,
+        machines=how.work.machines,
         simulated_kubelets=how.kubelets,
+        leader_election=lease,
+        on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
+        orphan_hosts=OrphanHosts(how.orphans),
         listen_host=how.host,
         health_port=how.health,
         metrics_port=how.metrics,
     )
-    names = ", ".join(room.name for room in how.rooms)
+
+
+async def _run(target: Target, how: _How) -> None:
+    connection = await connect(target)
+    options = _options(connection, how)
+    names = ", ".join(room.name for room in how.work.rooms)
     typer.echo(f"starting {names} against {connection.server}")
+    if options.leader_election is not None:
+        lease = options.leader_election
+        typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
+    from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
     from nodewright.runtime.operator import operate  # noqa: PLC0415
 
-    with plain_errors():
-        await operate(connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work"))
+    try:
+        with plain_errors():
+            await operate(
+                connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work")
+            )
+    except LeadershipLostError as error:
+        leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
     typer.echo("stopped")

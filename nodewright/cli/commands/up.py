@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.options import LogLevel, Verbosity
+from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
     from nodewright.cli.embedded.session import Session, Wish
@@ -23,7 +23,7 @@ folder: started again, everything goes on where it was. Exit code 0: stopped as 
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help=f"Where state is kept. [default: {DEFAULT_FOLDER}]")
     ] = None,
@@ -47,12 +47,13 @@ def command(
     ] = False,
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
     log_level: LogLevel = Verbosity.WARNING,
+    log_format: LogFormat = Format.AUTO,
 ) -> None:
     from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
     from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    configure(level=log_level.value)
+    configure(json=log_format.json, level=log_level.value)
     if in_memory and data_dir is not None and kubeconfig is None:
         kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()

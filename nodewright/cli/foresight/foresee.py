@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason
 from controllers.kernel.actions import (
     Action,
     Create,
+    CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
@@ -21,13 +22,16 @@ from controllers.kernel.actions import (
 )
 from controllers.kernel.conditions import find
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait
-from controllers.kernel.refs import MACHINE, Key, Kind, Obj
+from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, Obj
 from controllers.kernel.room import Room
+from controllers.kernel.view import Unreached
+from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.cli.cluster.snapshot import objects_of
 from nodewright.cli.foresight.assumed_hosts import AssumedHosts
 from nodewright.cli.foresight.paper import Paper
 from nodewright.cli.manifests.positions import write_path
 from nodewright.cli.tree.advice import advice_for
+from nodewright.runtime.cache.cache import CacheView
 from providers.base.registry import Registry
 
 _TELLING = (
@@ -106,7 +110,7 @@ class Foresight:
 
     def _round(self, room: Room[Any], key: Key) -> bool:
         """One plan, carried out on paper; whether it changed anything."""
-        view = self.paper.view()
+        view = self._view(room, key)
         need = room.needs(key, view)
         observed = room.observe(key, view, self._hosts.read(need) if need is not None else None)
         if observed is None:
@@ -125,6 +129,16 @@ class Foresight:
             if deed not in prospect.deeds:
                 prospect.deeds.append(deed)
         return did
+
+    def _view(self, room: Room[Any], key: Key) -> CacheView:
+        """Workload clusters are not read here: what lives in them is not known, so nothing is taken away from them."""
+        view = self.paper.view()
+        primary = view.get(room.kind, key)
+        cluster = cluster_key_of(room.kind, primary) if primary is not None else None
+        secret = recorded_secret(view.get(CLUSTER, cluster)) if cluster is not None else ""
+        if not secret:
+            return view
+        return replace(view, workload=Unreached(secret, str(Reason.UNREACHABLE), "a dry run reads no workload cluster"))
 
     def _perform(self, action: Action) -> bool:
         match action:
@@ -152,7 +166,7 @@ def trouble_of(machine: Obj | None) -> Trouble | None:
 def describe(action: Action) -> str:
     """What a person would call it."""
     match action:
-        case Create():
+        case Create() | CreateFromTemplate():
             return f"create {action.kind} {action.body['metadata']['name']}"
         case Patch(subresource="status"):
             return f"write status of {action.target.kind} {action.target.key.name}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, assert_never
 
-from controllers.kernel.actions import ApiAction, Create, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key, Kind, Obj, key_of, uid_of
 from nodewright.cli.cluster.snapshot import now_view, objects_of
@@ -66,8 +66,8 @@ class Paper:
                     self._put(action.target.kind, live, merged(live, {"spec": {"replicas": action.replicas}}))
             case Delete():
                 self._delete(action.target.kind, action.target.key)
-            case Evict() | Event():
-                return
+            case Evict() | Event() | CreateFromTemplate():
+                return  # no room of those that are foreseen reads what comes of them
             case _:
                 assert_never(action)
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
-from api.providerconfig import ProviderConfigError, read, read_class
+from api.providerconfig import ProviderConfigError, find
 from api.validate import validate
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
@@ -117,14 +117,12 @@ class Checker:
             yield Fault("metadata.name", f"is given twice (first at {first}); the later one would overwrite the first")
 
     def _provider_config(self, subject: Subject) -> Iterator[Fault]:
-        spec, prefix = _machine_spec(subject)
         try:
-            config = read_class(subject.data) if subject.kind == "MachineClass" else read(spec)
+            config, path = find(subject.data)
         except ProviderConfigError:
             return  # api.validate has said so, with the field
         if config is None or config.value is None or subject.kind == "Cluster":
             return
-        path = ".".join(part for part in (prefix, config.source_field) if part)
         for problem in self._registry.problems(config.value):
             yield Fault(f"{path}.{problem.path}" if problem.path else path, problem.message)
 
@@ -183,18 +181,6 @@ def _unknown_kind(group: str, version: str, kind: str) -> Fault:
     near = get_close_matches(kind, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     return Fault("kind", f"{kind!r} is not a kind of {group}; {hint}")
-
-
-def _machine_spec(subject: Subject) -> tuple[Mapping[str, Any], str]:
-    """The spec that may hold a provider's configuration, and its path."""
-    spec: Any = subject.data.get("spec")
-    if subject.kind in ("MachineSet", "MachineDeployment"):
-        template = spec.get("template") if isinstance(spec, Mapping) else None
-        inner = template.get("spec") if isinstance(template, Mapping) else None
-        return (inner if isinstance(inner, Mapping) else {}), "spec.template.spec"
-    if subject.kind == "MachineClass":
-        return {}, ""
-    return (spec if isinstance(spec, Mapping) else {}), "spec"
 
 
 def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:

@@ -37,6 +37,20 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that kubectl's YAML library, or another one, would take for something else."""
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+
+
+def write(data: Any) -> str:
+    """One document as YAML, fields in the order they have."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+
+
 _TRUE = {"yes", "true", "on"}
 
 
@@ -59,15 +73,30 @@ class Broken:
 
 def read(text: str) -> Iterator[Document | Broken]:
     """Every document of ``text`` in order; what is wrong with one comes before it (empty documents are skipped)."""
+    for chunk in chunks(text):
+        yield from read_one(chunk.text, chunk.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The text of one document; ``line``: how many lines stand before it. ``mark``: the ``---`` that begins it."""
+
+    mark: str
+    text: str
+    line: int
+
+
+def chunks(text: str) -> Iterator[Chunk]:
+    """``text`` in pieces, which put together are the whole again."""
     starts = [(0, 0)] + [(m.start(), m.end()) for m in _CUT.finditer(text)]
     for number, (start, body) in enumerate(starts):
         end = starts[number + 1][0] if number + 1 < len(starts) else len(text)
-        chunk = text[body:end]
-        if chunk.strip():
-            yield from _read_one(chunk, text.count("\n", 0, start))
+        yield Chunk(text[start:body], text[body:end], text.count("\n", 0, start))
 
 
-def _read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
+def read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
+    if not chunk.strip():
+        return
     if chunk.lstrip().startswith(("{", "[")):
         # JSON may be indented by tabs, which YAML forbids; inside its strings a raw tab can't stand.
         chunk = chunk.replace("\t", " ")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition
 from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
@@ -22,6 +23,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import View
+from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
 from nodewright.cli.tree.judging import conditions_of, lines_of, mood_of, mood_of_condition
@@ -139,7 +141,12 @@ class _Gardener:
                          since=parse_time(replaced.get("startedAt")))  # fmt: skip
         name = (status.get("nodeRef") or {}).get("name")
         if name:
-            yield self._node(name, spec)
+            yield _node_elsewhere(name, machine) if self._has_own_api(machine) else self._node(name, spec)
+
+    def _has_own_api(self, machine: Obj) -> bool:
+        """Whether its Node lives in a workload cluster, which is not read here."""
+        cluster = cluster_key_of(MACHINE, machine)
+        return cluster is not None and bool(recorded_secret(self._view.get(CLUSTER, cluster)))
 
     def _node(self, name: str, spec: Mapping[str, Any]) -> Branch:
         node = self._view.get(NODE, Key("", name))
@@ -170,6 +177,20 @@ class _Gardener:
         for group in alike.values():
             shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
         return shown
+
+
+def _node_elsewhere(name: str, machine: Obj) -> Branch:
+    """What the Machine itself says of its Node."""
+    ready = find(conditions_of(machine), MachineCondition.NODE_READY) or {}
+    is_ready = ready.get("status") == "True"
+    return Branch(
+        f"Node/{name}",
+        mood_of_condition(ready),
+        state="Ready" if is_ready else str(ready.get("status") or "Unknown"),
+        reason="" if is_ready else str(ready.get("reason", "")),
+        since=parse_time(ready.get("lastTransitionTime")),
+        message="in its workload cluster",
+    )
 
 
 def _as_one(group: list[Branch]) -> Branch:

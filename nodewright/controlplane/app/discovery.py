@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Sequence
 
 from nodewright.controlplane.app.reviews import REVIEWS
 from nodewright.controlplane.store.registry import ResourceRegistry
-from nodewright.controlplane.values import ApiError, Obj, Resource
+from nodewright.controlplane.values import NoSuchPathError, Obj, Resource
 
 _OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _STATUS_VERBS = ("get", "patch", "update")
@@ -64,7 +66,7 @@ def group(registry: ResourceRegistry, name: str) -> Obj:
     """Give the APIGroup of /apis/NAME. Raises ApiError 404."""
     versions = _groups(registry).get(name)
     if not name or versions is None:
-        raise ApiError.page_not_found()
+        raise NoSuchPathError
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
 
@@ -72,7 +74,7 @@ def resource_list(registry: ResourceRegistry, group_name: str, version: str) -> 
     """Give the APIResourceList of /api/v1 or /apis/GROUP/VERSION. Raises ApiError 404."""
     resources = _groups(registry).get(group_name, {}).get(version)
     if resources is None:
-        raise ApiError.page_not_found()
+        raise NoSuchPathError
     entries: list[Obj] = []
     for resource in resources:
         entries.append(_entry(resource))
@@ -165,7 +167,15 @@ def _entry(resource: Resource) -> Obj:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
+    if resource not in REVIEWS:
+        entry["storageVersionHash"] = _storage_version_hash(resource)
     return entry
+
+
+def _storage_version_hash(resource: Resource) -> str:
+    """As upstream's discovery.StorageVersionHash, so that clients see when objects are stored in another version."""
+    stored = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
 def _subresource_entry(resource: Resource, name: str) -> Obj:

@@ -12,7 +12,7 @@ from nodewright.controlplane.app import discovery
 from nodewright.controlplane.app.negotiation import Wanted, wanted_discovery
 from nodewright.controlplane.app.rendering import answer, raw_answer
 from nodewright.controlplane.store.registry import ResourceRegistry
-from nodewright.controlplane.values import ApiError, Obj
+from nodewright.controlplane.values import ApiError, NoSuchPathError, Obj
 
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 VERSION: Obj = {
@@ -69,7 +69,7 @@ class Documents:
             _only_get(request)
             return _openapi_v2(request)
         if parts[0] not in ("", "api", "apis"):
-            raise ApiError.page_not_found()
+            raise NoSuchPathError
         _only_get(request)
         wanted = wanted_discovery(request.headers.get("Accept", ""))
         if len(parts) > 1:
@@ -93,7 +93,7 @@ class Documents:
                 return discovery.group(registry, group)
             case ("apis", group, version):
                 return discovery.resource_list(registry, group, version)
-        raise ApiError.page_not_found()
+        raise NoSuchPathError
 
     def _openapi(self, request: web.BaseRequest, parts: tuple[str, ...]) -> web.Response:
         from nodewright.controlplane import openapi  # noqa: PLC0415 - its tables are long, and few clients ask

@@ -22,7 +22,7 @@ from nodewright.controlplane.app.reviews import Reviewer, find_review
 from nodewright.controlplane.app.stats import RequestKey, Stats
 from nodewright.controlplane.app.verbs import Verbs
 from nodewright.controlplane.store import Store
-from nodewright.controlplane.values import ApiError, Resource
+from nodewright.controlplane.values import ApiError, NoSuchPathError, Resource
 
 _LOG = logging.getLogger("nodewright.controlplane")
 
@@ -86,7 +86,8 @@ class Front:
         review = find_review(target.group, target.version, target.plural) if resource is None else None
         named = resource or review
         if named is None:
-            raise ApiError.page_not_found()
+            known = any(r.builtin and r.group == target.group for r in parts.store.resources.all())
+            raise ApiError.page_not_found() if known else NoSuchPathError()
         key = RequestKey(user_agent(request), target.verb, named.group_resource, target.subresource)
         parts.stats.record(key)
         hang_up = await self._suffer(key, target.name) if parts.faults.active else False

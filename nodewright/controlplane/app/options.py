@@ -24,9 +24,9 @@ _MAX_MANAGER = 128
 
 def list_options(query: MultiMapping[str]) -> ListOptions:
     """Read the options of a LIST. Raises ApiError 400, 422."""
-    limit = number(query, "limit") or 0
-    if limit < 0:
-        raise ApiError.bad_request(f"limit: Invalid value: {limit}: must not be negative")
+    limit = max(0, number(query, "limit") or 0)
+    if query.get("resourceVersion") == "0":
+        limit = 0  # upstream's watch cache answers these, and knows no pages
     if "sendInitialEvents" in query:
         raise _list_invalid("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")
     return ListOptions(
@@ -105,11 +105,11 @@ def delete_options(query: MultiMapping[str], body: Obj | None) -> DeleteOptions:
         grace, orphan = body.get("gracePeriodSeconds"), body.get("orphanDependents")
         propagation = body.get("propagationPolicy") or ""
     else:
-        preconditions, directives = {}, []
+        preconditions = {}
         grace = number(query, "gracePeriodSeconds")
         orphan = flag(query, "orphanDependents") if "orphanDependents" in query else None
         propagation = query.get("propagationPolicy", "")
-    directives = directives or query.getall("dryRun", [])
+        directives = query.getall("dryRun", [])
     return DeleteOptions(
         propagation=_propagation(propagation, orphan),
         uid=str(preconditions.get("uid") or ""),

@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from nodewright.controlplane.app.negotiation import PLAIN, YAML, Wanted
-from nodewright.controlplane.values import ApiError, ListResult, Obj, Resource, WatchEvent
+from nodewright.controlplane.values import ApiError, ListResult, NoSuchPathError, Obj, Resource, WatchEvent
 
 _CACHED_BYTES = 8 * 1024 * 1024
 """Serialised events that wait for another watcher to want them."""
@@ -43,8 +43,8 @@ class View:
     def many(self, result: ListResult) -> Obj:
         """Shape a list."""
         metadata: Obj = {"resourceVersion": result.resource_version}
-        if result.continue_:
-            metadata["continue"] = result.continue_
+        if result.continue_ or not (self.resource.builtin or self.wanted.as_kind):
+            metadata["continue"] = result.continue_  # lists of custom kinds have it, be it ever so empty
         if result.remaining is not None:
             metadata["remainingItemCount"] = result.remaining
         if self.wanted.as_kind == "Table":
@@ -62,7 +62,7 @@ class View:
             "kind": self.resource.list_kind,
             "apiVersion": self.resource.api_version,
             "metadata": metadata,
-            "items": result.items,
+            "items": [_bare(item) for item in result.items] if self.resource.builtin else result.items,
         }
 
     def _metadata_only(self, obj: Obj) -> Obj:
@@ -79,6 +79,11 @@ class View:
         if self.wanted.version == "v1":
             return rendered
         return {**rendered, "apiVersion": f"meta.k8s.io/{self.wanted.version}"}
+
+
+def _bare(item: Obj) -> Obj:
+    """An item of a list of built-in objects says neither its kind nor its version: the list does."""
+    return {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
 
 
 class EventLines:
@@ -136,7 +141,9 @@ def raw_answer(
 
 
 def refusal(error: ApiError) -> web.Response:
-    """Make the response of a refused request: a metav1.Status."""
+    """Make the response of a refused request: a metav1.Status, but for paths that are not served at all."""
+    if isinstance(error, NoSuchPathError):
+        return raw_answer(f"{error.message}\n".encode(), "text/plain; charset=utf-8", error.code)
     response = answer(error.status(), status=error.code)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)

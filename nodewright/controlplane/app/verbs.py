@@ -19,7 +19,7 @@ from nodewright.controlplane.app.requests import Target, dry_run, flag, number, 
 from nodewright.controlplane.app.reviews import Reviewer
 from nodewright.controlplane.app.streams import LiveWatches, Pace, Stream, Streamer
 from nodewright.controlplane.store import Store
-from nodewright.controlplane.values import ApiError, Obj, PatchRequest, Resource, WatchOptions, Written
+from nodewright.controlplane.values import ApiError, NoSuchPathError, Obj, PatchRequest, Resource, WatchOptions, Written
 
 _GATEWAY_TIMEOUT = 504
 
@@ -221,7 +221,7 @@ def _check_scope(target: Target, resource: Resource) -> None:
         if target.name:
             raise ApiError.page_not_found()
         if target.verb == "create":
-            raise ApiError.method_not_allowed(resource, target.verb)
+            raise ApiError.method_not_allowed(resource, target.verb) if resource.builtin else NoSuchPathError()
 
 
 def _check_subresource(target: Target, resource: Resource) -> None:

@@ -51,8 +51,8 @@ def apply(resource: Resource, live: Obj | None, applied: Obj, writer: Writer, fo
     Fields that this manager applied before and does not state any more go, unless somebody else owns them. A container
     that becomes empty goes with its last field (upstream leaves a null there, which validation then refuses).
 
-    Raises ApiError 400 for what does not fit the schema (upstream answers 500 with the same words), and 409 with reason
-    Conflict if others own fields that would change, unless `force` takes them.
+    Raises ApiError 500 for what does not fit the schema (as upstream, though it is the client's fault), and 409 with
+    reason Conflict if others own fields that would change, unless `force` takes them.
     """
     _check(resource, applied)
     entries = _live_entries(resource, live, writer)
@@ -82,7 +82,7 @@ def _check(resource: Resource, applied: Obj) -> None:
         metadata = applied.get("metadata") or {}
         where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}"
         said = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
-        raise ApiError.bad_request(f"failed to create typed patch object ({where}, Kind={resource.kind}): {said}")
+        raise ApiError(500, "", f"failed to create typed patch object ({where}, Kind={resource.kind}): {said}")
 
 
 def _live_entries(resource: Resource, live: Obj | None, writer: Writer) -> dict[Key, Entry]:

@@ -8,7 +8,7 @@ from typing import Any
 from nodewright.controlplane.managedfields.comparing import item_element
 from nodewright.controlplane.managedfields.elements import display
 from nodewright.controlplane.managedfields.shapes import Shape
-from nodewright.controlplane.validation.gotext import go_value
+from nodewright.controlplane.validation.gotext import go_value, quote
 from nodewright.controlplane.values import Obj
 
 
@@ -80,7 +80,9 @@ def _list_faults(shape: Shape, items: list[Any], path: tuple[str, ...]) -> Itera
         element = item_element(shape, item)
         if element is None:
             said = "associative list with keys has an element that omits all key fields"
-            yield f"{display(path)}: element {place}: {said} {go_value(list(shape.keys))} (and doesn't have default)"
+            keys = " ".join(quote(key) for key in shape.keys)
+            rest = "(and doesn't have default values for any key fields)"
+            yield f"{display(path)}: element {place}: {said} [{keys}] {rest}"
             continue
         if element in seen:
             yield f"{display(path)}: duplicate entries for key {display((element,))}"

@@ -29,6 +29,21 @@ def prepare_new(resource: Resource, obj: Obj) -> None:
         prepare(obj)
 
 
+def decode(resource: Resource, obj: Obj) -> None:
+    """Fill in what decoding a built-in kind fills in: that belongs to whoever sent the object.
+
+    Changes `obj` in place, but nothing it shares.
+    """
+    if resource.group_kind == "Namespace":
+        _label_namespace(obj)
+    elif resource.group_kind == "Secret":
+        _new_secret(obj)
+    elif resource.group_kind == "Pod":
+        obj["spec"] = {"enableServiceLinks": True, **_pod_spec(obj.get("spec") or {})}
+    elif resource.group_kind in _WORKLOADS:
+        obj["spec"] = _workload_spec(resource.group_kind, obj)
+
+
 def prepare_changed(resource: Resource, obj: Obj, old: Obj) -> None:
     """Fill in what an update of a built-in kind may leave out. Changes `obj` in place, but nothing it shares."""
     if resource.group_kind == "Namespace":

@@ -16,6 +16,8 @@ from nodewright.controlplane.values import ApiError, Cause, DeleteOptions, ListO
 IMMORTAL_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 START_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
+_WITHOUT_GRACE = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io")
+"""Kinds whose deletion upstream has a way of its own, with no word about grace."""
 _ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -103,7 +105,8 @@ class Deleter:
         now = self._kernel.clock()
         if not before.get("deletionTimestamp"):
             meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
-            meta["deletionGracePeriodSeconds"] = grace
+            if resource.group_kind not in _WITHOUT_GRACE:
+                meta["deletionGracePeriodSeconds"] = grace
             if "generation" in meta:
                 meta["generation"] += 1
         elif grace < before.get("deletionGracePeriodSeconds", 0):

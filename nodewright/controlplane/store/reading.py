@@ -95,6 +95,8 @@ class Reader:
     def _list_from(self, collection: Collection, options: ListOptions) -> tuple[int, Key | None]:
         match, asked = options.resource_version_match, options.resource_version
         _check_match(match, asked, bool(options.continue_))
+        if options.continue_ and asked not in ("", "0"):
+            raise ApiError.bad_request("specifying resource version is not allowed when using continue")
         if options.continue_:
             revision, start = _parse_continue(options.continue_)
         else:

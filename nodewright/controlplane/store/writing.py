@@ -60,6 +60,8 @@ class Writer:
         """
         check_options(options)
         check_envelope(resource, namespace, "", body)
+        if (body.get("metadata") or {}).get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         admit_create(self._kernel, resource, namespace, (body.get("metadata") or {}).get("name", ""))
         obj, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
         return self._insert(Target(resource, namespace, ""), obj, Intent(options, "Update", warnings))
@@ -136,13 +138,14 @@ class Writer:
     def _apply(self, target: Target, request: PatchRequest) -> Written:
         resource = target.resource
         body = request.body
+        old = self._kernel.find(resource, target.namespace, target.name)
         if isinstance(body, dict) and isinstance(body.get("metadata", {}), dict):
-            body = {**body, "metadata": {"name": target.name, **(body.get("metadata") or {})}}
+            known = {} if old is None else {"name": target.name}
+            body = {**body, "metadata": {**known, **(body.get("metadata") or {})}}
         check_envelope(resource, target.namespace, target.name, body)
         stated = body["metadata"]
         if stated.get("managedFields"):
             raise ApiError.bad_request("metadata.managedFields must be nil")
-        old = self._kernel.find(resource, target.namespace, target.name)
         if old is None and target.subresource:
             raise ApiError.not_found(resource, target.name)
         if old is None and stated.get("uid"):
@@ -150,9 +153,9 @@ class Writer:
             raise ApiError.conflict(resource, target.name, text)
         live = None if old is None else as_served(resource, old)
         applied = deep_copy(body)
-        if resource.namespaced:
-            applied["metadata"]["namespace"] = target.namespace
-        applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
+        warnings: tuple[str, ...] = ()
+        if resource.builtin:  # the schema of a custom kind says itself what it does not declare
+            applied, warnings = self._kernel.shapes.known(resource, applied, request.options.field_validation)
         author = self._kernel.author(request.options, "Apply", target.subresource)
         merged = self._kernel.seams.ownership.apply(resource, live, applied, author, request.force)
         new, _ = self._kernel.shapes.fit(resource, merged, "Ignore")
@@ -170,12 +173,13 @@ class Writer:
         now = kernel.now()
         if "status" in resource.subresources and not traits.keeps_status_on_create:
             obj.pop("status", None)
+        metadata.fill_new(obj["metadata"], kernel.new_uid(), now)
         if intent.operation != "Apply":
+            builtin_defaults.decode(resource, obj)
             obj["metadata"].pop("managedFields", None)
             author = kernel.author(intent.options, intent.operation, "")
             obj = kernel.seams.ownership.track(resource, None, obj, author)
             obj["metadata"] = dict(obj["metadata"])
-        metadata.fill_new(obj["metadata"], kernel.new_uid(), now)
         obj["metadata"].pop("generation", None)
         if traits.counts_generation:
             obj["metadata"]["generation"] = 1
@@ -243,8 +247,7 @@ class Writer:
         kernel, resource = self._kernel, target.resource
         key = kernel.key(resource, target.namespace, target.name)
         if is_released(resource, new):
-            tombstone = kernel.state.remove(key)
-            new["metadata"]["resourceVersion"] = tombstone["metadata"]["resourceVersion"]
+            kernel.state.remove(key)  # the answer keeps the version that was changed, as upstream
             self._customs.removed(resource, new)
             return new
         stored = kernel.put(resource, key, new)

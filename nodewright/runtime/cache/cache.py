@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from controllers.kernel.refs import Key, Kind, Obj
+from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
+from controllers.kernel.view import HOME, Reached, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
+_DAWN = datetime.min.replace(tzinfo=UTC)
 Listener = Callable[[Change, bool], None]
 """Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
 
@@ -20,6 +22,10 @@ class Completeness(Protocol):
 
     @property
     def complete(self) -> bool: ...
+
+    @property
+    def current_for(self) -> float | None:
+        """Seconds since the last outage ended: infinite if there was none, None during one."""
 
 
 class Cache:
@@ -41,6 +47,10 @@ class Cache:
         source = self._completeness.get(kind)
         return source is not None and source.complete
 
+    def current_for(self, kind: Kind) -> float | None:
+        source = self._completeness.get(kind)
+        return source.current_for if source is not None and source.complete else None
+
     def listed(self, kind: Kind, objects: Sequence[dict[str, Any]], resource_version: str) -> None:
         self._tell(kind, self.stores[kind].replace(objects, resource_version), from_list=True)
 
@@ -61,10 +71,16 @@ class Cache:
     def view(self, now: datetime) -> CacheView:
         return CacheView(self, now)
 
+    def close(self) -> None:
+        """Nothing feeds it any more."""
+        for kind, store in self.stores.items():
+            metrics.of(metrics.CACHE_OBJECTS, kind.name).dec(len(store))
+
     def _tell(self, kind: Kind, changes: list[Change], from_list: bool = False) -> None:
         if not changes:
             return
-        metrics.of(metrics.CACHE_OBJECTS, kind.name).set(len(self.stores[kind]))
+        more = sum(change.old is None for change in changes) - sum(change.new is None for change in changes)
+        metrics.of(metrics.CACHE_OBJECTS, kind.name).inc(more)
         for change in changes:
             for listener in self._listeners[kind]:
                 listener(change, from_list)
@@ -72,19 +88,39 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``."""
+    """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``.
+
+    ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's. ``sees`` gives the view
+    of another Cluster; None: all are at home.
+    """
 
     cache: Cache
     now: datetime
+    workload: Workload = HOME
+    remote: Cache | None = None
+    sees: Callable[[Key | None], CacheView] | None = None
+
+    def of_cluster(self, cluster: Key | None) -> CacheView:
+        return self.sees(cluster) if self.sees is not None else self
 
     def complete(self, kind: Kind) -> bool:
-        return self.cache.complete(kind)
+        source = self._source(kind)
+        return source.complete(kind) and (source is self.cache or isinstance(self.workload, Reached))
+
+    def current_since(self, kind: Kind) -> datetime | None:
+        seconds = self.cache.current_for(kind)
+        if seconds is None:
+            return None
+        return _DAWN if seconds == float("inf") else self.now - timedelta(seconds=seconds)
 
     def get(self, kind: Kind, key: Key) -> Obj | None:
-        return self.cache.stores[kind].get(key)
+        return self._source(kind).stores[kind].get(key)
 
     def by_uid(self, kind: Kind, uid: str) -> Obj | None:
-        return self.cache.stores[kind].by_uid(uid)
+        return self._source(kind).stores[kind].by_uid(uid)
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
-        return self.cache.stores[kind].indexed(index, value)
+        return self._source(kind).stores[kind].indexed(index, value)
+
+    def _source(self, kind: Kind) -> Cache:
+        return self.remote if self.remote is not None and kind in WORKLOAD_KINDS else self.cache

@@ -11,12 +11,17 @@ from typing import Any
 from api.names import CLUSTER_NAME_LABEL
 from controllers.kernel import view
 from controllers.kernel.refs import (
+    CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_DRAIN_RULE,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
+    PERSISTENT_VOLUME,
     POD,
     POD_DISRUPTION_BUDGET,
+    VOLUME_ATTACHMENT,
     Kind,
     Obj,
 )
@@ -58,8 +63,14 @@ def node_of_machine(obj: Obj) -> str | None:
     return _text(_at(obj, "status", "nodeRef", "name"))
 
 
-def node_of_pod(obj: Obj) -> str | None:
+def node_it_is_on(obj: Obj) -> str | None:
     return _text(_at(obj, "spec", "nodeName"))
+
+
+def claim(obj: Obj) -> str | None:
+    """``namespace/name`` of the claim that a PersistentVolume is bound to."""
+    name = _text(_at(obj, "spec", "claimRef", "name"))
+    return f"{_text(_at(obj, 'spec', 'claimRef', 'namespace')) or ''}/{name}" if name else None
 
 
 def machine_class(obj: Obj) -> str | None:
@@ -77,18 +88,30 @@ def cluster_name(obj: Obj) -> str | None:
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else None
 
 
+def node_of_request(obj: Obj) -> str | None:
+    from controllers.certificatesigningrequest.request import node_name_of  # noqa: PLC0415  (only if it is watched)
+
+    return node_name_of(obj) or None
+
+
 INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     MACHINE: {
         view.OWNER: owner,
         view.NAMESPACE: namespace,
         view.PROVIDER_ID: provider_id,
         view.NODE_NAME: node_of_machine,
+        view.HOST_NAME: view.host_name_of,
         view.MACHINE_CLASS_REF: machine_class,
         view.CLUSTER_NAME: cluster_name,
     },
     MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
+    CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
     NODE: {view.PROVIDER_ID: provider_id},
-    POD: {view.NODE_NAME: node_of_pod},
+    POD: {view.NODE_NAME: node_it_is_on},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
+    MACHINE_DRAIN_RULE: {view.NAMESPACE: namespace},
+    VOLUME_ATTACHMENT: {view.NODE_NAME: node_it_is_on},
+    PERSISTENT_VOLUME: {view.CLAIM: claim},
 }

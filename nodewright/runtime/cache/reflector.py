@@ -34,7 +34,7 @@ _log = structlog.get_logger("nodewright.reflector")
 class Source(Protocol):
     """What a reflector needs of a client (``KubeClient`` has it; the simulation brings its own)."""
 
-    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page: ...
+    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "") -> Page: ...
 
     def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]: ...
 
@@ -49,6 +49,8 @@ class ReflectorOptions:
     longest_backoff: float = 30.0
     stale_after: float = 180.0
     failures_before_list: int = 5
+    outage: float = 30.0
+    """A shorter interruption than this is none: what is timed by objects of the kind goes on."""
     batch: int = 200
     """Events taken in before other tasks get a turn."""
 
@@ -67,14 +69,29 @@ class Reflector:
         self._version = ""
         self._failures = 0
         self._clock = asyncio.get_running_loop().time
-        self._complete_until = float("-inf")
+        self._heard_at = float("-inf")
+        self._lost_at: float | None = None
+        self._returned_at = float("-inf")
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
     @property
+    def staleness(self) -> float:
+        """Seconds since the last sign of life; infinite before the first list."""
+        return self._clock() - self._heard_at
+
+    @property
     def complete(self) -> bool:
         """True after the first list, while signs of life are younger than ``stale_after``."""
-        return self._clock() < self._complete_until
+        return self.staleness < self._options.stale_after
+
+    @property
+    def current_for(self) -> float | None:
+        """Seconds since the last outage of over ``outage`` seconds; infinite without one, None during one."""
+        now = self._clock()
+        if self._lost_at is not None and now - self._lost_at > self._options.outage:
+            return None
+        return now - self._returned_at
 
     async def run(self) -> None:
         why = "start"
@@ -153,13 +170,19 @@ class Reflector:
 
     def _heard(self) -> None:
         """A sign of life; before the first list nothing is complete by it."""
+        now = self._clock()
         if self.synced.is_set():
-            self._complete_until = self._clock() + self._options.stale_after
+            self._heard_at = now
+        if self._lost_at is not None and now - self._lost_at > self._options.outage:
+            self._returned_at = now
+        self._lost_at = None
         self.problem = ""
 
     def _after(self, error: KubeError) -> str:
         """Decide between resuming and listing anew; the answer is the list's reason."""
         self._failures += 1
+        if self._lost_at is None:
+            self._lost_at = self._clock()
         code = error.code if isinstance(error, ApiError) else 0
         why = "expired" if isinstance(error, ApiError) and error.expired else str(code or "connection")
         metrics.of(metrics.WATCH_ENDS, self.kind.name, why).inc()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -12,6 +12,7 @@ import orjson
 import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
+from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import (
     UNRECORDED,
     ConfigProblem,
@@ -22,10 +23,11 @@ from controllers.kernel.view import (
     HostReads,
     HostUnknown,
 )
+from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
-from providers.base.contract import Problem, Provider
+from providers.base.contract import HostIdentity, Problem, Provider
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -53,9 +55,11 @@ class HostDirectory:
         options: HostOptions | None = None,
         now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         seed: int | None = None,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> None:
         self._registry = registry
-        self._around = Surroundings(options or HostOptions(), now, self._changed, Random(seed))  # noqa: S311
+        random = Random(seed)  # noqa: S311  (jitter)
+        self._around = Surroundings(options or HostOptions(), now, self._changed, random, may_call)
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
         self._checked: dict[bytes, _Checked] = {}
@@ -105,6 +109,24 @@ class HostDirectory:
             raise LookupError(f"{action.machine}: no provider for its config")
         self._home[call.uid] = key
         return self._scope(key, config).submit(action)
+
+    def lists(self) -> tuple[HostList, ...]:
+        """The last list of each scope, as it is known."""
+        wall, loop_now = self._around.now(), asyncio.get_running_loop().time()
+        found = []
+        for scope in self._scopes.values():
+            began = scope.listing.began
+            moment = None if began is None else wall - timedelta(seconds=loop_now - began)
+            found.append(HostList(scope.name, scope.listing.hosts(), moment, scope.list_problem))
+        return tuple(found)
+
+    def remove(self, orphan: Orphan) -> bool:
+        """Start to remove a host that no Machine knows. False: not now."""
+        host = orphan.host
+        machine = Ref(MACHINE, Key("", host.name or host.id), host.machine_uid)
+        scope = next((scope for scope in self._scopes.values() if scope.name == orphan.scope), None)
+        identity = HostIdentity(host.machine_uid, "", host.name)
+        return scope is not None and scope.submit(DeleteHost(machine, identity, host, {}, orphan.why))
 
     def withdraw(self, uid: str) -> None:
         """Take back a call for ``uid`` that waits for its turn."""

@@ -48,6 +48,15 @@ class Listing:
         asked_after_call = listed_at > self._called.get(uid, float("-inf"))
         return HostAbsent() if asked_after_call and now - listed_at <= fresh_within else None
 
+    def hosts(self) -> tuple[Host, ...]:
+        """All that are known, those that share a Machine's UID included."""
+        return (*(entry.host for entry in self._entries.values()), *self.duplicates)
+
+    @property
+    def began(self) -> float | None:
+        """When the last complete list was begun."""
+        return self._started
+
     def host(self, uid: str) -> Host | None:
         entry = self._entries.get(uid)
         return entry.host if entry else None

@@ -7,12 +7,14 @@ reaction of the error's class.
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 
 import structlog
 
-from nodewright.runtime import metrics
+from nodewright.runtime import metrics, tracing
 from nodewright.runtime.hosts.limits import backoff
 from nodewright.runtime.hosts.scope import Scope, Surroundings
+from nodewright.runtime.hosts.secrets import told
 from providers.base.contract import HostState
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -39,7 +41,8 @@ class Poller:
         self._took = 0.0
         self._failures = 0
         self._not_before = float("-inf")
-        self._task = asyncio.create_task(self._run(), name=f"list {scope.name}")
+        # It serves all Machines: nothing of the round that happened to be the first may stick to its log lines.
+        self._task = asyncio.create_task(self._run(), name=f"list {scope.name}", context=Context())
 
     def want(self, uid: str) -> str:
         """Ask for a list for ``uid``. Answers "" if one will come soon, else why that can't be expected."""
@@ -97,10 +100,11 @@ class Poller:
         impatience = asyncio.get_running_loop().call_later(self._options.patience, self._lose_patience)
         error: ProviderError | None = None
         try:
-            async with asyncio.timeout(self._options.list_timeout):
-                hosts = await self._scope.provider().list()
+            with tracing.span("provider list", {"scope": self._scope.name}):
+                async with asyncio.timeout(self._options.list_timeout):
+                    hosts = await self._scope.provider().list()
         except ProviderError as raised:
-            error = raised
+            error = told(raised)
         except TimeoutError:
             error = ProviderError(ErrorClass.TIMEOUT, f"no list within {self._options.list_timeout:.0f} s")
         except Exception as raised:
@@ -111,7 +115,7 @@ class Poller:
             self._late = False
             self._ended_at = self._time()
             self._took = self._ended_at - started
-        metrics.of(metrics.HOST_SECONDS, "list").observe(self._took)
+        metrics.of(metrics.HOST_SECONDS, self._scope.name, "list").observe(self._took)
         metrics.of(metrics.HOST_CALLS, self._scope.name, "list", error.error_class.value if error else "ok").inc()
         if error is not None:
             self._failed(error)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 from typing import TypeVar
@@ -18,11 +19,12 @@ import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
 from controllers.kernel.view import Attempt
-from nodewright.runtime import metrics
+from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.hosts.attempts import Attempts
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
+from nodewright.runtime.hosts.secrets import secrets_of, told
 from providers.base.contract import Provider, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -41,6 +43,8 @@ class Surroundings:
     now: Callable[[], datetime]
     changed: Callable[[str], None]
     random: Random
+    may_call: Callable[[], bool] = lambda: True
+    """False: this process does not lead; calls that change hosts are refused at the moment they would be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class _Call:
     uid: str
     spec_hash: str
     action: HostAction
+    begun_in: Context = field(default_factory=copy_context, compare=False)
+    """What log lines and spans of the round that asked for the call are about."""
 
 
 def call_of(action: HostAction) -> _Call:
@@ -202,7 +208,8 @@ class Scope:
     def _start(self, call: _Call) -> None:
         self._breaker.started()
         self._creating += call.name == "create"
-        task = asyncio.create_task(self._run(call), name=f"{call.name} {call.action.machine}")
+        name = f"{call.name} {call.action.machine}"
+        task = asyncio.create_task(self._run(call), name=name, context=call.begun_in)
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -210,21 +217,23 @@ class Scope:
         started = self._time()
         error: ProviderError | None = None
         try:
-            await self._make(call)
+            with tracing.span(f"provider {call.name}", {"scope": self.name, "uid": call.uid}):
+                await self._make(call)
         except ProviderError as raised:
-            error = raised
+            error = told(raised, call.action)
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise
         except Exception as raised:
-            _log.exception("provider raised an unexpected error", scope=self.name, call=call.name)
+            with logs.hiding(secrets_of(call.action)):
+                _log.exception("provider raised an unexpected error", scope=self.name, call=call.name)
             error = ProviderError(ErrorClass.INTERNAL, f"unexpected {type(raised).__name__}")
         finally:
             now = self._time()
             self._in_flight.pop(call.uid, None)
             self._creating -= call.name == "create"
             self.listing.called(call.uid, now)
-        metrics.of(metrics.HOST_SECONDS, call.name).observe(now - started)
+        metrics.of(metrics.HOST_SECONDS, self.name, call.name).observe(now - started)
         metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
         self._around.changed(call.uid)
@@ -235,6 +244,8 @@ class Scope:
 
     async def _make(self, call: _Call) -> None:
         """The call itself; what it answers is merged at once."""
+        if not self._around.may_call():
+            raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
         provider, action = self.provider(), call.action
         match action:
             case CreateHost():

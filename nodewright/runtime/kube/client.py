@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,7 +24,7 @@ from controllers.kernel.refs import Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import ApiError, NoAnswer, SilenceError, error_from_answer
+from nodewright.runtime.kube.errors import ApiError, NoAnswer, NotLeadingError, SilenceError, error_from_answer
 from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
 
 _JSON = "application/json"
@@ -89,6 +89,7 @@ class KubeClient:
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
         self._random = random.Random()  # noqa: S311  (jitter)
+        self._may_write: Callable[[], bool] | None = None
         self._extras: dict[str, Any] = {}
         if connection.server_name:
             self._extras["server_hostname"] = connection.server_name
@@ -116,6 +117,12 @@ class KubeClient:
         other._agent = agent or f"nodewright/{__version__} ({controller})"
         return other
 
+    def fenced(self, may_write: Callable[[], bool]) -> KubeClient:
+        """The same client, whose writes are refused (NotLeadingError) unless ``may_write`` at the moment of sending."""
+        other = copy.copy(self)
+        other._may_write = may_write
+        return other
+
     def _session(self, context: Any, limit: int) -> aiohttp.ClientSession:
         """Watches have a session of their own: they would use up the connections of a shared one."""
         connector = aiohttp.TCPConnector(
@@ -133,12 +140,14 @@ class KubeClient:
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
         return await self._object(_Call("get", "GET", _object_path(kind, key), kind.plural))
 
-    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "") -> Page:
-        """One page, in the server's consistent order. ``limit`` 0: everything at once.
+    async def list_page(
+        self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
+    ) -> Page:
+        """One page, in the server's consistent order. ``limit`` 0: everything at once. ``name``: that object only.
 
         A 410 means that ``continue_`` is too old: start again.
         """
-        query = {"limit": str(limit)} if limit else {}
+        query = {**({"limit": str(limit)} if limit else {}), **_only(name)}
         if continue_:
             query["continue"] = continue_
         path = _collection_path(kind, namespace)
@@ -189,22 +198,22 @@ class KubeClient:
         path = f"{_object_path(kind, key)}?{urlencode(query)}"
         return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
-    async def delete(self, target: Ref, propagation: str = "Background") -> dict[str, Any]:
+    async def delete(
+        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+    ) -> dict[str, Any]:
         """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if target.uid:
-            options["preconditions"] = {"uid": target.uid}
+        options |= _delete_options(target, grace_seconds)
         path = _object_path(target.kind, target.key)
         return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
 
-    async def evict(self, target: Ref) -> dict[str, Any]:
+    async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
         """POST an eviction of the pod ``target``; 429 means that a PodDisruptionBudget refuses it (never retried)."""
-        options = {"preconditions": {"uid": target.uid}} if target.uid else {}
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": target.key.name, "namespace": target.key.namespace},
-            "deleteOptions": options,
+            "deleteOptions": _delete_options(target, grace_seconds),
         }
         path = _object_path(target.kind, target.key, "eviction")
         return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
@@ -213,7 +222,9 @@ class KubeClient:
         """``/version``: the cheapest way to see whether the server is there."""
         return await self._object(_Call("version", "GET", "/version", ""))
 
-    async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
+    async def watch(
+        self, kind: Kind, resource_version: str, seconds: int = 300, namespace: str = "", name: str = ""
+    ) -> AsyncIterator[list[dict[str, Any]]]:
         """Batches of watch events (``type``, ``object``) since ``resource_version``, as they arrive.
 
         The first batch is empty: the server has accepted the watch.
@@ -226,9 +237,10 @@ class KubeClient:
                 "resourceVersion": resource_version,
                 "allowWatchBookmarks": "true",
                 "timeoutSeconds": str(seconds),
+                **_only(name),
             }
         )
-        call = _Call("watch", "GET", f"{_collection_path(kind, '')}?{query}", kind.plural)
+        call = _Call("watch", "GET", f"{_collection_path(kind, namespace)}?{query}", kind.plural)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
         )
@@ -294,6 +306,10 @@ class KubeClient:
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         async with self._slots:
+            if self._may_write is not None and not call.reads and not self._may_write():
+                raise NotLeadingError(f"{call.verb} {call.resource}: this process does not lead")
+            if session.closed:
+                raise NoAnswer(f"{call.verb} {call.resource}: the connection was given up", sent=False)
             started = asyncio.get_running_loop().time()
             try:
                 async with session.request(
@@ -335,6 +351,11 @@ def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
     return session
 
 
+def _only(name: str) -> dict[str, str]:
+    """One object of that name: RBAC's ``resourceNames`` allow lists and watches of this form."""
+    return {"fieldSelector": f"metadata.name={name}"} if name else {}
+
+
 def _collection_path(kind: Kind, namespace: str) -> str:
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     if kind.namespaced and namespace:
@@ -345,6 +366,12 @@ def _collection_path(kind: Kind, namespace: str) -> str:
 def _object_path(kind: Kind, key: Key, subresource: str = "") -> str:
     path = f"{_collection_path(kind, key.namespace)}/{quote(key.name, safe='')}"
     return f"{path}/{subresource}" if subresource else path
+
+
+def _delete_options(target: Ref, grace_seconds: int | None) -> dict[str, Any]:
+    """Whom exactly, and within which time; what is not said is left to the server."""
+    options: dict[str, Any] = {"preconditions": {"uid": target.uid}} if target.uid else {}
+    return options if grace_seconds is None else {**options, "gracePeriodSeconds": grace_seconds}
 
 
 def _guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:

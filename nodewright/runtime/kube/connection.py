@@ -65,7 +65,8 @@ class FileToken:
 class Connection:
     """An API server. ``server`` is its URL without a trailing slash; the PEM fields hold the data itself.
 
-    ``namespace`` is the one of the kubeconfig's context. ``insecure`` skips the check of the server's certificate.
+    ``namespace`` is the one of the kubeconfig's context, or the pod's (``in_cluster``). ``insecure`` skips the check
+    of the server's certificate.
     """
 
     server: str
@@ -77,6 +78,7 @@ class Connection:
     proxy: str = ""
     insecure: bool = False
     namespace: str = "default"
+    in_cluster: bool = False
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """None for plain HTTP. Costs some 75 ms of CPU: make one per connection and share it.
@@ -123,6 +125,5 @@ def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR, environment: Mapping[str, 
     except OSError as error:
         raise ConfigurationError(f"service account {error.filename}: {error.strerror}") from error
     host = f"[{host}]" if ":" in host else host
-    return Connection(
-        f"https://{host}:{port}", ca=ca, tokens=FileToken(directory / "token"), namespace=namespace or "default"
-    )
+    tokens = FileToken(directory / "token")
+    return Connection(f"https://{host}:{port}", ca=ca, tokens=tokens, namespace=namespace or "default", in_cluster=True)

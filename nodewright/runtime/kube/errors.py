@@ -43,6 +43,10 @@ class NoAnswer(KubeError):
         self.ambiguous = sent
 
 
+class NotLeadingError(KubeError):
+    """A write that was not sent: this process does not lead, or leads no more. It certainly did not happen."""
+
+
 class SilenceError(NoAnswer):
     """A watch said nothing for too long. Servers send no bookmarks for kinds that never change, so it may be sound."""
 

@@ -1,5 +1,8 @@
 """Read a kubeconfig: certificates, tokens and token files here, exec plugins through kubernetes_asyncio.
 
+One that came from the API (``parse_kubeconfig``) may name no file and no plugin: whoever can write a Secret could read
+files and run programs of ours.
+
 kubernetes_asyncio loads over a thousand modules (a second of CPU), so it is imported only for a user entry that needs
 a plugin.
 """
@@ -10,8 +13,10 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -45,39 +50,91 @@ async def load_kubeconfig(files: list[Path], context: str | None = None) -> Conn
     """
     merged = _Merged()
     for path in files:
-        merged.add(path)
-    name = context or merged.current_context
-    if not name:
-        raise ConfigurationError(f"{_names(files)}: current-context is not set, and no context was asked for")
-    chosen, origin = merged.entry("contexts", "context", name, _names(files))
-    cluster, cluster_file = merged.entry("clusters", "cluster", str(chosen.get("cluster", "")), str(origin))
-    user: Mapping[str, Any] = {}
-    user_file = origin
-    if chosen.get("user"):
-        user, user_file = merged.entry("users", "user", str(chosen["user"]), str(origin))
-    server = str(cluster.get("server") or "").rstrip("/")
-    if not server.startswith(("https://", "http://")):
-        raise ConfigurationError(f"{cluster_file}: clusters[{chosen['cluster']}].cluster.server is not an HTTP URL")
-    certificate = _data(user, "client-certificate", user_file)
-    key = _data(user, "client-key", user_file)
-    tokens = _tokens(user, user_file)
-    if any(plugin in user for plugin in _PLUGINS):
+        merged.add(_read(path), _Origin(str(path), path))
+    chosen = merged.choose(context, _names(files))
+    connection = _connection(chosen)
+    user, origin = chosen.user
+    if origin.file is not None and any(plugin in user for plugin in _PLUGINS):
         from nodewright.runtime.kube.plugins import PluginLogin  # noqa: PLC0415  (loads kubernetes_asyncio)
 
-        login = await PluginLogin.open(user_file, name)
-        certificate, key = login.client_certificate or certificate, login.client_key or key
-        tokens = login
+        login = await PluginLogin.open(origin.file, chosen.name)
+        return replace(
+            connection,
+            client_certificate=login.client_certificate or connection.client_certificate,
+            client_key=login.client_key or connection.client_key,
+            tokens=login,
+        )
+    return connection
+
+
+def parse_kubeconfig(text: bytes, title: str) -> Connection:
+    """The connection of the current context of a kubeconfig that came from the API.
+
+    Raises ConfigurationError beginning with ``title`` and naming the field; it quotes nothing but names of entries.
+    """
+    origin = _Origin(title)
+    merged = _Merged()
+    merged.add(_document(text, title), origin)
+    chosen = merged.choose(None, title)
+    user, _ = chosen.user
+    for plugin in _PLUGINS:
+        if plugin in user:
+            what = f"user.{plugin} would run a program of its choice here"
+            raise ConfigurationError(f"{title}: {what}; a token or a client certificate is needed")
+    return _connection(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where an entry stands. Without a ``file`` it came from the API, and may name no file itself."""
+
+    title: str
+    file: Path | None = None
+
+    def beside(self, field: str, named: str) -> Path:
+        """The file that ``field`` names, relative to this one."""
+        if self.file is None:
+            raise ConfigurationError(f"{self.title}: {field} names a file; the data itself has to stand there")
+        return self.file.parent / named
+
+
+_Entry = tuple[Mapping[str, Any], _Origin]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    name: str
+    context: Mapping[str, Any]
+    cluster: _Entry
+    user: _Entry
+
+
+def _connection(chosen: _Chosen) -> Connection:
+    """All of it but what a plugin has to say."""
+    (cluster, origin), (user, user_origin) = chosen.cluster, chosen.user
+    server = str(cluster.get("server") or "").rstrip("/")
+    if not _is_http(server):
+        name = chosen.context["cluster"]
+        raise ConfigurationError(f"{origin.title}: clusters[{name}].cluster.server is not an HTTP URL")
     return Connection(
         server,
-        ca=_data(cluster, "certificate-authority", cluster_file),
-        client_certificate=certificate,
-        client_key=key,
-        tokens=tokens,
+        ca=_data(cluster, "certificate-authority", origin),
+        client_certificate=_data(user, "client-certificate", user_origin),
+        client_key=_data(user, "client-key", user_origin),
+        tokens=_tokens(user, user_origin),
         server_name=str(cluster.get("tls-server-name") or ""),
         proxy=str(cluster.get("proxy-url") or ""),
         insecure=bool(cluster.get("insecure-skip-tls-verify")),
-        namespace=str(chosen.get("namespace") or "default"),
+        namespace=str(chosen.context.get("namespace") or "default"),
     )
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class _Merged:
@@ -85,21 +142,32 @@ class _Merged:
 
     def __init__(self) -> None:
         self.current_context = ""
-        self._entries: dict[tuple[str, str], tuple[Mapping[str, Any], Path]] = {}
+        self._entries: dict[tuple[str, str], _Entry] = {}
 
-    def add(self, path: Path) -> None:
-        document = _read(path)
+    def add(self, document: Mapping[str, Any], origin: _Origin) -> None:
         self.current_context = self.current_context or str(document.get("current-context") or "")
         for section, inner in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
             entries = document.get(section) or []
             if not isinstance(entries, list):
-                raise ConfigurationError(f"{path}: {section} is not a list")
+                raise ConfigurationError(f"{origin.title}: {section} is not a list")
             for index, entry in enumerate(entries):
                 if not isinstance(entry, Mapping) or not isinstance(entry.get(inner) or {}, Mapping):
-                    raise ConfigurationError(f"{path}: {section}[{index}] is not an object with name and {inner}")
-                self._entries.setdefault((section, str(entry.get("name"))), (entry.get(inner) or {}, path))
+                    where = f"{origin.title}: {section}[{index}]"
+                    raise ConfigurationError(f"{where} is not an object with name and {inner}")
+                self._entries.setdefault((section, str(entry.get("name"))), (entry.get(inner) or {}, origin))
 
-    def entry(self, section: str, inner: str, name: str, origin: str) -> tuple[Mapping[str, Any], Path]:
+    def choose(self, context: str | None, title: str) -> _Chosen:
+        """``context`` (None: the current one) with its cluster and user. Raises ConfigurationError."""
+        name = context or self.current_context
+        if not name:
+            raise ConfigurationError(f"{title}: current-context is not set, and no context was asked for")
+        chosen, origin = self._entry("contexts", "context", name, title)
+        cluster = self._entry("clusters", "cluster", str(chosen.get("cluster", "")), origin.title)
+        named = chosen.get("user")
+        user: _Entry = self._entry("users", "user", str(named), origin.title) if named else ({}, origin)
+        return _Chosen(name, chosen, cluster, user)
+
+    def _entry(self, section: str, inner: str, name: str, origin: str) -> _Entry:
         found = self._entries.get((section, name))
         if found is None:
             raise ConfigurationError(f"{origin}: there is no {inner} named {name!r} in {section}")
@@ -110,40 +178,46 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > LARGEST_KUBECONFIG:
             raise ConfigurationError(f"{path}: larger than {LARGEST_KUBECONFIG} bytes")
-        document = yaml.safe_load(path.read_text())
+        return _document(path.read_bytes(), str(path))
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+
+
+def _document(text: bytes, title: str) -> Mapping[str, Any]:
+    try:
+        document = yaml.safe_load(text.decode())
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
-        raise ConfigurationError(f"{path}: not YAML{f' (line {where.line + 1})' if where else ''}") from error
+        # Not chained: PyYAML quotes the line, which may hold a secret.
+        raise ConfigurationError(f"{title}: not YAML{f' (line {where.line + 1})' if where else ''}") from None
     if not isinstance(document, Mapping):
-        raise ConfigurationError(f"{path}: not a kubeconfig")
+        raise ConfigurationError(f"{title}: not a kubeconfig")
     return document
 
 
-def _data(entry: Mapping[str, Any], name: str, origin: Path) -> bytes:
+def _data(entry: Mapping[str, Any], name: str, origin: _Origin) -> bytes:
     """``<name>-data`` (base64) before ``<name>`` (a path, relative to the kubeconfig), as kubectl prefers them."""
     if entry.get(f"{name}-data"):
         try:
             return base64.b64decode(str(entry[f"{name}-data"]), validate=True)
         except binascii.Error as error:
-            raise ConfigurationError(f"{origin}: {name}-data is not base64") from error
+            raise ConfigurationError(f"{origin.title}: {name}-data is not base64") from error
     if not entry.get(name):
         return b""
-    path = origin.parent / str(entry[name])
+    path = origin.beside(name, str(entry[name]))
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{origin}: {name} {path}: {error.strerror}") from error
+        raise ConfigurationError(f"{origin.title}: {name} {path}: {error.strerror}") from error
 
 
-def _tokens(user: Mapping[str, Any], origin: Path) -> TokenSource | None:
+def _tokens(user: Mapping[str, Any], origin: _Origin) -> TokenSource | None:
     if user.get("token"):
         return StaticToken(str(user["token"]))
     if user.get("tokenFile"):
-        return FileToken(origin.parent / str(user["tokenFile"]))
+        return FileToken(origin.beside("tokenFile", str(user["tokenFile"])))
     if user.get("username"):
-        raise ConfigurationError(f"{origin}: username and password are not supported by Kubernetes since 1.19")
+        raise ConfigurationError(f"{origin.title}: username and password are not supported by Kubernetes since 1.19")
     return None
 
 

@@ -4,157 +4,143 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from controllers.drain.assess import MOST_EVICTIONS, Drained, Draining, NotDrained, assess
+from api import names
+from controllers.drain.assess import Drained, NotDrained, assess
 from controllers.drain.cordon import cordon, uncordon
 from controllers.drain.pods import sort
+from controllers.drain.stages import MOST_EVICTIONS, Deadlines
 from controllers.kernel.actions import Evict, Patch
-from tests.builders import NOW, Builder, node
+from tests.builders import node
+from tests.controllers.drain.scene import CLOSED, draining, evicted, next_step
 from tests.controllers.machine.arena import merged
-from tests.controllers.machine.pods import budget, pod
-
-CORDONED = node("n").ready().cordoned()
-
-
-def draining(node_: Builder, *objects: Builder, **more: Any) -> Draining:
-    built = [obj.build() for obj in objects]
-    return Draining(
-        machine_uid="uid-m-1",
-        node=node_.build(),
-        pods=tuple(obj for obj in built if obj["kind"] == "Pod"),
-        budgets=tuple(obj for obj in built if obj["kind"] != "Pod"),
-        now=NOW,
-        **more,
-    )
-
-
-def evicted(drain: Draining) -> list[str]:
-    found = assess(drain)
-    assert isinstance(found, NotDrained)
-    return [a.target.key.name for a in found.actions if isinstance(a, Evict)]
-
+from tests.controllers.machine.pods import budget, daemon_set, drain_rule, pod
 
 STAYS = {
-    "of a DaemonSet": pod("p").of_daemon_set(),
-    "mirror": pod("p").mirror(),
-    "succeeded": pod("p").phase("Succeeded"),
-    "failed": pod("p").phase("Failed"),
-    "exempted by label": pod("p").labelled({"cluster.x-k8s.io/drain": "skip"}),
+    "of a DaemonSet": (pod("p").of_daemon_set(), daemon_set("p")),
+    "mirror": (pod("p").mirror(),),
+    "succeeded": (pod("p").phase("Succeeded"),),
+    "failed": (pod("p").phase("Failed"),),
+    "exempted by CAPI's label": (pod("p").labelled({names.POD_DRAIN_LABEL: "skip"}),),
+    "exempted by our label": (pod("p").labelled({names.OWN_POD_DRAIN_LABEL: "skip"}),),
+    "exempted by a rule": (pod("p"), drain_rule("r").drain("Skip")),
 }
 
 
 @pytest.mark.parametrize("kind", STAYS)
 def test_a_pod_that_may_stay_holds_nothing_up(kind: str) -> None:
-    assert assess(draining(CORDONED, STAYS[kind])) == Drained()
+    assert assess(draining(CLOSED, *STAYS[kind])) == Drained()
 
 
-def test_the_node_is_cordoned_first_and_alone() -> None:
-    found = assess(draining(node("n").ready(), pod("web")))
-    assert isinstance(found, NotDrained)
+def test_the_node_is_cordoned_and_tainted_first_and_alone() -> None:
+    found = next_step(draining(node("n").ready().tainted("theirs"), pod("web")))
     (action,) = found.actions
     assert isinstance(action, Patch)
-    assert action.patch["spec"] == {"unschedulable": True}
+    assert action.patch["spec"]["unschedulable"] is True
+    assert [taint["key"] for taint in action.patch["spec"]["taints"]] == ["theirs", names.DRAINING_TAINT]
+    assert action.resource_version, "somebody else's taint could get lost"
+
+
+def test_a_node_that_a_person_cordoned_still_gets_the_taint() -> None:
+    (action,) = next_step(draining(node("n").ready().cordoned(), pod("web"))).actions
+    assert isinstance(action, Patch)
+    assert set(action.patch) == {"spec"}
+    assert set(action.patch["spec"]) == {"taints"}
 
 
 def test_an_empty_cordoned_node_is_drained() -> None:
-    assert assess(draining(CORDONED)) == Drained()
-
-
-def test_the_least_important_pods_go_first() -> None:
-    assert evicted(draining(CORDONED, pod("b").priority(10), pod("a"), pod("c").priority(-1))) == ["c", "a", "b"]
+    assert assess(draining(CLOSED)) == Drained()
 
 
 def test_a_round_evicts_no_more_than_a_batch() -> None:
-    assert len(evicted(draining(CORDONED, *(pod(f"p-{n}") for n in range(MOST_EVICTIONS + 7))))) == MOST_EVICTIONS
-
-
-def test_of_pods_under_one_budget_only_as_many_are_evicted_as_it_allows() -> None:
-    pods = [pod(f"web-{n}").labelled(app="web") for n in range(3)]
-    drain = draining(CORDONED, *pods, budget("keep").over("web").allowing(1))
-    assert evicted(drain) == ["web-0"]
-    found = assess(drain)
-    assert isinstance(found, NotDrained)
-    assert "default/web-1 (PodDisruptionBudget default/keep), default/web-2" in found.why
-
-
-def test_a_budget_of_another_namespace_holds_nothing() -> None:
-    assert evicted(draining(CORDONED, pod("web"), budget("keep", "other").over("web").allowing(0))) == ["web"]
-
-
-def test_a_budget_that_nobody_has_counted_is_left_to_the_api() -> None:
-    assert evicted(draining(CORDONED, pod("web"), budget("keep").over("web"))) == ["web"]
+    assert len(evicted(draining(CLOSED, *(pod(f"p-{n}") for n in range(MOST_EVICTIONS + 7))))) == MOST_EVICTIONS
 
 
 def test_a_terminating_pod_is_waited_for_and_not_evicted_again() -> None:
-    drain = draining(CORDONED, pod("web").deleting())
-    found = assess(drain)
-    assert isinstance(found, NotDrained)
+    found = next_step(draining(CLOSED, pod("web").deleting()))
     assert found.actions == ()
     assert "terminating: default/web" in found.why
 
 
-def test_a_pod_that_shall_complete_is_waited_for() -> None:
-    drain = draining(CORDONED, pod("job").labelled({"cluster.x-k8s.io/drain": "wait-completed"}))
-    found = assess(drain)
-    assert isinstance(found, NotDrained)
+@pytest.mark.parametrize("label", [names.POD_DRAIN_LABEL, names.OWN_POD_DRAIN_LABEL])
+def test_a_pod_that_shall_complete_is_waited_for(label: str) -> None:
+    found = next_step(draining(CLOSED, pod("job").labelled({label: "wait-completed"})))
     assert found.actions == ()
+    assert not found.blocked
+    assert "wait for completion of: default/job" in found.why
 
 
 def test_many_pods_are_not_all_named() -> None:
-    found = assess(draining(CORDONED, *(pod(f"p-{n}") for n in range(9))))
-    assert isinstance(found, NotDrained)
-    assert "and 4 more" in found.why
+    assert "and 4 more" in next_step(draining(CLOSED, *(pod(f"p-{n}") for n in range(9)))).why
 
 
-@pytest.mark.parametrize(("silent_for", "given_up"), [(10, False), (59, False), (61, True)])
-def test_an_unreachable_node_is_given_up_after_a_grace(silent_for: float, given_up: bool) -> None:
-    silent = node("n").cordoned().condition("Ready", "Unknown", since=silent_for)
-    found = assess(draining(silent, pod("web")))
-    assert isinstance(found, Drained) is given_up
-    if isinstance(found, Drained):
-        assert "Node n is unreachable" in found.skipped
+def test_a_node_that_is_silent_for_a_moment_is_drained_as_usual() -> None:
+    silent = node("n").draining_for("uid-m-1").condition("Ready", "Unknown", since=59)
+    (action,) = next_step(draining(silent, pod("web"))).actions
+    assert isinstance(action, Evict)
+    assert action.grace_seconds is None
+
+
+def test_of_a_node_that_is_silent_for_long_pods_are_asked_to_go_at_once_and_not_waited_for() -> None:
+    """cluster-api#13508: a stopped host and a budget, and the drain waited for ever."""
+    silent = node("n").draining_for("uid-m-1").condition("Ready", "Unknown", since=61)
+    held = (pod("held"), budget("keep").over("held").allowing(0))
+    found = next_step(draining(silent, pod("web"), pod("vital").priority(2_000_000_000), *held))
+    asked = [(a.target.key.name, a.grace_seconds) for a in found.actions if isinstance(a, Evict)]
+    assert asked == [("web", 1), ("vital", 1)]
+    left = assess(draining(silent, pod("web").deleting(), *held))
+    assert isinstance(left, Drained)
+    assert left.out_of_reach
+    assert "Node n is unreachable" in left.skipped
+    assert "default/held (PodDisruptionBudget default/keep)" in left.skipped
 
 
 def test_a_node_that_is_not_ready_but_answers_is_drained() -> None:
-    assert evicted(draining(node("n").not_ready(3600).cordoned(), pod("web"))) == ["web"]
+    assert evicted(draining(node("n").not_ready(3600).draining_for("uid-m-1"), pod("web"))) == ["web"]
 
 
 @pytest.mark.parametrize(("passed", "given_up"), [(119, False), (120, True)])
 def test_the_timeout_ends_a_drain(passed: float, given_up: bool) -> None:
-    started = NOW - timedelta(seconds=passed)
-    drain = draining(CORDONED, pod("web"), started_at=started, timeout=timedelta(minutes=2))
+    drain = draining(CLOSED, pod("web"), since=passed, deadlines=Deadlines(give_up=timedelta(minutes=2)))
     assert isinstance(assess(drain), Drained) is given_up
-    assert isinstance(assess(replace(drain, timeout=None)), NotDrained)
+    assert isinstance(assess(replace(drain, deadlines=Deadlines())), NotDrained)
+
+
+def test_what_ends_with_the_pods_is_told_as_the_drain_begins() -> None:
+    scratch = pod("cache").volume("tmp", emptyDir={})
+    found = next_step(draining(node("n").ready(), pod("web"), pod("lone").bare(), scratch))
+    assert found.lost == "default/cache (emptyDir tmp), default/lone (no controller makes it again)"
+    assert next_step(draining(CLOSED, pod("lone").bare())).lost == ""
+
+
+def test_a_pod_that_stays_loses_nothing() -> None:
+    bare = pod("lone").bare().labelled({names.POD_DRAIN_LABEL: "skip"})
+    assert next_step(draining(node("n").ready(), bare)).lost == ""
 
 
 def test_every_pod_is_in_exactly_one_bucket() -> None:
     pods = [
-        *STAYS.values(),
+        *(objects[0] for kind, objects in STAYS.items() if "rule" not in kind),
         pod("a"),
         pod("b").deleting(),
-        pod("c").labelled({"cluster.x-k8s.io/drain": "wait-completed"}),
+        pod("c").labelled({names.POD_DRAIN_LABEL: "wait-completed"}),
+        pod("d").priority(7),
+        pod("e").of_daemon_set(),
     ]
-    built = [replace_name(builder, n) for n, builder in enumerate(pods)]
-    found = sort(built, [budget("keep").over("a").allowing(0).build()])
-    names = [
-        p["metadata"]["name"]
-        for bucket in (found.staying, found.terminating, found.completing, found.evictable)
-        for p in bucket
-    ]
-    names += [p["metadata"]["name"] for p, _ in found.blocked]
-    assert sorted(names) == sorted(p["metadata"]["name"] for p in built)
+    for number, builder in enumerate(pods):
+        builder.metadata["name"] = f"p-{number}"
+    drain = draining(CLOSED, *pods, daemon_set("p"), budget("keep").over("a").allowing(0))
+    found = sort(drain.around)
+    buckets = (found.staying, found.terminating, found.completing, found.evictable, found.later)
+    title = [p["metadata"]["name"] for bucket in buckets for p in bucket]
+    title += [p["metadata"]["name"] for p, _ in found.blocked]
+    assert sorted(title) == sorted(p["metadata"]["name"] for p in drain.around.pods)
 
 
-def replace_name(builder: Builder, number: int) -> dict[str, Any]:
-    body = builder.build()
-    body["metadata"]["name"] = f"p-{number}"
-    return body
-
-
-def test_uncordon_undoes_cordon() -> None:
-    body = node("n").ready().annotated("theirs").provider_id("sim://1").build()
+@pytest.mark.parametrize("before", [node("n").ready(), node("n").ready().cordoned().tainted("theirs")])
+def test_uncordon_undoes_cordon(before: object) -> None:
+    body = before.annotated("theirs").provider_id("sim://1").build()  # type: ignore[attr-defined]
     there = merged(body, cordon(body, "uid-m-1", "why").patch)
     assert merged(there, uncordon(there, "why").patch) == body

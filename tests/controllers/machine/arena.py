@@ -24,7 +24,7 @@ from controllers.kernel.actions import (
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
 from controllers.kernel.view import Attempt, ConfigProblem, HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
-from controllers.machine.room import ROOM
+from controllers.machine.room import MachineRoom
 from providers.base.contract import HostRequest, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.base.registry import Registry
@@ -49,9 +49,11 @@ class Arena:
     writes: Counter[str] = field(default_factory=Counter)
     done: list[Action] = field(default_factory=list)
     cloud_answers: bool = True
+    hosting_node: str = ""
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
     def __post_init__(self) -> None:
+        self.room = MachineRoom(self.hosting_node)
         self.view = FakeView()
         self.world = World(self.cloud, lambda: self.now)
         self.attempts: dict[str, Attempt] = {}
@@ -108,7 +110,7 @@ class Arena:
     # -- rounds
 
     def reads(self, key: Key) -> HostReads:
-        need = ROOM.needs(key, self.view)
+        need = self.room.needs(key, self.view)
         assert need is not None
         uid = need.machine_uid
         made_for, answer, at = self.answers.get(uid, ("", None, self.now))
@@ -119,9 +121,9 @@ class Arena:
         return HostReads(self._host(uid), problems, told, self.attempts.get(uid), answered_at=answered_at)
 
     def plan(self, key: Key) -> Plan:
-        observed = ROOM.observe(key, self.view, self.reads(key))
+        observed = self.room.observe(key, self.view, self.reads(key))
         assert observed is not None
-        return ROOM.plan(observed)
+        return self.room.plan(observed)
 
     def round(self, key: Key, most: int | None = None) -> Plan:
         """One round; ``most`` actions of its plan are carried out, then the process dies."""

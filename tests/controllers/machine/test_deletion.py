@@ -12,7 +12,7 @@ from controllers.kernel.plan import NOTHING
 from controllers.kernel.refs import NODE, Key
 from tests.builders import Builder, machine, node
 from tests.controllers.machine.arena import Arena
-from tests.controllers.machine.pods import budget, pod
+from tests.controllers.machine.pods import budget, daemon_set, pod
 
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds": 0.5}
 
@@ -60,7 +60,8 @@ def test_a_machine_whose_host_still_boots_leaves_nothing() -> None:
 
 
 def test_pods_are_evicted_before_the_host_goes() -> None:
-    arena, key = running(pod("web").on("m-1"), pod("log").on("m-1").of_daemon_set(), pod("other").on("m-2"))
+    agents = (daemon_set("log"), pod("log").on("m-1").of_daemon_set())
+    arena, key = running(pod("web").on("m-1"), *agents, pod("other").on("m-2"))
     deleted(arena, key)
     assert [a.target.key.name for a in arena.done if isinstance(a, Evict)] == ["web"]
     assert not arena.exists(key)

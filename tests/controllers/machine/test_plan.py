@@ -216,14 +216,14 @@ CASES: dict[str, Case] = {
         HostReads(host(spec_hash="old"), answer=NeedsDrain("restart")),
         ["patch Machine status", "UpdateHost drained"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().cordoned(),),
+        others=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
     ),
     "what failed after a drain is asked again as drained": Case(
         BOUND,
         HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
         ["patch Machine status", "event Timeout", "UpdateHost drained"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().cordoned().annotated(names.NODE_CORDONED_FOR_ANNOTATION, "uid-m-1"),),
+        others=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
     ),
     "and as not drained if the Node was not emptied for it": Case(
         BOUND,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from api import names
 from controllers.kernel.actions import CreateHost, Delete
-from controllers.kernel.refs import NODE, Key
+from controllers.kernel.refs import NODE, POD, Key
 from controllers.kernel.view import (
     ConfigProblem,
     HostAbsent,
@@ -24,7 +24,7 @@ from providers.base.contract import Host, HostState
 from providers.simulated.config import Cloud
 from tests.builders import FakeView, machine, node
 from tests.controllers.machine.arena import Arena
-from tests.controllers.machine.pods import pod
+from tests.controllers.machine.pods import daemon_set, pod
 
 LUCK = {"error_rate": 0.1, "lost_answer_rate": 0.1}
 PERSONALITIES = st.sampled_from(["InPlace", "Replace", "DrainThenInPlace"])
@@ -103,6 +103,8 @@ def test_it_converges_from_wherever_it_was_left(story: list[tuple[str, int]], up
 @given(story=stories(), updates=PERSONALITIES, seed=st.integers(0, 99))
 def test_a_deletion_at_any_moment_leaves_nothing(story: list[tuple[str, int]], updates: str, seed: int) -> None:
     arena = Watched(Cloud(name="arena", seed=seed, **LUCK))
+    agent = pod("agent").on("m-1").of_daemon_set()
+    arena.view.put(pod("web").on("m-1"), pod("late").on("m-1").priority(9), agent, daemon_set("agent"))
     key = arena.apply(machine("m-1").provider_config(updates=updates, bootSeconds=0.5))
     live(arena, key, story)
     arena.delete(key)
@@ -110,6 +112,7 @@ def test_a_deletion_at_any_moment_leaves_nothing(story: list[tuple[str, int]], u
     assert not arena.exists(key)
     assert arena.world.hosts() == ()
     assert arena.nodes() == []
+    assert "agent" in {p["metadata"]["name"] for p in arena.view.all(POD)}
 
 
 def host_reads() -> st.SearchStrategy[HostRead]:

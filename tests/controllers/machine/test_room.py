@@ -17,9 +17,15 @@ from controllers.machine.room import ROOM, is_heartbeat, of_class, of_node, of_p
 from providers.base.contract import Host, HostState
 from tests.builders import FakeView, cluster, machine, machine_class, node
 from tests.builders.objects import Builder, NodeBuilder
-from tests.controllers.machine.pods import pod
+from tests.controllers.machine.pods import attachment, pod
 
 M1 = Key("default", "m-1")
+
+
+def test_a_volume_that_is_detached_wakes_the_machine_that_goes() -> None:
+    gone = attachment("pv", "n").build()
+    assert list(of_pod(gone, FakeView(machine("m-1").on_node("n").deleting()))) == [M1]
+    assert list(of_pod(gone, FakeView(machine("m-1").on_node("n")))) == []
 
 
 def test_it_is_a_room() -> None:

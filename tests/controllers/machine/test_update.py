@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from api import names
 from controllers.kernel.actions import CreateHost, DeleteHost, UpdateHost
+from controllers.kernel.in_place import Revision
 from controllers.kernel.refs import Key
 from tests.builders import machine
 from tests.builders.objects import Builder
 from tests.controllers.machine.arena import Arena
-from tests.controllers.machine.pods import pod
+from tests.controllers.machine.pods import daemon_set, pod
 
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "updateSeconds": 1, "deleteSeconds": 0.5}
 UPGRADE = {"spec": {"versions": {"kubelet": "1.34.1"}}}
@@ -77,7 +79,7 @@ def test_by_replacement_the_same_machine_gets_a_new_host_and_node() -> None:
 
 
 def test_a_node_is_drained_before_its_host_is_replaced() -> None:
-    arena, key = running("Replace", pod("web").on("m-1"), pod("agent").on("m-1").of_daemon_set())
+    arena, key = running("Replace", pod("web").on("m-1"), pod("agent").on("m-1").of_daemon_set(), daemon_set("agent"))
     arena.edit(key, UPGRADE)
     arena.run(key)
     why = [action.why for action in arena.done]
@@ -172,3 +174,45 @@ def test_two_changes_in_a_row_end_at_the_last_one() -> None:
     assert kubelet_of(arena, key) == "v1.34.2"
     assert len(arena.world.hosts()) == 1
     assert len(arena.nodes()) == 1
+
+
+def required(version: str) -> dict[str, Any]:
+    """What a MachineSet whose ``inPlaceUpdate`` has the policy Require writes to a Machine."""
+    spec = {**machine("m-1").provider_config(**QUICK, updates="Replace").build()["spec"]}
+    spec["versions"] = {"kubelet": version}
+    notes = {names.TEMPLATE_ANNOTATION: Revision({"spec": spec}).digest, names.IN_PLACE_ANNOTATION: "Require"}
+    return {"metadata": {"annotations": notes}, "spec": {"versions": {"kubelet": version}}}
+
+
+def test_a_rollout_that_requires_in_place_replaces_no_host_and_says_so() -> None:
+    """cluster-api#13863: there "can't be updated in place" always means replaced."""
+    arena, key = running("Replace")
+    before = arena.machine(key)["spec"]["providerID"]
+    arena.edit(key, required("1.34.1"))
+    arena.run(key)
+    assert arena.machine(key)["spec"]["providerID"] == before
+    assert calls(arena) == ["UpdateHost"]
+    condition = arena.condition(key, "UpToDate")
+    assert (condition["status"], condition["reason"]) == ("False", "NeedsReplacement")
+    assert arena.condition(key, "Ready")["status"] == "True", "the old host still serves"
+    assert "replacement" not in arena.machine(key)["status"]
+
+
+def test_going_back_to_the_spec_that_the_host_has_makes_it_up_to_date_again() -> None:
+    arena, key = running("Replace")
+    old = arena.machine(key)["spec"]["versions"]["kubelet"]
+    arena.edit(key, required("1.34.1"))
+    arena.run(key)
+    arena.edit(key, required(old))
+    arena.run(key)
+    assert arena.condition(key, "UpToDate")["status"] == "True"
+
+
+def test_a_persons_own_edit_of_such_a_machine_may_replace_its_host() -> None:
+    arena, key = running("Replace")
+    before = arena.machine(key)["spec"]["providerID"]
+    arena.edit(key, required("1.34.0"))
+    arena.edit(key, UPGRADE)
+    arena.run(key)
+    assert arena.machine(key)["spec"]["providerID"] != before
+    assert kubelet_of(arena, key) == "v1.34.1"

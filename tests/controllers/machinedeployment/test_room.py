@@ -56,3 +56,13 @@ def test_a_machine_s_addresses_wake_nobody() -> None:
     after.status["addresses"] = [{"type": "InternalIP", "address": "10.0.0.1"}]
     assert ignores(before.build(), after.build())
     assert not ignores(before.build(), machine("m").not_ready().build())
+
+
+def test_a_refused_update_in_place_wakes_the_deployment() -> None:
+    """Found end to end: UpToDate was False before, with another reason, and nobody looked."""
+    member = machine("m").of(machine_set("ms")).ready()
+    asked = member.condition("UpToDate", "False", "UpdatingInPlace").build()
+    refused = member.condition("UpToDate", "False", "NeedsReplacement", "another host").build()
+    ignores = wake_of(MACHINE).ignores
+    assert ignores is not None
+    assert not ignores(asked, refused)

@@ -74,15 +74,13 @@ async def test_the_server_listens_on_loopback_with_modern_tls(plane: ControlPlan
 
 
 REFUSALS = {
-    "an unknown group": ("GET", "/apis/ghost.example.com/v1/ghosts", 404, "NotFound"),
-    "an unknown resource": ("GET", f"/apis/{GROUP}/v1/ghosts", 404, "NotFound"),
+    "an unknown resource of Kubernetes itself": ("GET", "/apis/apps/v1/ghosts", 404, "NotFound"),
     "an unknown object": ("GET", f"{WIDGETS}/ghost", 404, "NotFound"),
-    "an unknown path": ("GET", "/ghost", 404, "NotFound"),
     "an unknown subresource": ("GET", f"{WIDGETS}/a/ghost", 404, "NotFound"),
     "logs, that nobody keeps": ("GET", "/api/v1/namespaces/default/pods/p/log", 404, "NotFound"),
     "a namespace for a kind that has none": ("GET", "/api/v1/namespaces/default/nodes", 404, "NotFound"),
     "an object without its namespace": ("GET", f"/apis/{GROUP}/v1/widgets/a", 404, "NotFound"),
-    "creating without a namespace": ("POST", f"/apis/{GROUP}/v1/widgets", 405, "MethodNotAllowed"),
+    "creating without a namespace": ("POST", "/api/v1/configmaps", 405, "MethodNotAllowed"),
     "posting to an object": ("POST", f"{WIDGETS}/a", 405, "MethodNotAllowed"),
     "putting a collection": ("PUT", WIDGETS, 405, "MethodNotAllowed"),
     "deleting all namespaces": ("DELETE", "/api/v1/namespaces", 405, "MethodNotAllowed"),
@@ -103,6 +101,20 @@ async def test_refused_with_a_status_object(api: Client, case: str) -> None:
     status = answer.json
     assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
     assert (status["code"], status["reason"]) == (code, reason)
+
+
+NOT_SERVED = {
+    "an unknown group": ("GET", "/apis/ghost.example.com/v1/ghosts"),
+    "an unknown resource": ("GET", f"/apis/{GROUP}/v1/ghosts"),
+    "an unknown path": ("GET", "/ghost"),
+    "creating without a namespace": ("POST", f"/apis/{GROUP}/v1/widgets"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_SERVED)
+async def test_a_path_that_is_not_served_at_all_is_answered_in_one_line(api: Client, case: str) -> None:
+    answer = await api(*NOT_SERVED[case])
+    assert (answer.status, answer.text) == (404, "404 page not found\n")
 
 
 async def test_a_body_of_another_kind_name_or_namespace_is_refused(api: Client) -> None:

@@ -1,4 +1,4 @@
-"""The stock kubectl, for tests that drive the program from outside."""
+"""The stock kubectl, which renders and applies what lies in deploy/."""
 
 from __future__ import annotations
 

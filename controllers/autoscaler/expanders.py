@@ -1,0 +1,133 @@
+"""Which of several node groups grows, where more than one would help. Expanders are filters, asked one after the other.
+
+| name | keeps the options that |
+|---|---|
+| `least-waste` | leave least cpu and memory of the new Nodes unused, both as shares, added |
+| `most-pods` | help most pods |
+| `least-nodes` | add fewest Nodes |
+| `price` | cost least |
+| `priority` | stand highest in the list of priorities |
+| `random` | one of them, by the seed |
+
+What is left after the last one is decided by the seed, so that the same world gives the same choice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from controllers.kernel.digest import digest
+from controllers.scheduling.binpacking import Estimate
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A group with what it would take. ``price``: of one Node, None if nobody knows."""
+
+    group: str
+    node: NodeShape
+    estimate: Estimate
+    price: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """``names`` in the order in which they filter; ``priorities``: number → patterns of group ids, highest wins."""
+
+    names: tuple[str, ...] = ("least-waste",)
+    seed: str = ""
+    priorities: Mapping[int, Sequence[re.Pattern[str]]] = field(default_factory=dict)
+
+
+class ExpanderError(ValueError):
+    """An expander that nobody knows, or one after ``random``."""
+
+
+def choose(options: Sequence[Option], choosing: Choosing) -> Option | None:
+    """The best option; None if there is none. Raises ExpanderError."""
+    left = [option for option in options if option.estimate.nodes]
+    for name in checked(choosing.names):
+        if len(left) > 1:
+            left = _FILTERS[name](left, choosing)
+    return _drawn(left, choosing.seed) if left else None
+
+
+def checked(names: Sequence[str]) -> Sequence[str]:
+    """The same names; raises ExpanderError for those that can't be."""
+    for position, name in enumerate(names):
+        if name not in _FILTERS:
+            raise ExpanderError(f"no expander is called {name!r}; there are {', '.join(sorted(_FILTERS))}")
+        if name == "random" and position < len(names) - 1:
+            raise ExpanderError(f"nothing may follow random, which leaves one option; found {names[position + 1]!r}")
+    return names
+
+
+def priorities_of(found: Mapping[object, object]) -> dict[int, list[re.Pattern[str]]]:
+    """The map of the ConfigMap's key ``priorities``. Raises ExpanderError naming the entry."""
+    read: dict[int, list[re.Pattern[str]]] = {}
+    for number, patterns in found.items():
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ExpanderError(f"priorities[{number}]: the priority must be a whole number")
+        if not isinstance(patterns, list):
+            raise ExpanderError(f"priorities[{number}]: must be a list of patterns")
+        for index, text in enumerate(patterns):
+            try:
+                read.setdefault(number, []).append(re.compile(text))
+            except (re.error, TypeError) as error:
+                raise ExpanderError(f"priorities[{number}][{index}]: {error}") from None
+    return read
+
+
+def wasted(option: Option) -> Fraction:
+    """Unused shares of cpu and memory of the new Nodes, added: 0 to 2."""
+    waste = Fraction(0)
+    for name in (CPU, MEMORY):
+        offered = option.node.amount(name) * option.estimate.nodes
+        asked = sum(dict(each.requests).get(name, 0) * count for each, count in option.estimate.placed.items())
+        waste += Fraction(offered - asked, offered) if offered else 0
+    return waste
+
+
+def _least(options: list[Option], key: Callable[[Option], Fraction | int]) -> list[Option]:
+    best = min(map(key, options))
+    return [option for option in options if key(option) == best]
+
+
+def _cheapest(options: list[Option], _: Choosing) -> list[Option]:
+    """Per pod that is helped; options without a price go last."""
+    priced = [option for option in options if option.price is not None]
+    if not priced:
+        return options
+
+    def cost(option: Option) -> Fraction:
+        return (option.price or Fraction(0)) * option.estimate.nodes / option.estimate.pods
+
+    return _least(priced, cost)
+
+
+def _first_in_list(options: list[Option], choosing: Choosing) -> list[Option]:
+    """Groups that no pattern names are left out, unless that leaves none."""
+    for number in sorted(choosing.priorities, reverse=True):
+        patterns = choosing.priorities[number]
+        found = [option for option in options if any(pattern.search(option.group) for pattern in patterns)]
+        if found:
+            return found
+    return options
+
+
+def _drawn(options: Sequence[Option], seed: str) -> Option:
+    return min(options, key=lambda option: digest([seed, option.group], 16))
+
+
+_FILTERS: dict[str, Callable[[list[Option], Choosing], list[Option]]] = {
+    "least-waste": lambda options, _: _least(options, wasted),
+    "most-pods": lambda options, _: _least(options, lambda option: -option.estimate.pods),
+    "least-nodes": lambda options, _: _least(options, lambda option: option.estimate.nodes),
+    "price": _cheapest,
+    "priority": _first_in_list,
+    "random": lambda options, choosing: [_drawn(options, choosing.seed)],
+}

@@ -1,0 +1,120 @@
+"""Node groups: MachineDeployments and stand-alone MachineSets that say between which sizes they may be scaled.
+
+Each object is judged for itself: a faulty annotation on one says so for that one. (The Cluster Autoscaler loses all
+groups for one malformed object.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api import names
+from controllers.kernel.ownership import controller_of
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, Ref, annotations_of, ref_of
+
+_PARENT = "MachineDeployment"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    min_size: int
+    max_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """``replicas`` is what is asked for now."""
+
+    ref: Ref
+    bounds: Bounds
+    replicas: int
+
+    @property
+    def id(self) -> str:
+        """As the Cluster Autoscaler names it."""
+        return f"{self.ref.kind.name}/{self.ref.key}"
+
+    @property
+    def headroom(self) -> int:
+        """Nodes that may be added."""
+        return max(0, self.bounds.max_size - self.replicas)
+
+    @property
+    def spare(self) -> int:
+        """Nodes that may go."""
+        return max(0, self.replicas - self.bounds.min_size)
+
+
+@dataclass(frozen=True, slots=True)
+class BadGroup:
+    """``field`` names the annotation, or the field below the object."""
+
+    ref: Ref
+    field: str
+    message: str
+
+
+class BoundsError(ValueError):
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+def discover(
+    machine_deployments: Iterable[Obj], machine_sets: Iterable[Obj]
+) -> tuple[tuple[NodeGroup, ...], tuple[BadGroup, ...]]:
+    """Groups in the order of their ids, and what is wrong with the others. Objects without bounds are neither."""
+    groups: list[NodeGroup] = []
+    bad: list[BadGroup] = []
+    for kind, found in ((MACHINE_DEPLOYMENT, machine_deployments), (MACHINE_SET, machine_sets)):
+        for body in found:
+            judged = _judge(kind, body)
+            if isinstance(judged, NodeGroup):
+                groups.append(judged)
+            elif judged is not None:
+                bad.append(judged)
+    return tuple(sorted(groups, key=lambda group: group.id)), tuple(bad)
+
+
+def bounds_of(annotations: Mapping[str, str]) -> Bounds | None:
+    """None: not a group (no bounds, or a maximum of 0). Raises BoundsError naming the annotation."""
+    for min_key, max_key in names.AUTOSCALER_BOUNDS:
+        if min_key not in annotations and max_key not in annotations:
+            continue
+        smallest, largest = _size(annotations, min_key), _size(annotations, max_key)
+        if largest < smallest:
+            raise BoundsError(max_key, f"{largest} is less than the minimum, which is {smallest}")
+        return Bounds(smallest, largest) if largest else None
+    return None
+
+
+def _judge(kind: Kind, body: Obj) -> NodeGroup | BadGroup | None:
+    if kind is MACHINE_SET and _belongs_to_deployment(body):
+        return None
+    ref = ref_of(kind, body)
+    try:
+        bounds = bounds_of(annotations_of(body))
+    except BoundsError as error:
+        return BadGroup(ref, f"metadata.annotations[{error.field}]", error.message)
+    if bounds is None or body["metadata"].get("deletionTimestamp"):
+        return None
+    replicas: Any = (body.get("spec") or {}).get("replicas", 1)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        return BadGroup(ref, "spec.replicas", f"{replicas!r} is no number of replicas")
+    return NodeGroup(ref, bounds, replicas)
+
+
+def _belongs_to_deployment(body: Obj) -> bool:
+    owner = controller_of(body)
+    return owner is not None and owner.get("kind") == _PARENT
+
+
+def _size(annotations: Mapping[str, str], key: str) -> int:
+    """A missing bound is 0."""
+    text = annotations.get(key, "0")
+    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10):
+        raise BoundsError(key, f"{text!r} is not a whole number from 0 on")
+    return int(text)

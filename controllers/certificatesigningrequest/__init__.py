@@ -1,0 +1,1 @@
+"""The CertificateSigningRequest room: certificates of kubelets whose host is a Machine's, and of no others."""

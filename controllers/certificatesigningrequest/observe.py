@@ -1,0 +1,184 @@
+"""View → Observed: one CertificateSigningRequest, the Machine that it may be for, and others for the same Node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import ip_address
+from typing import Any
+
+from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.refs import (
+    CERTIFICATE_SIGNING_REQUEST,
+    MACHINE,
+    Key,
+    Obj,
+    Ref,
+    is_deleting,
+    key_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.view import HOST_NAME, NODE_NAME, View
+
+READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE)
+CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
+SERVING = "kubernetes.io/kubelet-serving"
+SIGNERS = frozenset({CLIENT, SERVING})
+_NAMES = frozenset({"Hostname", "InternalDNS", "ExternalDNS"})
+_ADDRESSES = frozenset({"InternalIP", "ExternalIP"})
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The Machine that a Node of this name is, or is to be.
+
+    ``joined``: it is linked to the Node, so it certainly is. ``exists``: its provider has made a host for it.
+    """
+
+    key: Key
+    joined: bool
+    exists: bool
+    going: bool
+    names: frozenset[str]
+    addresses: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``request`` is text if it can't be read: why. ``hosts``: more than one if the name is not unique.
+
+    ``earlier``: another request for the same was approved, with another key, and may not have been used yet.
+    ``newer``: there is a later one, so whoever made this one waits for that.
+    """
+
+    csr: Obj
+    now: datetime
+    complete: bool = True
+    request: Request | str = ""
+    hosts: tuple[Host, ...] = ()
+    earlier: str = ""
+    newer: str = ""
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(CERTIFICATE_SIGNING_REQUEST, self.csr)
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        spec = self.csr.get("spec")
+        return spec if isinstance(spec, Mapping) else {}
+
+    @property
+    def signer(self) -> str:
+        return str(self.spec.get("signerName") or "")
+
+    @property
+    def created(self) -> datetime:
+        return created(self.csr) or self.now
+
+    @property
+    def decided(self) -> bool:
+        """Somebody has decided about it, be it us."""
+        return bool(conditions(self.csr)) or bool((self.csr.get("status") or {}).get("certificate"))
+
+
+def observe(key: Key, view: View) -> Observed | None:
+    """None if the request is gone."""
+    csr = view.get(CERTIFICATE_SIGNING_REQUEST, key)
+    if csr is None:
+        return None
+    if not all(view.complete(kind) for kind in READS):
+        return Observed(csr, view.now, complete=False)
+    bare = Observed(csr, view.now)
+    if bare.signer not in SIGNERS or bare.decided:
+        return bare
+    try:
+        request = read(csr)
+    except UnreadableError as error:
+        return Observed(csr, view.now, request=str(error))
+    name = request.node_name
+    hosts = tuple(_host(machine, name) for machine in machines_named(name, view))
+    alike = [
+        (other, read(other))
+        for other in (view.indexed(CERTIFICATE_SIGNING_REQUEST, NODE_NAME, name) if name else ())
+        if uid_of(other) != uid_of(csr) and (other.get("spec") or {}).get("signerName") == bare.signer
+    ]
+    return Observed(
+        csr,
+        view.now,
+        request=request,
+        hosts=hosts,
+        earlier=_earlier(bare, request, alike),
+        newer=_newer(bare, (other for other, _ in alike)),
+    )
+
+
+def machines_named(name: str, view: View) -> list[Obj]:
+    """Machines that the Node ``name`` is or may become: linked to it, or named or addressed like it without a Node."""
+    if not name:
+        return []
+    linked = list(view.indexed(MACHINE, NODE_NAME, name))
+    if linked:
+        return linked
+    named = {uid_of(machine): machine for machine in view.indexed(MACHINE, HOST_NAME, name)}
+    return [machine for machine in named.values() if not ((machine.get("status") or {}).get("nodeRef"))]
+
+
+def conditions(csr: Obj) -> list[Mapping[str, Any]]:
+    listed = (csr.get("status") or {}).get("conditions")
+    return [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list) else []
+
+
+def is_approved(csr: Obj) -> bool:
+    return any(c.get("type") == "Approved" for c in conditions(csr))
+
+
+def created(csr: Obj) -> datetime | None:
+    return parse_time(csr["metadata"].get("creationTimestamp"))
+
+
+def is_node(username: str) -> bool:
+    return username.startswith(NODE_PREFIX)
+
+
+def _host(machine: Obj, name: str) -> Host:
+    status = machine.get("status") or {}
+    listed = [a for a in status.get("addresses") or () if isinstance(a, Mapping)]
+    return Host(
+        key=key_of(machine),
+        joined=(status.get("nodeRef") or {}).get("name") == name,
+        exists=bool((machine.get("spec") or {}).get("providerID")),
+        going=is_deleting(machine),
+        names=frozenset({name, *(str(a.get("address")) for a in listed if a.get("type") in _NAMES)}),
+        addresses=frozenset(_plain(str(a.get("address"))) for a in listed if a.get("type") in _ADDRESSES),
+    )
+
+
+def _plain(address: str) -> str:
+    """One spelling of each address; of IPv6 there are many."""
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return address
+
+
+def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]]) -> str:
+    found = (
+        str(other["metadata"]["name"])
+        for other, asked in alike
+        if is_approved(other) and asked.key != request.key and (created(other) or csr.created) <= csr.created
+    )
+    return min(found, default="")
+
+
+def _newer(csr: Observed, others: Iterable[Obj]) -> str:
+    mine = (csr.created, csr.ref.key.name)
+    names = (
+        str(other["metadata"]["name"])
+        for other in others
+        if not conditions(other) and (created(other) or csr.now, other["metadata"]["name"]) > mine
+    )
+    return max(names, default="")

@@ -1,0 +1,51 @@
+"""Observed → Plan for one CertificateSigningRequest: approve it, deny it, or leave it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.certificatesigningrequest.observe import SIGNERS, Observed, conditions
+from controllers.certificatesigningrequest.rules import Approved, Denied, Left, judge
+from controllers.kernel.actions import Patch
+from controllers.kernel.conditions import format_time
+from controllers.kernel.plan import NOTHING, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.refs import resource_version_of
+
+UNREAD = 5.0
+"""Seconds to wait for a complete view."""
+APPROVED_REASON, DENIED_REASON = "MachineApproved", "MachineDenied"
+
+
+def plan(observed: Observed) -> Plan:
+    if not observed.complete:
+        return Plan(outcome=Wait(UNREAD, "Machines are not completely read yet"))
+    if observed.signer not in SIGNERS or observed.decided:
+        return NOTHING
+    if isinstance(observed.request, str):
+        return Plan(notes=(f"left alone: {observed.request}",))
+    verdict = judge(observed, observed.request)
+    if isinstance(verdict, Left):
+        return Plan(outcome=_wait(observed, verdict), notes=(f"left alone: {verdict.why}",))
+    return Plan(steps([_decide(observed, verdict)]))
+
+
+def _decide(observed: Observed, verdict: Approved | Denied) -> Patch:
+    """Guarded: the list of conditions is replaced whole, and somebody else may have decided meanwhile."""
+    approved = isinstance(verdict, Approved)
+    said: dict[str, Any] = {
+        "type": "Approved" if approved else "Denied",
+        "status": "True",
+        "reason": APPROVED_REASON if approved else DENIED_REASON,
+        "message": verdict.why,
+        "lastUpdateTime": format_time(observed.now),
+        "lastTransitionTime": format_time(observed.now),
+    }
+    listed = [*(dict(c) for c in conditions(observed.csr)), said]
+    version = resource_version_of(observed.csr)
+    return Patch(observed.ref, {"status": {"conditions": listed}}, verdict.why, "approval", version)
+
+
+def _wait(observed: Observed, left: Left) -> Outcome:
+    if left.look_at is None:
+        return Settled()
+    return Wait(max((left.look_at - observed.now).total_seconds(), 0.1), left.why)

@@ -1,0 +1,73 @@
+"""Which volumes are still attached to a Node that is about to lose its host? They must be detached cleanly first.
+
+A host that is deleted with a volume attached may leave it locked for minutes, or its data torn (cluster-api#10661).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controllers.drain.surroundings import Surroundings, claims_of
+from controllers.kernel.refs import Obj
+
+_CSI = "kubernetes.io/csi/"
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Detaching:
+    """``started_at``: since when volumes are waited for, None: not yet; ``timeout`` None: for ever."""
+
+    node: Obj
+    around: Surroundings
+    now: datetime
+    started_at: datetime | None = None
+    timeout: timedelta | None = None
+
+
+def waits_for(detaching: Detaching) -> str:
+    """The volumes by name; "" if there are none, or time is up."""
+    if detaching.timeout and detaching.started_at and detaching.now >= detaching.started_at + detaching.timeout:
+        return ""
+    found = list(attached(detaching.node, detaching.around))
+    more = len(found) - _MOST_NAMES
+    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def attached(node: Obj, around: Surroundings) -> Iterator[str]:
+    """Names of what is attached, by VolumeAttachments and by the Node's own status.
+
+    Volumes of pods that are still on the Node are left out: the pod stays on purpose or was given up, so its volume
+    will never be detached.
+    """
+    kept = _of_pods_that_stay(around)
+    kept_handles = {_unique_name(volume) for volume in kept.values()} - {""}
+    listed: set[str] = set()
+    for attachment in around.attachments:
+        spec = attachment.get("spec") or {}
+        name = str((spec.get("source") or {}).get("persistentVolumeName") or attachment["metadata"]["name"])
+        if name not in kept:
+            listed.add(name)
+    yield from sorted(listed)
+    by_attachment = len(around.attachments)
+    for volume in (node.get("status") or {}).get("volumesAttached") or ():
+        name = str(volume.get("name") or "")
+        # A CSI volume has both an entry here and a VolumeAttachment: it is named once.
+        if name in kept_handles or (by_attachment and name.startswith(_CSI)):
+            continue
+        yield name
+
+
+def _of_pods_that_stay(around: Surroundings) -> Mapping[str, Obj]:
+    """PersistentVolumes by name."""
+    claims = {claim for pod in around.pods for claim in claims_of(pod)}
+    return {v["metadata"]["name"]: v for claim, v in around.volumes.items() if claim in claims}
+
+
+def _unique_name(volume: Obj) -> str:
+    """What the Node's status calls it; "" for one that is not CSI's."""
+    csi: Mapping[str, Any] = (volume.get("spec") or {}).get("csi") or {}
+    return f"{_CSI}{csi.get('driver')}^{csi.get('volumeHandle')}" if csi else ""

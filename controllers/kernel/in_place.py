@@ -1,0 +1,45 @@
+"""Which Machines of a set don't have its template yet, when the set changes Machines instead of replacing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import names
+from controllers.kernel.digest import digest
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import annotations_of
+from controllers.kernel.template import rollout_part
+
+DIGEST_LENGTH = 10
+
+
+class Revision:
+    """What of a template's ``spec`` makes a revision, to compare Machines with; restarts are not part of it."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self.part = rollout_part({"spec": template.get("spec")})
+        self.digest = digest(self.part, DIGEST_LENGTH)
+
+    def is_of(self, machine: MachineFacts) -> bool:
+        """Whether the Machine was given this template last. Edits that a person made to it since don't count."""
+        given = annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION)
+        if given is not None:
+            return given == self.digest
+        return rollout_part({"spec": machine.body.get("spec")}) == self.part
+
+    def is_on_its_way(self, machine: MachineFacts) -> bool:
+        """Whether the Machine was given this template and its host is not known to be so yet."""
+        if machine.up_to_date or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
+            return False
+        return rollout_part({"spec": machine.body.get("spec")}) == self.part
+
+
+def forbids_replacement(machine: Mapping[str, Any]) -> bool:
+    """Whether the host of this Machine may not be replaced for the spec that it has now."""
+    annotations = annotations_of(machine)
+    if annotations.get(names.IN_PLACE_ANNOTATION) != names.InPlace.REQUIRE:
+        return False
+    return annotations.get(names.TEMPLATE_ANNOTATION) == digest(
+        rollout_part({"spec": machine.get("spec")}), DIGEST_LENGTH
+    )

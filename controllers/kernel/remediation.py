@@ -1,0 +1,82 @@
+"""Machines that took the place of unhealthy ones: what is written on them, and what an owner is asked to do.
+
+A place is a chain of Machines, each made for the one before. The health check reads it to wait ever longer between
+replacements that don't help; the owner only hands it on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from api import names
+from api.conditions import MachineCondition
+from controllers.kernel.conditions import find, format_time, parse_time
+from controllers.kernel.refs import Obj, annotations_of
+
+MOST_TIMES = 20
+"""Times kept of a place; who replaces so often has found no cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``machine``: whose place it is, "" if nobody's. ``times``: when its Machines were replaced, oldest first."""
+
+    machine: str = ""
+    times: tuple[datetime, ...] = ()
+
+    def replaced(self, machine: str, now: datetime) -> Place:
+        """The place that ``machine``, whose own this was, leaves behind."""
+        return Place(machine, (*self.times, now)[-MOST_TIMES:])
+
+    def to_status(self) -> dict[str, Any]:
+        return {"machine": self.machine, "times": [format_time(moment) for moment in self.times]}
+
+    def to_text(self) -> str:
+        return json.dumps(self.to_status(), separators=(",", ":"))
+
+
+NO_PLACE = Place()
+
+
+def place_of(machine: Obj) -> Place:
+    """Whose place the Machine took; an unreadable annotation says nothing."""
+    text = annotations_of(machine).get(names.REMEDIATION_FOR_ANNOTATION)
+    try:
+        return read_place(json.loads(text)) if text else NO_PLACE
+    except ValueError:
+        return NO_PLACE
+
+
+def read_place(found: object) -> Place:
+    """From JSON: unreadable parts are left out."""
+    if not isinstance(found, Mapping) or not isinstance(found.get("machine"), str):
+        return NO_PLACE
+    listed = found.get("times")
+    times = (parse_time(text) for text in (listed if isinstance(listed, list) else ()) if isinstance(text, str))
+    return Place(found["machine"], tuple(sorted(moment for moment in times if moment is not None)))
+
+
+def is_unhealthy(status: Mapping[str, Any]) -> bool:
+    """A health check says so."""
+    return _is_false(status, MachineCondition.HEALTH_CHECK_SUCCEEDED)
+
+
+def is_condemned(status: Mapping[str, Any]) -> bool:
+    """The owner is asked to replace it."""
+    return _is_false(status, MachineCondition.OWNER_REMEDIATED)
+
+
+def unhealthy_since(machine: Obj) -> datetime | None:
+    """When a health check first called it unhealthy; None if none does."""
+    status = machine.get("status") or {}
+    found = find(status.get("conditions"), MachineCondition.HEALTH_CHECK_SUCCEEDED)
+    return parse_time(found.get("lastTransitionTime")) if found and found.get("status") == "False" else None
+
+
+def _is_false(status: Mapping[str, Any], type_: str) -> bool:
+    found = find(status.get("conditions"), type_)
+    return found is not None and found.get("status") == "False"

@@ -1,0 +1,86 @@
+"""Machines may be divided between processes by their labels. A shard reads everything and serves what it selects.
+
+It has to read everything: a Node is left over only if *no* Machine has its UID, whoever serves that Machine. Of objects
+that belong to another shard nothing is planned; they are as good as not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from api import names
+from api.selectors import Operator, Requirement, Selector
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import MACHINE, Key, Kind, labels_of
+from controllers.kernel.room import Room, SpeaksOfUnreached, Wake
+from controllers.kernel.view import HostNeed, HostReads, View
+
+_NO_SHARD = Requirement(names.SHARD_LABEL, Operator.DOES_NOT_EXIST)
+
+
+def shard(selector: Selector) -> Selector:
+    """``selector``, and not what is labelled for a controller that it does not speak of.
+
+    So a Machine that names its controller is served by nobody else, whatever the other processes select.
+    """
+    if any(requirement.key == names.SHARD_LABEL for requirement in selector.requirements):
+        return selector
+    return Selector((*selector.requirements, _NO_SHARD), selector.nothing)
+
+
+def can_be_sharded(room: Room[Any]) -> bool:
+    """Rooms of other kinds look at all Machines of a set; divided, each of them would be served twice."""
+    return room.kind == MACHINE
+
+
+def sharded(rooms: Iterable[Room[Any]], selector: Selector) -> tuple[Room[Any], ...]:
+    """The rooms, those of Machines narrowed to ``shard(selector)``."""
+    narrowed = shard(selector)
+    return tuple(ShardedRoom(room, narrowed) if can_be_sharded(room) else room for room in rooms)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedRoom:
+    """A room that serves only the objects whose labels ``selector`` matches; one that is gone has no labels.
+
+    Of selectors that divide all labels between them exactly one matches none, so that what a Machine has left behind
+    is cleaned up once.
+    """
+
+    room: Room[Any]
+    selector: Selector
+
+    @property
+    def name(self) -> str:
+        return self.room.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.room.kind
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        return self.room.reads
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        return self.room.wakes
+
+    @property
+    def speaks_of_unreached(self) -> bool:
+        return isinstance(self.room, SpeaksOfUnreached) and self.room.speaks_of_unreached
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return self.room.needs(key, view) if self._serves(key, view) else None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
+        return self.room.observe(key, view, hosts) if self._serves(key, view) else None
+
+    def plan(self, observed: Any) -> Plan:
+        return self.room.plan(observed)
+
+    def _serves(self, key: Key, view: View) -> bool:
+        obj = view.get(self.kind, key)
+        return self.selector.matches(labels_of(obj) if obj is not None else {})

@@ -1,0 +1,126 @@
+"""``spec`` of a MachineDeployment with its defaults filled in, or which of its fields can't be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from api.intorstring import IntOrStringError, resolve
+from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
+from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
+from controllers.kernel.refs import Obj
+from controllers.kernel.template import is_count, template_problem
+from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
+
+MAX_REPLICAS = 100_000
+_NO_LIMITS = RolloutLimits(1, 0, 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """``spec``, with defaults filled in. ``problem`` names the field that can't be used, "" if all can."""
+
+    replicas: int = 0
+    strategy: str = StrategyType.ROLLING_UPDATE
+    limits: RolloutLimits = _NO_LIMITS
+    partition: int = 0
+    policy: str = DeletePolicy.RANDOM
+    on_failure: str = OnFailure.CONTINUE
+    in_place: str = InPlace.NEVER
+    budgets: tuple[DisruptionBudget, ...] = ()
+    min_ready: timedelta = timedelta(0)
+    history_limit: int = 1
+    deadline: timedelta = timedelta(seconds=600)
+    paused: bool = False
+    selector: Selector = NOTHING
+    template: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_wish(body: Obj) -> Wish:
+    """``spec`` of a MachineDeployment; never raises: what slipped past the schema becomes a ``problem``."""
+    spec = body.get("spec")
+    if not isinstance(spec, Mapping):
+        return Wish(problem="spec: must be an object")
+    counts: dict[str, int] = {}
+    for name, default in _COUNTS.items():
+        value = spec.get(name)
+        value = default if value is None else value
+        if not is_count(value) or value > MAX_REPLICAS:
+            return Wish(problem=f"spec.{name}: {value!r} is not a number from 0 to {MAX_REPLICAS}")
+        counts[name] = value
+    template = spec.get("template")
+    problem = template_problem(template)
+    if problem or not isinstance(template, Mapping):
+        return Wish(problem=problem)
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError as error:
+        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
+    if selector.empty or selector.nothing:
+        return Wish(problem="spec.selector: must not be empty, it would select every MachineSet of the namespace")
+    if not selector.matches((template.get("metadata") or {}).get("labels")):
+        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    wish = Wish(
+        replicas=counts["replicas"],
+        min_ready=timedelta(seconds=counts["minReadySeconds"]),
+        history_limit=counts["revisionHistoryLimit"],
+        deadline=timedelta(seconds=counts["progressDeadlineSeconds"]),
+        paused=spec.get("paused") is True,
+        selector=selector,
+        template=template,
+    )
+    return _with_strategy(wish, spec.get("strategy") or {})
+
+
+_COUNTS = {"replicas": 1, "minReadySeconds": 0, "revisionHistoryLimit": 1, "progressDeadlineSeconds": 600}
+
+
+def _with_strategy(wish: Wish, strategy: object) -> Wish:
+    if not isinstance(strategy, Mapping):
+        return Wish(problem="spec.strategy: must be an object")
+    type_ = strategy.get("type") or StrategyType.ROLLING_UPDATE
+    if type_ not in tuple(StrategyType):
+        return Wish(problem=f"spec.strategy.type: {type_!r} is none of {', '.join(StrategyType)}")
+    rolling = strategy.get("rollingUpdate") or {}
+    if not isinstance(rolling, Mapping):
+        return Wish(problem="spec.strategy.rollingUpdate: must be an object")
+    rolls = type_ == StrategyType.ROLLING_UPDATE
+    chosen: dict[str, str] = {}
+    for name, (default, known) in _CHOICES.items():
+        chosen[name] = str(rolling.get(name) or default)
+        if chosen[name] not in known:
+            return Wish(problem=f"spec.strategy.rollingUpdate.{name}: {chosen[name]!r} is unknown")
+    try:
+        limits = rollout_limits(wish.replicas, rolling.get("maxSurge"), rolling.get("maxUnavailable"))
+        partition = _partition(rolling.get("partition"), wish.replicas)
+    except BudgetError as error:
+        return Wish(problem=f"spec.strategy.rollingUpdate.{error}")
+    return replace(
+        wish,
+        strategy=str(type_),
+        limits=limits,
+        partition=partition if rolls else 0,
+        policy=chosen["deletePolicy"],
+        on_failure=chosen["onFailure"],
+        in_place=chosen["inPlace"] if rolls else InPlace.NEVER,
+        budgets=read_budgets(strategy.get("disruptionBudgets"), wish.replicas) if rolls else (),
+    )
+
+
+_CHOICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "deletePolicy": (DeletePolicy.RANDOM, tuple(DeletePolicy)),
+    "onFailure": (OnFailure.CONTINUE, tuple(OnFailure)),
+    "inPlace": (InPlace.NEVER, tuple(InPlace)),
+}
+
+
+def _partition(value: int | str | None, replicas: int) -> int:
+    """A share is rounded up: rather one Machine too few than too many gets a template that is being tried."""
+    try:
+        return resolve(0 if value is None else value, replicas, "up")
+    except IntOrStringError as error:
+        raise BudgetError("partition", str(error)) from None

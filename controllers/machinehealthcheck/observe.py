@@ -1,0 +1,182 @@
+"""View → Observed: one MachineHealthCheck, the Machines it looks at, and the replacements that are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from api import names
+from api.conditions import MachineCondition
+from controllers.kernel import machine_facts
+from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.pausing import cluster_name_of, cluster_of, paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    NODE,
+    Key,
+    Obj,
+    Ref,
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
+from controllers.kernel.view import NAMESPACE, View
+from controllers.machinehealthcheck.health import DAWN, Trust, Verdict, judge
+from controllers.machinehealthcheck.wish import Wish, read_wish
+
+READS = (MACHINE_HEALTH_CHECK, MACHINE, MACHINE_SET, CLUSTER, NODE)
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A Machine that is looked at. ``place``: whose it took, and when that was; ``zone`` "" if it has none."""
+
+    machine: MachineFacts
+    verdict: Verdict
+    zone: str = ""
+    place: Place = NO_PLACE
+
+    @property
+    def name(self) -> str:
+        return self.machine.key.name
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``outage``: why nothing can be concluded now, "" if it can. ``leaving``: condemned Machines that are going.
+
+    ``unborn``: names of Machines that are gone or going and whose replacement does not exist yet.
+    ``elsewhere``: Machines selected that an older check looks at.
+    """
+
+    body: Obj
+    wish: Wish
+    now: datetime
+    outage: str = ""
+    paused: str = ""
+    targets: tuple[Target, ...] = ()
+    leaving: frozenset[str] = frozenset()
+    unborn: frozenset[str] = frozenset()
+    elsewhere: int = 0
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(MACHINE_HEALTH_CHECK, self.body)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        status = self.body.get("status")
+        return status if isinstance(status, Mapping) else {}
+
+
+def observe(key: Key, view: View) -> Observed | None:
+    """None if the check is gone."""
+    body = view.get(MACHINE_HEALTH_CHECK, key)
+    if body is None:
+        return None
+    wish = read_wish(body)
+    nodes, machines = view.current_since(NODE), view.current_since(MACHINE)
+    if nodes is None or machines is None or not all(view.complete(kind) for kind in READS):
+        return Observed(body, wish, view.now, outage="the API server can't be followed now: what is known may be old")
+    if wish.problem or is_deleting(body):
+        return Observed(body, wish, view.now)
+    trust = Trust(view.now, machines, nodes)
+    others = _older_checks(body, view)
+    targets: list[Target] = []
+    leaving: set[str] = set()
+    elsewhere = 0
+    for machine in _selected(wish, key.namespace, view):
+        if any(covers(other, machine) for other in others):
+            elsewhere += 1
+        elif is_deleting(machine):
+            facts = machine_facts.read(machine)
+            leaving.update({facts.key.name} if facts.condemned else ())
+        elif not _is_left_alone(machine, view):
+            targets.append(_target(machine, wish, trust, view))
+    return Observed(
+        body=body,
+        wish=wish,
+        now=view.now,
+        paused=paused_by((body, _cluster(wish, key.namespace, view))),
+        targets=tuple(targets),
+        leaving=frozenset(leaving),
+        unborn=_unborn((target.machine for target in targets), view),
+        elsewhere=elsewhere,
+    )
+
+
+def covers(wish: Wish, machine: Obj) -> bool:
+    """Whether a check with ``wish`` looks at ``machine``; both are of the same namespace."""
+    if wish.cluster_name and cluster_name_of(machine) != wish.cluster_name:
+        return False
+    return wish.selector.matches(labels_of(machine))
+
+
+def node_of(machine: Obj, view: View) -> Obj | None:
+    """Its Node as it is now: by the name in the status, if it still is that host's."""
+    reference = (machine.get("status") or {}).get("nodeRef") or {}
+    node = view.get(NODE, Key("", str(reference.get("name") or "")))
+    if node is None or uid_of(node) == reference.get("uid"):
+        return node
+    provider_id = (machine.get("spec") or {}).get("providerID")
+    return node if provider_id and (node.get("spec") or {}).get("providerID") == provider_id else None
+
+
+def in_treatment(machine: Obj) -> bool:
+    """An object made from the remediation template stands beside it."""
+    return find((machine.get("status") or {}).get("conditions"), MachineCondition.EXTERNALLY_REMEDIATED) is not None
+
+
+def _selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:
+    return (machine for machine in view.indexed(MACHINE, NAMESPACE, namespace) if covers(wish, machine))
+
+
+def _target(machine: Obj, wish: Wish, trust: Trust, view: View) -> Target:
+    facts, node = machine_facts.read(machine), node_of(machine, view)
+    status, spec = machine.get("status") or {}, machine.get("spec") or {}
+    zone = labels_of(node).get(ZONE_LABEL) if node is not None else None
+    zone = zone or status.get("failureDomain") or spec.get("failureDomain") or ""
+    return Target(facts, judge(facts, node, wish, trust), str(zone), place_of(machine))
+
+
+def _is_left_alone(machine: Obj, view: View) -> bool:
+    """By a person's wish, or since its Cluster is going anyway."""
+    if names.SKIP_REMEDIATION_ANNOTATION in annotations_of(machine):
+        return True
+    cluster = cluster_of(machine, view)
+    return bool(paused_by((machine, cluster))) or (cluster is not None and is_deleting(cluster))
+
+
+def _cluster(wish: Wish, namespace: str, view: View) -> Obj | None:
+    return view.get(CLUSTER, Key(namespace, wish.cluster_name)) if wish.cluster_name else None
+
+
+def _older_checks(body: Obj, view: View) -> list[Wish]:
+    """Two checks of one Machine would contradict each other for ever: the older one has it."""
+    others = view.indexed(MACHINE_HEALTH_CHECK, NAMESPACE, key_of(body).namespace)
+    return [read_wish(other) for other in others if uid_of(other) != uid_of(body) and _age(other) < _age(body)]
+
+
+def _age(check: Obj) -> tuple[datetime, str]:
+    return parse_time(check["metadata"].get("creationTimestamp")) or DAWN, key_of(check).name
+
+
+def _unborn(machines: Iterable[MachineFacts], view: View) -> frozenset[str]:
+    """What the MachineSets of these Machines have deleted and not made again yet."""
+    found: set[str] = set()
+    for uid in {machine.owner_uid for machine in machines if machine.owner_uid}:
+        owner = view.by_uid(MACHINE_SET, uid)
+        listed = (owner.get("status") or {}).get("remediated") if owner is not None else None
+        found.update(read_place(entry).machine for entry in (listed if isinstance(listed, list) else ()))
+    return frozenset(found - {""})

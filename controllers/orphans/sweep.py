@@ -1,0 +1,143 @@
+"""Which hosts are orphans, and which of them may be removed now.
+
+Removing a host that somebody needs is the worst that can happen here: a peer removed every worker while its API server
+was down (machine-controller-manager#657), another raced with creations (MCM#583). So a host has to look orphaned for
+long, in several lists, to a controller that has followed the Machines all the while; and a list that looks like
+somebody else's account is not touched at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from controllers.kernel.wording import counted
+from providers.base.contract import Host, HostState
+
+GRACE = timedelta(minutes=15)
+"""How long a host has to be there, and to look orphaned."""
+MIN_LISTS = 2
+"""Lists that have to show it so, each taken anew."""
+STALE = timedelta(minutes=5)
+"""A list older than this says nothing."""
+STEADY = timedelta(minutes=10)
+"""For how long the Machines have to have been followed without an outage."""
+MOST_SHARE = 10
+"""At most one host in so many of a scope is removed in a sweep, and one in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    """The last list of a scope. ``began``: when it was asked for, None: never. ``problem``: why the last try failed."""
+
+    scope: str
+    hosts: tuple[Host, ...] = ()
+    began: datetime | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Since when a host has looked orphaned, in how many lists, and in which one last."""
+
+    first: datetime
+    last: datetime
+    lists: int = 1
+
+
+Memory = Mapping[tuple[str, str], Sighting]
+"""By scope and id of the host. Lost with the process, which only makes things slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``machines``: UIDs of all Machines; ``followed_since``: without an outage since then, None: there is one now."""
+
+    now: datetime
+    lists: tuple[HostList, ...]
+    machines: frozenset[str]
+    followed_since: datetime | None
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    scope: str
+    host: Host
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """``orphans``: proven ones; ``due``: those of them to remove now. ``frozen``: why a scope is not judged."""
+
+    memory: Memory
+    orphans: tuple[Orphan, ...] = ()
+    due: tuple[Orphan, ...] = ()
+    frozen: Mapping[str, str] = field(default_factory=dict)
+
+
+def sweep(observed: Observed) -> Sweep:
+    memory: dict[tuple[str, str], Sighting] = {}
+    orphans: list[Orphan] = []
+    due: list[Orphan] = []
+    frozen: dict[str, str] = {}
+    for one in observed.lists:
+        why = _frozen(observed, one)
+        if why:
+            frozen[one.scope] = why
+            continue
+        seen = {(one.scope, host.id): _seen(observed, one, host) for host in _unknown(observed, one)}
+        memory |= seen
+        proven = [host for host in _unknown(observed, one) if _is_proven(observed, host, seen[one.scope, host.id])]
+        proven.sort(key=lambda host: (seen[one.scope, host.id].first, host.id))
+        found = [Orphan(one.scope, host, _why(seen[one.scope, host.id], host)) for host in proven]
+        orphans += found
+        due += found[: max(1, len(one.hosts) // MOST_SHARE)]
+    return Sweep(memory, tuple(orphans), tuple(due), frozen)
+
+
+def _frozen(observed: Observed, one: HostList) -> str:
+    """Why nothing can be concluded from this list, "" if something can."""
+    if observed.followed_since is None or observed.now - observed.followed_since < STEADY:
+        return "the Machines have not been followed for long enough without an outage"
+    if one.problem:
+        return one.problem
+    if one.began is None or observed.now - one.began > STALE:
+        return "its hosts have not been listed lately"
+    if one.began < observed.followed_since:
+        return "its hosts were listed before the Machines were read"
+    unknown = len(list(_unknown(observed, one)))
+    if 2 * unknown > len(one.hosts):
+        said = counted(len(one.hosts), "host")
+        return f"{unknown} of its {said} are no Machine's here: it looks like the account of another cluster too"
+    return ""
+
+
+def _unknown(observed: Observed, one: HostList) -> Iterable[Host]:
+    """Hosts that are on their way out already are somebody's business."""
+    return [
+        host
+        for host in one.hosts
+        if host.machine_uid and host.machine_uid not in observed.machines and host.state is not HostState.DELETING
+    ]
+
+
+def _seen(observed: Observed, one: HostList, host: Host) -> Sighting:
+    began = one.began or observed.now
+    before = observed.memory.get((one.scope, host.id))
+    if before is None:
+        return Sighting(began, began)
+    return Sighting(before.first, began, before.lists + 1) if began > before.last else before
+
+
+def _is_proven(observed: Observed, host: Host, seen: Sighting) -> bool:
+    born = host.created_at or seen.first
+    return seen.lists >= MIN_LISTS and observed.now - max(seen.first, born) >= GRACE
+
+
+def _why(seen: Sighting, host: Host) -> str:
+    minutes = int((seen.last - seen.first).total_seconds() // 60)
+    said = f"{counted(seen.lists, 'list')} in {counted(minutes, 'minute')}"
+    return f"host {host.name or host.id} carries the UID {host.machine_uid}, which no Machine has had in {said}"

@@ -1,0 +1,115 @@
+"""Pods in equivalence classes: those that no predicate and no selector around can tell apart.
+
+Labels count only where some selector reads their key. Pods of a StatefulSet or an indexed Job, each with a label of
+its own, are one class as long as nobody selects by it; the Cluster Autoscaler makes one group of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from api.selectors import Selector
+from controllers.scheduling.marks import Mark
+from controllers.scheduling.shapes import Amounts, Demand, PodKind, PodShape, PodTerm
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodClass:
+    """Compared by identity; ``Classes`` makes each one once."""
+
+    demand: Demand
+    namespace: str
+    labels: Mapping[str, str]
+    namespace_labels: Mapping[str, str]
+    terminating: bool = False
+    marks: tuple[Mark, ...] = ()
+    """By which selectors and matchers find it."""
+
+    @property
+    def requests(self) -> Amounts:
+        return self.demand.requests
+
+    def is_meant_by(self, term: PodTerm) -> bool:
+        in_namespace = self.namespace in term.namespaces or term.namespace_selector.matches(self.namespace_labels)
+        return in_namespace and term.selector.matches(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pods of one class."""
+
+    pod_class: PodClass
+    pods: tuple[PodShape, ...]
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+
+class Classes:
+    """Sorts kinds of pods into classes. ``kinds`` must be all that will be asked for later: their selectors decide
+    which labels count. ``namespaces``: labels of the Namespaces by name.
+    """
+
+    def __init__(self, kinds: Iterable[PodKind], namespaces: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._namespaces = namespaces or {}
+        self._known: dict[PodKind, PodClass] = {}
+        self._by_content: dict[object, PodClass] = {}
+        self._selecting = False
+        read: set[str] = set()
+        for demand in {kind.demand for kind in dict.fromkeys(kinds)}:
+            for selector in _selectors(demand):
+                self._selecting = True
+                read.update(requirement.key for requirement in selector.requirements)
+        self._read = frozenset(read)
+
+    def of(self, kind: PodKind) -> PodClass:
+        """Raises LookupError for a kind whose selectors read labels that nobody announced."""
+        known = self._known.get(kind)
+        return known if known is not None else self._new(kind)
+
+    def group(self, pods: Iterable[PodShape]) -> list[Group]:
+        """In order of first appearance."""
+        found: dict[PodKind, list[PodShape]] = {}
+        for pod in pods:
+            same = found.get(pod.kind)
+            if same is None:
+                found[pod.kind] = [pod]
+            else:
+                same.append(pod)
+        merged: dict[PodClass, list[PodShape]] = {}
+        for kind, members in found.items():
+            before = merged.setdefault(self.of(kind), members)
+            if before is not members:
+                before.extend(members)
+        return [Group(each, tuple(members)) for each, members in merged.items()]
+
+    def _new(self, kind: PodKind) -> PodClass:
+        for selector in _selectors(kind.demand):
+            unread = {requirement.key for requirement in selector.requirements} - self._read
+            if unread or not self._selecting:
+                raise LookupError(
+                    f"the selector {selector} reads labels that these classes leave out: {sorted(unread)}"
+                )
+        labels = tuple(sorted((key, value) for key, value in kind.labels.items() if key in self._read))
+        namespace = kind.namespace if self._selecting else ""
+        terminating = kind.terminating and self._selecting
+        content = (kind.demand, namespace, labels, terminating)
+        known = self._by_content.get(content)
+        if known is None:
+            namespace_labels = self._namespaces.get(kind.namespace, {})
+            marks = (*labels, *dict.fromkeys(kind.demand.anti_affinity))
+            known = PodClass(kind.demand, namespace, dict(labels), namespace_labels, terminating, marks)
+            self._by_content[content] = known
+        self._known[kind] = known
+        return known
+
+
+def classes_of(pods: Sequence[PodShape], namespaces: Mapping[str, Mapping[str, str]] | None = None) -> Classes:
+    """Classes for these pods."""
+    return Classes((pod.kind for pod in pods), namespaces)
+
+
+def _selectors(demand: Demand) -> list[Selector]:
+    terms = (*demand.affinity, *demand.anti_affinity)
+    return [*(each.selector for each in terms), *(each.selector for each in demand.spread)]

@@ -1,0 +1,225 @@
+"""Which Nodes can go together, with a place for every pod that has to leave them.
+
+One snapshot and one purse of budgets for the whole plan: a Node that goes is no place for the pods of the next one,
+room that the pods of one took is taken, and so are disruptions. Costs Nodes × classes per candidate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from controllers.scheduling.amounts import total
+from controllers.scheduling.classes import Classes, Group, PodClass
+from controllers.scheduling.columns import Ints
+from controllers.scheduling.disruption import Budget, Purse
+from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, verdict
+from controllers.scheduling.placement import place
+from controllers.scheduling.schedulable import explain
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.snapshot import Snapshot
+
+_MOST_EXPLAINED = 3
+"""Classes of pods for which it is told Node by Node why they find no place; asking is slow."""
+
+
+class Staying(StrEnum):
+    """Why a Node can't go. Named as in the Cluster Autoscaler."""
+
+    BLOCKED_BY_POD = "BlockedByPod"
+    NO_PLACE = "NoPlaceToMovePods"
+    GROUP_MIN_SIZE = "NodeGroupMinSizeReached"
+    ENOUGH = "NotUnneededOtherReason"
+    RECEIVES_PODS = "ReceivesPods"
+    """It is needed for the pods of Nodes that go."""
+    NOT_FOUND = "NoNodeInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against."""
+
+    name: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalQuestion:
+    """``pods`` of all Nodes, not only of the candidates. ``most_of`` caps removals per group, ``most`` all of them."""
+
+    nodes: Sequence[NodeShape]
+    pods: Sequence[PodShape]
+    candidates: Sequence[Candidate]
+    rules: DrainRules
+    budgets: Sequence[Budget] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    most: int | None = None
+    most_of: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a pod finds room; kube-scheduler is free to choose otherwise."""
+
+    pod: PodShape
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    node: str
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    node: str
+    reason: Staying
+    why: str
+    pod: PodShape | None = None
+    blocking: Blocking | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPlan:
+    """Every candidate is in exactly one of the two. ``removed`` is in the order in which the Nodes should go."""
+
+    removed: tuple[Removed, ...]
+    kept: tuple[Kept, ...]
+
+
+def plan_removal(question: RemovalQuestion, snapshot: Snapshot | None = None) -> RemovalPlan:
+    """Least disturbing first: empty Nodes, then those of least utilisation.
+
+    ``snapshot``: one of the same Nodes and pods that is there already, with room taken by pods that are on their way;
+    it is the same afterwards.
+    """
+    if snapshot is None:
+        classes = Classes((pod.kind for pod in question.pods), question.namespaces)
+        snapshot = Snapshot(question.nodes, question.pods, classes)
+    snapshot.fork()
+    try:
+        return _plan(_Planner(question, snapshot))
+    finally:
+        snapshot.revert()
+
+
+def _plan(planner: _Planner) -> RemovalPlan:
+    removed: list[Removed] = []
+    kept: list[Kept] = []
+    for candidate in planner.in_order():
+        answer = planner.consider(candidate, len(removed))
+        if isinstance(answer, Removed):
+            removed.append(answer)
+        else:
+            kept.append(answer)
+    return RemovalPlan(tuple(removed), tuple(kept))
+
+
+def utilisation(node: NodeShape, pods: Iterable[PodShape]) -> float:
+    """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
+    kinds = Counter(pod.kind for pod in pods if not pod.kind.keeping.finished)
+    asked = dict(total((kind.demand.requests, count) for kind, count in kinds.items()))
+    there = dict(node.allocatable)
+    shares = [asked.get(name, 0) / there[name] for name in (CPU, MEMORY) if there.get(name)]
+    return max(shares, default=1.0)
+
+
+class _Planner:
+    def __init__(self, question: RemovalQuestion, snapshot: Snapshot) -> None:
+        self._question = question
+        self._purse = Purse(question.budgets)
+        self._pods: dict[str, list[PodShape]] = {node.name: [] for node in question.nodes}
+        for pod in question.pods:
+            self._pods.setdefault(pod.node, []).append(pod)
+        self._snapshot = snapshot
+        self._load = self._loads()
+        self._receiving: dict[str, str] = {}
+        self._gone: Counter[str] = Counter()
+        self._explained: dict[PodClass, str] = {}
+        self._destinations = self._destination_order()
+
+    def in_order(self) -> list[Candidate]:
+        known = {candidate.name: candidate for candidate in self._question.candidates}
+        return sorted(known.values(), key=self._disturbance)
+
+    def consider(self, candidate: Candidate, removed: int) -> Removed | Kept:
+        name = candidate.name
+        if name not in self._load:
+            return Kept(name, Staying.NOT_FOUND, "there is no such Node")
+        if name in self._receiving:
+            return Kept(name, Staying.RECEIVES_PODS, f"it takes pods of Node {self._receiving[name]}")
+        if self._question.most is not None and removed >= self._question.most:
+            return Kept(name, Staying.ENOUGH, f"{removed} Nodes go at a time")
+        most = self._question.most_of.get(candidate.group)
+        if most is not None and self._gone[candidate.group] >= most:
+            return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {most} Nodes")
+        moving: list[PodShape] = []
+        for pod in self._pods[name]:
+            found = verdict(pod, self._question.rules, self._purse)
+            if isinstance(found, Blocks):
+                return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
+            if isinstance(found, Moves):
+                moving.append(pod)
+        over = self._purse.lacks(moving)
+        if over is not None:
+            return Kept(name, Staying.BLOCKED_BY_POD, f"pod {over.pod}: {over.why}", over.pod, Blocking.BUDGET)
+        answer = self._move(name, moving)
+        if isinstance(answer, Removed):
+            self._purse.take(moving)
+            self._gone[candidate.group] += 1
+        return answer
+
+    def _move(self, name: str, moving: Sequence[PodShape]) -> Removed | Kept:
+        self._snapshot.fork()
+        self._snapshot.close(self._snapshot.row(name))
+        moves: list[Move] = []
+        for group in self._biggest_first(moving):
+            placed = place(self._snapshot, group.pod_class, len(group), self._destinations)
+            if placed.count < len(group):
+                kept = self._no_place(name, group)
+                self._snapshot.revert()
+                return kept
+            seats = [share.row for share in placed.shares for _ in range(share.per_node)]
+            names = (self._snapshot.nodes[row].name for row in seats)
+            moves.extend(Move(pod, to) for pod, to in zip(group.pods, names, strict=True))
+        self._snapshot.commit()
+        for move in moves:
+            self._receiving.setdefault(move.to, name)
+        return Removed(name, tuple(moves))
+
+    def _no_place(self, name: str, group: Group) -> Kept:
+        why = self._explained.get(group.pod_class, "no Node takes it")
+        if group.pod_class not in self._explained and len(self._explained) < _MOST_EXPLAINED:
+            why = self._explained[group.pod_class] = explain(self._snapshot, group.pod_class)
+        return Kept(name, Staying.NO_PLACE, f"pod {group.pods[0]} would stay pending: {why}", group.pods[0])
+
+    def _biggest_first(self, pods: Sequence[PodShape]) -> list[Group]:
+        def size(group: Group) -> tuple[int, int]:
+            asked = dict(group.pod_class.requests)
+            return -asked.get(CPU, 0), -asked.get(MEMORY, 0)
+
+        return sorted(self._snapshot.classes.group(pods), key=size)
+
+    def _loads(self) -> dict[str, float]:
+        return {node.name: utilisation(node, self._pods[node.name]) for node in self._question.nodes}
+
+    def _disturbance(self, candidate: Candidate) -> tuple[bool, float, str]:
+        occupied = any(not pod.kind.keeping.daemon_set for pod in self._pods.get(candidate.name, ()))
+        return occupied, self._load.get(candidate.name, 0.0), candidate.name
+
+    def _destination_order(self) -> Ints:
+        """Nodes that stay anyway, fullest first; then candidates, the last to be asked first."""
+        candidates = self.in_order()
+        rank = {candidate.name: position for position, candidate in enumerate(candidates)}
+
+        def order(name: str) -> tuple[int, float]:
+            position = rank.get(name)
+            return (0, -self._load[name]) if position is None else (1, -position)
+
+        names = sorted(self._load, key=order)
+        return np.fromiter((self._snapshot.row(name) for name in names), np.int64, len(names))

@@ -1,0 +1,207 @@
+"""Nodes and pods reduced to what decides placement. Frozen; the parts that pods share are interned by ``reading``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from api.selectors import NOTHING, Requirement, Selector
+
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+"""Units: thousandths of a core, bytes, bytes, pieces. All other resources are counted in whole units."""
+HOSTNAME = "kubernetes.io/hostname"
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+
+ANY_IP = "0.0.0.0"  # noqa: S104 - a pod's wish, nothing listens here
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resources with amounts above zero, sorted by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+    @property
+    def keeps_pods_away(self) -> bool:
+        return self.effect in ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def tolerates(self, taint: Taint) -> bool:
+        """An empty effect or key is any; an operator that is not known tolerates nothing."""
+        if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
+            return False
+        return self.operator == "Exists" or (self.operator in ("", "Equal") and self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    ip: str
+    protocol: str
+    port: int
+
+    def collides(self, other: HostPort) -> bool:
+        same_socket = self.protocol == other.protocol and self.port == other.port
+        return same_socket and (self.ip == other.ip or ANY_IP in (self.ip, other.ip))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One of several node selector terms of which any may match; one without requirements matches nothing."""
+
+    labels: tuple[Requirement, ...] = ()
+    names: tuple[Requirement, ...] = ()
+    """Requirements on ``metadata.name``."""
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if not self.labels and not self.names:
+            return False
+        here = {"metadata.name": name}
+        return all(r.matches(labels) for r in self.labels) and all(r.matches(here) for r in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A required pod (anti-)affinity term: which pods it means, and what counts as the same place."""
+
+    selector: Selector
+    topology_key: str
+    namespaces: frozenset[str] = frozenset()
+    namespace_selector: Selector = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint with ``whenUnsatisfiable: DoNotSchedule``."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume as far as it binds its pod to Nodes. ``handle`` is its identity, ``driver`` the CSI driver's name.
+
+    ``terms``: where a bound volume can be used or an unbound one be made (None: everywhere). ``exclusive``: access
+    mode ReadWriteOncePod.
+    """
+
+    handle: str
+    driver: str = ""
+    terms: tuple[NodeTerm, ...] | None = None
+    zones: tuple[Requirement, ...] = ()
+    exclusive: bool = False
+    bound: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """All that a pod asks of a Node, but for its own labels and namespace."""
+
+    requests: Amounts = ()
+    node_selector: tuple[Requirement, ...] = ()
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """None: any Node will do."""
+    tolerations: tuple[Toleration, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    blocked: str = ""
+    """Why no Node whatever can take it (a scheduling gate, a claim that is missing); "" if that is not so."""
+
+    def selects(self, labels: Mapping[str, str], name: str) -> bool:
+        """Node selector and required node affinity."""
+        if not all(r.matches(labels) for r in self.node_selector):
+            return False
+        return self.node_terms is None or any(term.matches(labels, name) for term in self.node_terms)
+
+    def untolerated(self, taints: tuple[Taint, ...]) -> Taint | None:
+        """The first taint that keeps the pod away."""
+        for taint in taints:
+            if taint.keeps_pods_away and not any(t.tolerates(taint) for t in self.tolerations):
+                return taint
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What decides whether a pod may be evicted from a Node that goes (``drainability``)."""
+
+    mirror: bool = False
+    daemon_set: bool = False
+    replicated: bool = True
+    """A controller of a kind that makes a new pod for an evicted one."""
+    finished: bool = False
+    safe_to_evict: str = ""
+    local_volumes: tuple[str, ...] = ()
+    """Names of volumes that die with the Node and that no annotation gives up."""
+    grace: int = 30
+    """``terminationGracePeriodSeconds``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodKind:
+    """Pods that can't be told apart by what they ask and by their labels. Interned: compared by identity."""
+
+    demand: Demand
+    namespace: str
+    labels: Mapping[str, str]
+    keeping: Keeping = Keeping()
+    priority: int = 0
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """One pod. ``node`` is "" while it is pending; times are as the API writes them, "" if there is none."""
+
+    namespace: str
+    name: str
+    kind: PodKind
+    uid: str = ""
+    node: str = ""
+    owner: Owner | None = None
+    created: str = ""
+    deleting: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """One Node. ``hypothetical``: a Node that does not exist yet; copies of it differ in name and hostname only."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Amounts = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    volume_limits: Amounts = ()
+    """CSI driver → volumes it can attach here."""
+    hypothetical: bool = False
+
+    def amount(self, resource: str) -> int:
+        return dict(self.allocatable).get(resource, 0)

@@ -1,0 +1,46 @@
+"""``nodewright convert``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from nodewright.cli.exits import FAILED
+
+HELP = """Move provider configurations from providerSpec, or from text, to providerConfig; or to providerSpec.
+
+Reads files, folders or standard input (`-`) and writes all documents to standard output; what has nothing to convert
+is passed on as it is written. Exit code 0: done; 1: something could not be converted, it is named and passed on as it
+is; 2: wrong usage.
+"""
+
+
+class Target(StrEnum):
+    PROVIDER_CONFIG = "providerConfig"
+    PROVIDER_SPEC = "providerSpec"
+
+
+def command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders; - is standard input.")],
+    to: Annotated[Target, typer.Option("--to", help="The field to move configurations to.")] = Target.PROVIDER_CONFIG,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only, no remarks and no summary.")] = False,
+) -> None:
+    from nodewright.cli.commands.validate import texts  # noqa: PLC0415
+    from nodewright.cli.manifests.rewriting import joined, rewrite  # noqa: PLC0415
+
+    done = [rewrite(name, text, to.value) for name, text in texts(files)]
+    for part in joined([result.text for result in done]):
+        typer.echo(part, nl=False)
+    faults = [fault for result in done for fault in result.faults]
+    for fault in faults:
+        typer.echo(fault.line(), err=True)
+    if not quiet:
+        for result in done:
+            for remark in result.remarks:
+                typer.echo(f"{remark.line()} (kept as it is)", err=True)
+        count = sum(result.changed for result in done)
+        typer.echo(f"{count} object{'s' if count != 1 else ''} converted", err=True)
+    if faults:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,224 @@
+"""``nodewright rollout``, and ``kubectl nodewright rollout``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli.cluster.access import Target
+from nodewright.cli.exits import CliError
+from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.rollout.access import Deployment, deployment
+from nodewright.cli.rollout.naming import KIND, name_of
+
+if TYPE_CHECKING:
+    from controllers.kernel.refs import Obj
+    from nodewright.cli.rollout.history import Revision
+    from nodewright.cli.rollout.standing import Standing
+
+HELP = """Follow and steer the rollouts of a MachineDeployment, as `kubectl rollout` does those of a Deployment.
+
+Exit code 0: done; 1: failed, refused, or the rollout failed; 2: wrong usage.
+"""
+POLL_SECONDS = 0.5
+
+group = typer.Typer(help=HELP, no_args_is_help=True)
+Words = Annotated[list[str], typer.Argument(metavar="NAME", help="md/workers, md workers or workers.")]
+
+
+@group.command("status", short_help="Follow a rollout until it is done or has failed")
+def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    words: Words,
+    watch: Annotated[bool, typer.Option("--watch/--no-watch", "-w", help="Follow it until it ends.")] = True,
+    timeout: Annotated[str, typer.Option("--timeout", help="How long to follow it (90s, 10m); 0s: for ever.")] = "0s",
+    revision: Annotated[int, typer.Option("--revision", min=0, help="Fail if it is not this one; 0: any.")] = 0,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Follow a rollout, a line for each step, until it is done (exit code 0) or has failed or timed out (1)."""
+    seconds = _seconds(timeout)
+
+    async def act(found: Deployment) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await _follow(found, watch, revision)
+        except TimeoutError:
+            raise CliError(f'{KIND} "{found.name}" is not rolled out after {timeout}') from None
+
+    _run(words, namespace, Target(kubeconfig, context), act)
+
+
+@group.command("history", short_help="List revisions, or show the template of one")
+def history(
+    words: Words,
+    revision: Annotated[int, typer.Option("--revision", min=0, help="Show the template of this one.")] = 0,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """List the revisions that can be returned to, or show the template of one as YAML."""
+
+    async def act(found: Deployment) -> None:
+        from nodewright.cli.rollout.history import one_of, revisions  # noqa: PLC0415
+
+        known = revisions(await found.read(), await found.sets())
+        if revision:
+            _show(one_of(known, revision))
+        else:
+            _list(known)
+
+    _run(words, namespace, Target(kubeconfig, context), act)
+
+
+@group.command("undo", short_help="Return to an earlier revision")
+def undo(
+    words: Words,
+    to_revision: Annotated[int, typer.Option("--to-revision", min=0, help="Which one; 0: the one before.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show its template and change nothing.")] = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Write the template of an earlier revision into the spec.
+
+    After an automatic rollback that is the one in force: then the spec says what is so.
+    """
+
+    async def act(found: Deployment) -> None:
+        from nodewright.cli.rollout import history  # noqa: PLC0415
+
+        async def decide(body: Obj) -> Mapping[str, Any]:
+            if body["spec"].get("paused"):
+                raise _paused(found.name, "undone")
+            revision = history.to_return_to(body, history.revisions(body, await found.sets()), to_revision)
+            if dry_run:
+                _show(revision)
+                return {}
+            return history.undo(body, revision)
+
+        changed = await found.change(decide, guarded=True)
+        if not dry_run:
+            typer.echo(f"{KIND}/{found.name} {'rolled back' if changed else 'skipped rollback (it has that template)'}")
+
+    _run(words, namespace, Target(kubeconfig, context), act)
+
+
+@group.command("pause", short_help="Stop a rollout; scaling goes on")
+def pause(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Stop a rollout where it is. Scaling goes on, and templates may be edited without anything rolling."""
+    _run(words, namespace, Target(kubeconfig, context), _setting_paused(True))
+
+
+@group.command("resume", short_help="Let a paused rollout go on")
+def resume(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Let a paused rollout go on."""
+    _run(words, namespace, Target(kubeconfig, context), _setting_paused(False))
+
+
+@group.command("restart", short_help="Replace all Machines by new ones of the same template")
+def restart(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Replace all Machines by new ones of the same template, within the limits of a rollout."""
+
+    async def decide(body: Obj) -> Mapping[str, Any]:
+        from api import names  # noqa: PLC0415
+        from controllers.kernel.conditions import format_time  # noqa: PLC0415
+
+        if body["spec"].get("paused"):
+            raise _paused(body["metadata"]["name"], "restarted")
+        stamp = {names.RESTARTED_AT_ANNOTATION: format_time(datetime.now(UTC))}
+        return {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+
+    async def act(found: Deployment) -> None:
+        await found.change(decide)
+        typer.echo(f"{KIND}/{found.name} restarted")
+
+    _run(words, namespace, Target(kubeconfig, context), act)
+
+
+def _run(words: list[str], namespace: str | None, target: Target, act: Callable[[Deployment], Awaitable[None]]) -> None:
+    name = name_of(words)
+
+    async def running() -> None:
+        async with deployment(target, namespace, name) as found:
+            await act(found)
+
+    asyncio.run(running())
+
+
+def _setting_paused(paused: bool) -> Callable[[Deployment], Awaitable[None]]:
+    async def decide(body: Obj) -> Mapping[str, Any]:
+        if bool(body["spec"].get("paused")) == paused:
+            title = f'{KIND} "{body["metadata"]["name"]}"'
+            raise CliError(f"{title} is already paused" if paused else f"{title} is not paused")
+        return {"spec": {"paused": paused}}
+
+    async def act(found: Deployment) -> None:
+        await found.change(decide)
+        typer.echo(f"{KIND}/{found.name} {'paused' if paused else 'resumed'}")
+
+    return act
+
+
+async def _follow(found: Deployment, watch: bool, revision: int) -> None:
+    """Raises CliError when it failed. A line is told once; it is asked for again every POLL_SECONDS."""
+    from nodewright.cli.rollout.standing import revision_of, standing  # noqa: PLC0415
+
+    told = ""
+    while True:
+        body = await found.read()
+        running = revision_of(body)
+        if revision and running != revision:
+            raise CliError(f"revision {revision} is not the running one, which is {running}")
+        said: Standing = standing(body)
+        if said.state == "failed":
+            raise CliError(said.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
+        if said.text != told:
+            typer.echo(said.text)
+            sys.stdout.flush()
+        told = said.text
+        if said.state == "done" or not watch:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _list(known: list[Revision]) -> None:
+    from rich.table import Table  # noqa: PLC0415
+
+    from nodewright.cli.screen import console  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("REVISION", "MACHINESET", "MACHINES", "KUBELET", "REMARK", "CHANGE-CAUSE"):
+        table.add_column(column, no_wrap=True)
+    for one in known:
+        table.add_row(
+            str(one.number), one.machine_set, str(one.machines), one.kubelet, one.remark or "-", one.cause or "-"
+        )
+    console().print(table)
+
+
+def _show(revision: Revision) -> None:
+    import yaml  # noqa: PLC0415
+
+    typer.echo(f"# revision {revision.number}, MachineSet {revision.machine_set}")
+    typer.echo(yaml.safe_dump(dict(revision.template), sort_keys=False).rstrip())
+
+
+def _seconds(text: str) -> float | None:
+    """None: for ever. Raises CliError (usage)."""
+    from api.durations import parse_duration  # noqa: PLC0415
+    from nodewright.cli.exits import USAGE  # noqa: PLC0415
+
+    try:
+        return parse_duration(text).total_seconds() or None
+    except ValueError as error:
+        raise CliError(f"--timeout: {error}", code=USAGE) from None
+
+
+def _paused(name: str, verb: str) -> CliError:
+    return CliError(f'{KIND} "{name}" is paused and can\'t be {verb}', f"First `nodewright rollout resume md/{name}`")

@@ -1,0 +1,181 @@
+"""Options that make several processes one: which controllers each runs, which Machines, and who of them leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.exits import USAGE, CliError
+
+if TYPE_CHECKING:
+    from api.selectors import Selector
+    from nodewright.runtime.kube.connection import Connection
+    from nodewright.runtime.leadership import LeaseOptions
+    from nodewright.runtime.lease import Terms
+    from nodewright.runtime.options import Rooms
+
+LEASE_NAME = "nodewright"
+
+Controllers = Annotated[
+    str,
+    typer.Option(
+        "--controllers",
+        metavar="NAMES",
+        help="Which ones, comma separated; * is all but certificatesigningrequest, -NAME leaves one out.",
+    ),
+]
+MachineSelector = Annotated[
+    str, typer.Option("--machine-selector", metavar="SELECTOR", help="Serve only Machines with such labels.")
+]
+LeaderElect = Annotated[
+    bool | None,
+    typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding a Lease. [default: inside a pod]"),
+]
+LeaseDuration = Annotated[
+    str,
+    typer.Option("--leader-elect-lease-duration", metavar="TIME", help="How long others wait for a silent leader."),
+]
+RenewDeadline = Annotated[
+    str,
+    typer.Option("--leader-elect-renew-deadline", metavar="TIME", help="When a leader that can't renew stops."),
+]
+RetryPeriod = Annotated[
+    str, typer.Option("--leader-elect-retry-period", metavar="TIME", help="Time between two tries of anybody.")
+]
+ResourceName = Annotated[
+    str,
+    typer.Option("--leader-elect-resource-name", metavar="NAME", help="Which Lease. [default: by what this one runs]"),
+]
+ResourceNamespace = Annotated[
+    str,
+    typer.Option(
+        "--leader-elect-resource-namespace", metavar="NS", help="Where it is. [default: the pod's, or context's]"
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one process does. ``lease`` is the name that all processes with the same work agree on."""
+
+    rooms: Rooms
+    machines: Selector
+    lease: str
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """``wanted`` None: only in a pod. ``name`` and ``namespace`` "": derived."""
+
+    wanted: bool | None
+    terms: Terms
+    name: str
+    namespace: str
+
+    def options(self, connection: Connection, work: Work) -> LeaseOptions | None:
+        from nodewright.runtime.leadership import LeaseOptions  # noqa: PLC0415
+
+        if not (connection.in_cluster if self.wanted is None else self.wanted):
+            return None
+        return LeaseOptions(self.name or work.lease, self.namespace or connection.namespace, self.terms)
+
+
+def work_named(controllers: str, machine_selector: str, node_name: str = "") -> Work:
+    """What the options ask for, on the Node ``node_name``.
+
+    Raises CliError (usage) for names and selectors that can't be meant.
+    """
+    rooms = rooms_named(controllers, node_name)
+    machines = _selector(machine_selector)
+    if not machines.empty:
+        _only_of_machines(rooms)
+    return Work(rooms, machines, _lease_name(controllers, rooms, machines))
+
+
+def rooms_named(names: str, node_name: str = "") -> Rooms:
+    """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
+
+    ``*`` is not those that only run on request.
+    """
+    from nodewright.runtime.wiring import on_request  # noqa: PLC0415
+    from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
+
+    usual, special = ({room.name: room for room in rooms} for rooms in (usual_rooms(node_name), on_request()))
+    known = {**usual, **special}
+    wanted = _words(names)
+    unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
+    if unknown:
+        raise CliError(f"no controller named {', '.join(unknown)}", f"There are: {', '.join(known)}", USAGE)
+    chosen = tuple(room for name, room in known.items() if _enabled(name, wanted, "*" in wanted and name in usual))
+    if not chosen:
+        raise CliError("--controllers names none", f"There are: {', '.join(known)}, and * for all", USAGE)
+    return chosen
+
+
+def _enabled(name: str, wanted: list[str], usually: bool) -> bool:
+    """The first word that names it decides."""
+    said = next((word for word in wanted if word.removeprefix("-") == name), "")
+    return not said.startswith("-") if said else usually
+
+
+def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Terms:
+    """Raises CliError (usage)."""
+    from nodewright.runtime.lease import Terms  # noqa: PLC0415
+
+    try:
+        return Terms(
+            _seconds("--leader-elect-lease-duration", lease_duration),
+            _seconds("--leader-elect-renew-deadline", renew_deadline),
+            _seconds("--leader-elect-retry-period", retry_period),
+        )
+    except ValueError as error:
+        raise CliError(f"leader election: {error}", "See docs/tasks/run-on-kubernetes.md", USAGE) from error
+
+
+def _seconds(option: str, text: str) -> float:
+    from api.durations import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(text).total_seconds()
+    except ValueError as error:
+        raise CliError(f"{option}: {error}", code=USAGE) from error
+
+
+def _selector(text: str) -> Selector:
+    from api.selectors import SelectorError, parse  # noqa: PLC0415
+
+    try:
+        return parse(text)
+    except SelectorError as error:
+        raise CliError(f"--machine-selector: {error}", "It is written as for `kubectl get -l`", USAGE) from error
+
+
+def _only_of_machines(rooms: Rooms) -> None:
+    """Two processes that select different Machines must not both serve the sets that those belong to."""
+    from controllers.kernel.sharding import can_be_sharded  # noqa: PLC0415
+
+    whole = [room.name for room in rooms if not can_be_sharded(room)]
+    if whole:
+        hint = "Run --controllers=machine with it, and the others in a process without it: --controllers=*,-machine"
+        raise CliError(f"--machine-selector does not divide the work of {', '.join(whole)}", hint, USAGE)
+
+
+def _lease_name(controllers: str, rooms: Rooms, machines: Selector) -> str:
+    """The same work, the same Lease. What ``*`` leaves out is named, not what it means: the next version may have more
+    controllers, and its processes must not work beside those of this one while they are exchanged. Nor must those that
+    were asked for one more."""
+    from controllers.kernel.digest import digest  # noqa: PLC0415
+
+    words = _words(controllers)
+    named = sorted(room.name for room in rooms)
+    if "*" in words:
+        without = sorted({word.removeprefix("-") for word in words if word.startswith("-")})
+        named = ["without", *without] if without else []
+    shard = [] if machines.empty else [digest(str(machines))]
+    return "-".join([LEASE_NAME, *named, *shard])
+
+
+def _words(controllers: str) -> list[str]:
+    return [word.strip() for word in controllers.split(",") if word.strip()]

@@ -1,0 +1,1 @@
+"""Rollouts of a MachineDeployment as the command line tells and changes them."""

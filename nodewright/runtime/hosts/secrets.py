@@ -1,0 +1,24 @@
+"""What a provider says is shown in conditions, Events and logs; what it repeats of its config's secrets is taken out.
+
+By contract a provider's messages hold none (``providers.base.errors``); clouds like to quote a request they refuse.
+"""
+
+from __future__ import annotations
+
+from api.secrets import HIDDEN, secret_values, without_secrets
+from controllers.kernel.actions import DeleteHost, HostAction
+from providers.base.errors import ProviderError
+
+
+def secrets_of(action: HostAction) -> list[str]:
+    """The secrets in the config of a call, the longest first."""
+    config = action.config if isinstance(action, DeleteHost) else action.request.config
+    return sorted(set(secret_values(config)), key=len, reverse=True)
+
+
+def told(error: ProviderError, action: HostAction | None = None) -> ProviderError:
+    """``error`` as it may be told; the same one if there is nothing to hide."""
+    message = without_secrets(error.message)
+    for secret in secrets_of(action) if action is not None else ():
+        message = message.replace(secret, HIDDEN)
+    return error if message == error.message else ProviderError(error.error_class, message, error.retry_after)

@@ -1,0 +1,108 @@
+"""How long Machines take from phase to phase, as seen in the cache: nothing is written for it.
+
+A Machine on a smooth way is reported rarely (ADR 0005), so two phases are also told by what they leave behind: it is
+Provisioning once it has a providerID, and Provisioned once a Node with that providerID is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from api.names import MachinePhase
+from controllers.kernel import view
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.refs import MACHINE, NODE, Obj, is_deleting, uid_of
+from nodewright.runtime import metrics
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.indexes import provider_id
+from nodewright.runtime.cache.store import Change
+
+_ON_THE_WAY = (MachinePhase.PENDING, MachinePhase.PROVISIONING, MachinePhase.PROVISIONED)
+"""In this order; what an object leaves behind never takes it back."""
+
+
+class Lifetimes:
+    """Listens to ``cache``. What was there before the first list is only timed for what it still has ahead."""
+
+    def __init__(self, cache: Cache, now: Callable[[], datetime]) -> None:
+        self._cache = cache
+        self._now = now
+        self._phases: dict[str, tuple[str, datetime | None]] = {}
+        """By Machine UID: its phase, and since when if that was seen."""
+        if MACHINE in cache.stores:
+            cache.listen(MACHINE, self._machine_changed)
+        if NODE in cache.stores and MACHINE in cache.stores:
+            cache.listen(NODE, self._node_changed)
+
+    def _machine_changed(self, change: Change, from_list: bool) -> None:
+        if change.new is None:
+            if change.old is not None:
+                self._gone(change.old)
+            return
+        known = uid_of(change.new) in self._phases
+        if change.old is None and not known:
+            self._appeared(change.new, from_list)
+        else:
+            self._look(change.new)
+
+    def _node_changed(self, change: Change, _from_list: bool) -> None:
+        node_id = provider_id(change.new) if change.new is not None and change.old is None else None
+        if node_id:
+            for machine in self._cache.stores[MACHINE].indexed(view.PROVIDER_ID, node_id):
+                self._look(machine)
+
+    def _appeared(self, machine: Obj, from_list: bool) -> None:
+        phase = self._phase(machine, MachinePhase.PENDING)
+        fresh = phase == MachinePhase.PENDING and not from_list
+        self._phases[uid_of(machine)] = (phase, _time(machine, "creationTimestamp") if fresh else None)
+
+    def _look(self, machine: Obj) -> None:
+        uid = uid_of(machine)
+        before, since = self._phases.get(uid, (MachinePhase.PENDING, None))
+        phase = self._phase(machine, before)
+        if phase == before:
+            return
+        now = self._now()
+        self._phases[uid] = (phase, now)
+        if since is not None:
+            metrics.of(metrics.MACHINE_PHASE, before).observe(_seconds(since, now))
+        created = _time(machine, "creationTimestamp")
+        first_time = before in _ON_THE_WAY and phase != MachinePhase.DELETING
+        if created is not None and first_time:
+            metrics.of(metrics.MACHINE_REACHED, phase).observe(_seconds(created, now))
+
+    def _gone(self, machine: Obj) -> None:
+        self._phases.pop(uid_of(machine), None)
+        asked = _time(machine, "deletionTimestamp")
+        if asked is not None:
+            metrics.MACHINE_DELETED.observe(_seconds(asked, self._now()))
+
+    def _phase(self, machine: Obj, before: str) -> str:
+        """What the status says, or what the Machine has left behind since if that is further on its way."""
+        if is_deleting(machine):
+            return MachinePhase.DELETING
+        status = machine.get("status")
+        said = (status.get("phase") if isinstance(status, Mapping) else None) or MachinePhase.PENDING
+        if said not in tuple(MachinePhase):
+            return MachinePhase.UNKNOWN
+        if said not in _ON_THE_WAY:
+            return str(said)
+        seen = [MachinePhase(said)]
+        if before in _ON_THE_WAY:
+            seen.append(MachinePhase(before))
+        host_id = provider_id(machine)
+        if host_id:
+            joined = NODE in self._cache.stores and self._cache.stores[NODE].indexed(view.PROVIDER_ID, host_id)
+            seen.append(MachinePhase.PROVISIONED if joined else MachinePhase.PROVISIONING)
+        return max(seen, key=_ON_THE_WAY.index)
+
+
+def _time(machine: Obj, field: str) -> datetime | None:
+    text: Any = machine["metadata"].get(field)
+    return parse_time(text)
+
+
+def _seconds(since: datetime, now: datetime) -> float:
+    return max((now - since).total_seconds(), 0.0)

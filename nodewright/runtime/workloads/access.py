@@ -1,0 +1,260 @@
+"""One Cluster's way to its own API, from the Secret to a cache that is kept current; and what is known of it now.
+
+    Secret -> connection -> contact -> lists -> Reached -> no answer for too long -> Unreached -> contact -> ...
+
+Each contact begins with lists: what was read before it was lost is shown, but nothing is done on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from api.conditions import Reason
+from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
+from controllers.kernel.view import HOME, Reached, Unreached, Workload
+from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.cache.store import Change
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
+from nodewright.runtime.workloads.gate import Gate
+from nodewright.runtime.workloads.options import WorkloadOptions
+from nodewright.runtime.workloads.secret import OneObject, connection_in
+
+_log = structlog.get_logger("nodewright.workloads")
+
+Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]
+"""Something that lives in a workload cluster for as long as there is contact (simulated kubelets)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all accesses share. ``kinds`` are read in workload clusters; ``home`` holds the Clusters.
+
+    ``may_write``: whether this process leads, asked at the moment of each write.
+    """
+
+    client: KubeClient
+    may_write: Callable[[], bool]
+    home: Cache
+    kinds: tuple[Kind, ...]
+    now: Callable[[], datetime]
+    options: WorkloadOptions
+    secrets: ReflectorOptions
+    companion: Companion | None = None
+
+
+class ClusterAccess:
+    """``run`` until cancelled. ``changed`` is called after each change of ``workload``, None until it is known."""
+
+    def __init__(self, cluster: Key, around: Surroundings, changed: Callable[[Key], None]) -> None:
+        self.cluster = cluster
+        self.workload: Workload | None = None
+        self.cache = Cache(around.kinds)
+        self.gate = Gate(f"Cluster {cluster}")
+        self._around = around
+        self._options = around.options
+        self._tell = changed
+        self._key = kubeconfig_secret_of(cluster)
+        self._secrets = Cache([SECRET])
+        self._secrets.listen(SECRET, self._secret_changed)
+        self._again = asyncio.Event()
+        self._seen_with: str | None = None
+        """Uid of the Cluster with which a Secret was seen; None: never one."""
+        self._last_contact: datetime | None = None
+        self._heard_at = self._time()
+
+    async def run(self) -> None:
+        source = OneObject(self._around.client.named("workloads"), self._key)
+        reflector = Reflector(source, self._secrets, SECRET, self._around.secrets)
+        reading = asyncio.create_task(reflector.run(), name=f"reflect Secret {self._key}")
+        try:
+            await self._first_read(reflector)
+            while True:
+                self._again.clear()
+                await self._until_again(self._secrets.stores[SECRET].get(self._key))
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    def reconsider(self) -> None:
+        """Look again whether a Cluster without a Secret is home: another Cluster may have taken the name."""
+        if isinstance(self.workload, Unreached) and self.workload.reason == Reason.KUBECONFIG_MISSING:
+            self._again.set()
+
+    async def _first_read(self, reflector: Reflector) -> None:
+        """A Secret that can't be read may be there: the Cluster is not taken for home on that."""
+        try:
+            async with asyncio.timeout(self._options.unreachable_after):
+                await reflector.synced.wait()
+        except TimeoutError:
+            self._unreached(Reason.UNREACHABLE, f"Secret {self._key} can't be read: {reflector.problem or 'no answer'}")
+            await reflector.synced.wait()
+
+    async def _until_again(self, secret: Obj | None) -> None:
+        serving = asyncio.create_task(self._serve(secret), name=f"workload {self.cluster}")
+        waiting = asyncio.create_task(self._again.wait())
+        try:
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():  # it never ends by itself
+                serving.result()
+        finally:
+            serving.cancel()
+            waiting.cancel()
+            await asyncio.gather(serving, waiting, return_exceptions=True)
+
+    async def _serve(self, secret: Obj | None) -> None:
+        """What this Secret means, and to act on it, for as long as it stays what it is."""
+        body = self._cluster()
+        uid = uid_of(body) if body is not None else ""
+        if secret is None:
+            if recorded_secret(body) or self._seen_with == uid:
+                self._unreached(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
+            else:
+                self._is(HOME)
+            return await _for_ever()
+        self._seen_with = uid
+        try:
+            connection = await asyncio.to_thread(connection_in, secret)
+        except ConfigurationError as error:
+            self._unreached(Reason.INVALID_KUBECONFIG, str(error))
+            return await _for_ever()
+        while True:
+            await self._live(connection)
+            await asyncio.sleep(self._options.retry)
+
+    async def _live(self, connection: Connection) -> None:
+        """One connection, from the first contact until it is lost; or one vain attempt at it."""
+        try:
+            async with KubeClient(connection, "workloads", self._options.client) as client:
+                await self._probe(client)
+                await self._follow(client)
+        except KubeError as error:
+            if self._is_silent():
+                self._unreached(Reason.UNREACHABLE, str(error))
+
+    async def _follow(self, client: KubeClient) -> None:
+        """Keep the cache current while there is contact. Raises KubeError when it is lost."""
+        async with AsyncExitStack() as stack:
+            reflectors = [
+                Reflector(client.named("cache"), self.cache, kind, self._options.reflector)
+                for kind in self.cache.stores
+            ]
+            for reflector in reflectors:
+                stack.push_async_callback(_end, asyncio.create_task(reflector.run()))
+            read = asyncio.create_task(_all_read(reflectors))
+            stack.push_async_callback(_end, read)
+            if self._around.companion is not None:
+                await stack.enter_async_context(self._around.companion(self.cluster, client))
+            stack.callback(self._close_gate)
+            self.gate.client = client.fenced(self._around.may_write)
+            complete_at = self._time()
+            while True:
+                if all(reflector.complete for reflector in reflectors):
+                    complete_at = self._time()
+                    self._is(Reached(self._key.name))
+                elif self._time() - complete_at >= self._options.unreachable_after:
+                    self._unreached(Reason.UNREACHABLE, _problem(reflectors))
+                await _pause(self._options.probe_every, read)
+                await self._probe_patiently(client)
+
+    async def _probe_patiently(self, client: KubeClient) -> None:
+        """Raises KubeError only after a silence that is too long."""
+        try:
+            await self._probe(client)
+        except KubeError:
+            if self._is_silent():
+                raise
+
+    async def _probe(self, client: KubeClient) -> None:
+        """Ask for something that only a sound API server can tell: one Node. A refusal is an answer too.
+
+        ``/version`` would be answered by a server that has lost its etcd. Raises KubeError.
+        """
+        try:
+            async with asyncio.timeout(self._options.probe_timeout):
+                await (client.list_page(NODE, limit=1) if NODE in self.cache.stores else client.version())
+        except TimeoutError as error:
+            raise NoAnswer(f"no answer within {self._options.probe_timeout:g} s", sent=False) from error
+        except ApiError as error:
+            if error.code == 401 or error.code >= 500:
+                raise
+        self._heard_at = self._time()
+        self._last_contact = self._around.now()
+
+    def _is_silent(self) -> bool:
+        return self._time() - self._heard_at >= self._options.unreachable_after
+
+    def _unreached(self, reason: Reason, why: str) -> None:
+        """The first words for a trouble stay: others would cost a write each."""
+        before = self.workload if isinstance(self.workload, Unreached) else None
+        varies = reason is Reason.UNREACHABLE
+        if before is not None and before.reason == reason and (varies or before.why == why):
+            return
+        self._is(Unreached(self._secret_name(), str(reason), why, self._last_contact))
+
+    def _secret_name(self) -> str:
+        """ "" as long as nobody has ever seen that there is one."""
+        return self._key.name if self._seen_with is not None else recorded_secret(self._cluster())
+
+    def _cluster(self) -> Obj | None:
+        clusters = self._around.home.stores.get(CLUSTER)
+        return clusters.get(self.cluster) if clusters is not None else None
+
+    def _is(self, workload: Workload) -> None:
+        if workload == self.workload:
+            return
+        self.workload = workload
+        if isinstance(workload, Unreached):
+            _log.warning(
+                "cluster can't be reached", cluster=str(self.cluster), reason=workload.reason, why=workload.why
+            )
+        elif isinstance(workload, Reached):
+            _log.info("cluster is reached", cluster=str(self.cluster), secret=workload.secret)
+        self._tell(self.cluster)
+
+    def _close_gate(self) -> None:
+        self.gate.client = None
+
+    def _secret_changed(self, change: Change, _from_list: bool) -> None:
+        if change.old is None or change.new is None or change.old.get("data") != change.new.get("data"):
+            self._again.set()
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+async def _all_read(reflectors: Iterable[Reflector]) -> None:
+    for reflector in reflectors:
+        await reflector.synced.wait()
+
+
+async def _pause(seconds: float, unless: asyncio.Task[None]) -> None:
+    """``seconds``, or until ``unless`` is done, if it is not yet."""
+    if unless.done():
+        await asyncio.sleep(seconds)
+    else:
+        await asyncio.wait({unless}, timeout=seconds)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+def _problem(reflectors: Iterable[Reflector]) -> str:
+    """What is not read, and why."""
+    found = [f"{r.kind.plural}: {r.problem or 'not read yet'}" for r in reflectors if not r.complete]
+    return "; ".join(found)

@@ -1,0 +1,172 @@
+"""Where the Nodes of each Cluster live: found out when somebody asks, kept as long as somebody names the Cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind
+from controllers.kernel.view import HOME, Home, Workload
+from controllers.kernel.workload import cluster_key_of
+from nodewright.runtime import metrics
+from nodewright.runtime.cache.store import Change
+from nodewright.runtime.executor import Place
+from nodewright.runtime.workloads.access import ClusterAccess, Surroundings
+
+_log = structlog.get_logger("nodewright.workloads")
+
+WorkloadListener = Callable[[Key, Change, bool], None]
+"""Told of each change in a workload cluster: the Cluster, the change, and whether a list brought it."""
+_PAUSE_AFTER_BUG = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One Cluster's Nodes: what is known of them, and where actions on them go. ``place`` None: at home."""
+
+    workload: Workload
+    place: Place | None = None
+
+
+HOME_SITE = Site(HOME)
+
+
+class Workloads(Protocol):
+    """What the shell needs of the directory."""
+
+    def look(self, cluster: Key) -> Site | None: ...
+
+    def listen(self, kind: Kind, listener: WorkloadListener) -> None: ...
+
+    def listen_contact(self, listener: Callable[[Key], None]) -> None: ...
+
+
+class AllAtHome:
+    """Nobody has a cluster of its own: for programs that look at one API server only."""
+
+    def look(self, cluster: Key) -> Site | None:
+        return HOME_SITE
+
+    def listen(self, kind: Kind, listener: WorkloadListener) -> None:
+        """There is nothing to hear."""
+
+    def listen_contact(self, listener: Callable[[Key], None]) -> None:
+        """There is nobody to lose contact with."""
+
+
+class WorkloadDirectory:
+    """``Workloads`` over one connection per Cluster. One event loop; ``close`` at the end."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._accesses: dict[Key, ClusterAccess] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._listeners: list[tuple[Kind, WorkloadListener]] = []
+        self._contact: list[Callable[[Key], None]] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def look(self, cluster: Key) -> Site | None:
+        """None: it is being found out, and listeners of contact will hear of it."""
+        access = self._accesses.get(cluster)
+        if access is None:
+            self._open(cluster)
+            return None
+        match access.workload:
+            case None:
+                return None
+            case Home():
+                return HOME_SITE
+            case workload:
+                return Site(workload, Place(access.gate, access.cache))
+
+    def is_home(self, cluster: Key) -> bool:
+        site = self.look(cluster)
+        return site is not None and site.place is None
+
+    def listen(self, kind: Kind, listener: WorkloadListener) -> None:
+        """Before the first ``look``."""
+        self._listeners.append((kind, listener))
+
+    def listen_contact(self, listener: Callable[[Key], None]) -> None:
+        self._contact.append(listener)
+
+    async def close(self) -> None:
+        self._closed = True
+        tasks = [*self._tasks.values(), *([self._sweeper] if self._sweeper is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for cluster in list(self._accesses):
+            self._forget(cluster)
+
+    def _open(self, cluster: Key) -> None:
+        clusters = self._around.home
+        if self._closed or (CLUSTER in clusters.stores and not clusters.complete(CLUSTER)):
+            return
+        access = ClusterAccess(cluster, self._around, self._changed)
+        for kind, listener in self._listeners:
+            if kind in access.cache.stores:
+                access.cache.listen(kind, partial(listener, cluster))
+        self._accesses[cluster] = access
+        self._tasks[cluster] = asyncio.create_task(self._run(access), name=f"cluster {cluster}")
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep_now_and_then(), name="clusters")
+
+    async def _run(self, access: ClusterAccess) -> None:
+        """A bug in one access must not touch the others."""
+        while True:
+            try:
+                await access.run()
+            except Exception:
+                _log.exception("cluster access failed", cluster=str(access.cluster))
+            await asyncio.sleep(_PAUSE_AFTER_BUG)
+
+    def _changed(self, cluster: Key) -> None:
+        access = self._accesses.get(cluster)
+        if access is None:
+            return
+        self._count()
+        for listener in self._contact:
+            listener(cluster)
+
+    async def _sweep_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._around.options.sweep)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """Let go of clusters that no Cluster object and no Machine names any more."""
+        unnamed = self._unnamed()
+        for cluster, access in list(self._accesses.items()):
+            if cluster not in unnamed:
+                access.reconsider()
+                continue
+            task = self._tasks.pop(cluster)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._forget(cluster)
+
+    def _unnamed(self) -> set[Key]:
+        home = self._around.home.stores
+        clusters = home.get(CLUSTER)
+        unnamed = {key for key in self._accesses if clusters is None or clusters.get(key) is None}
+        if unnamed and MACHINE in home:
+            unnamed -= {key for machine in home[MACHINE] if (key := cluster_key_of(MACHINE, machine)) is not None}
+        return unnamed
+
+    def _forget(self, cluster: Key) -> None:
+        access = self._accesses.pop(cluster, None)
+        if access is not None:
+            access.cache.close()
+            self._count()
+
+    def _count(self) -> None:
+        states = [type(access.workload).__name__ for access in self._accesses.values()]
+        for state in ("Reached", "Unreached"):
+            metrics.of(metrics.WORKLOAD_CLUSTERS, state).set(states.count(state))

@@ -1,0 +1,79 @@
+"""In which cluster a room looks for the Nodes of each of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from api.conditions import Reason
+from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
+from controllers.kernel.room import Room, SpeaksOfUnreached
+from controllers.kernel.view import Unreached
+from controllers.kernel.workload import cluster_key_of
+from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.workloads.directory import HOME_SITE, Site, Workloads
+
+
+class Outlook:
+    """Of one room. Clusters are None at home."""
+
+    def __init__(self, room: Room[Any], cache: Cache, workloads: Workloads, now: Callable[[], datetime]) -> None:
+        self._room = room
+        self._cache = cache
+        self._workloads = workloads
+        self._now = now
+        self._speaks = isinstance(room, SpeaksOfUnreached) and room.speaks_of_unreached
+        self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(room.reads)
+        """Whether it makes a difference to the room where Nodes live."""
+        self._nothing = Cache(kind for kind in cache.stores if kind in WORKLOAD_KINDS)
+        self._heard_in: dict[Key, Key] = {}
+        """Where a key was last heard of whose object is gone (a Node that was left behind)."""
+
+    def site(self, key: Key) -> Site | None:
+        """Where the Nodes of ``key`` live; None while that is being found out."""
+        if not self.cares:
+            return HOME_SITE
+        primary = self._cache.stores[self._room.kind].get(key)
+        return self.site_in(self._heard_in.get(key) if primary is None else cluster_key_of(self._room.kind, primary))
+
+    def site_in(self, cluster: Key | None) -> Site | None:
+        return HOME_SITE if cluster is None else self._workloads.look(cluster)
+
+    def view(self, site: Site) -> CacheView:
+        remote = site.place.cache if site.place is not None else None
+        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in)
+
+    def _view_in(self, cluster: Key | None) -> CacheView:
+        site = self.site_in(cluster)
+        if site is not None:
+            return self.view(site)
+        unknown = Unreached("", str(Reason.UNREACHABLE), "it is being found out where its Nodes live")
+        return CacheView(self._cache, self._now(), unknown, self._nothing, self._view_in)
+
+    def may_look(self, view: CacheView) -> bool:
+        """Whether everything is read that the room needs. Of a cluster that can't be reached some rooms can speak."""
+        frozen = self._speaks and isinstance(view.workload, Unreached)
+        return all(view.complete(kind) or (frozen and kind in WORKLOAD_KINDS) for kind in self._room.reads)
+
+    def concerns(self, key: Key, cluster: Key | None) -> bool:
+        """Whether what happens to a Node in ``cluster`` concerns ``key``: many clusters may have one of its name."""
+        primary = self._cache.stores[self._room.kind].get(key)
+        if primary is None:
+            if cluster is not None:
+                self._heard_in[key] = cluster
+            return True
+        lives_in = cluster_key_of(self._room.kind, primary)
+        if cluster is None and lives_in is not None:
+            site = self._workloads.look(lives_in)
+            return site is None or site.place is None
+        return lives_in == cluster
+
+    def forget(self, key: Key) -> None:
+        self._heard_in.pop(key, None)
+
+    def living_in(self, cluster: Key) -> Iterator[Key]:
+        """Keys whose Nodes live in ``cluster``."""
+        for obj in self._cache.stores[self._room.kind]:
+            if cluster_key_of(self._room.kind, obj) == cluster:
+                yield key_of(obj)

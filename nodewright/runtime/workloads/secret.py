@@ -1,0 +1,58 @@
+"""The kubeconfig Secret of one Cluster: read and watched by name alone, and understood without trusting it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from api.names import KUBECONFIG_KEY, KUBECONFIG_KEYS, KUBECONFIG_OTHER_KEY
+from controllers.kernel.refs import Key, Kind, Obj, key_of
+from nodewright.runtime.kube.client import KubeClient, Page
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.errors import ConfigurationError
+from nodewright.runtime.kube.kubeconfig import parse_kubeconfig
+
+LARGEST = 128 << 10
+"""Bytes; a kubeconfig with two certificates has some eight thousand."""
+
+
+class OneObject:
+    """A reflector's source for one object: no right to read all Secrets is needed, and none of them is held."""
+
+    def __init__(self, client: KubeClient, key: Key) -> None:
+        self._client = client
+        self._key = key
+
+    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "") -> Page:
+        return await self._client.list_page(kind, limit, continue_, self._key.namespace, self._key.name)
+
+    def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
+        return self._client.watch(kind, resource_version, seconds, self._key.namespace, self._key.name)
+
+
+def connection_in(secret: Obj) -> Connection:
+    """The connection that the Secret describes. Takes some CPU (YAML): not for the event loop.
+
+    Raises ConfigurationError naming the Secret, the key and the field, but none of its contents.
+    """
+    title = f"Secret {key_of(secret)}"
+    data = secret.get("data")
+    data = data if isinstance(data, Mapping) else {}
+    key = next((name for name in KUBECONFIG_KEYS if data.get(name)), None)
+    if key is None:
+        raise ConfigurationError(f"{title}: there is no key {KUBECONFIG_KEY} (or {KUBECONFIG_OTHER_KEY}) in its data")
+    title = f"{title}, key {key}"
+    try:
+        text = base64.b64decode(str(data[key]), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ConfigurationError(f"{title}: not base64") from error
+    if len(text) > LARGEST:
+        raise ConfigurationError(f"{title}: larger than {LARGEST} bytes")
+    connection = parse_kubeconfig(text, title)
+    try:
+        connection.ssl_context()
+    except ConfigurationError:
+        raise ConfigurationError(f"{title}: a certificate or key of it can't be used") from None
+    return connection

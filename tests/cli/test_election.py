@@ -1,0 +1,115 @@
+"""What the options of ``run`` make of several processes: who does what, and under which Lease."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.selectors import EVERYTHING
+from nodewright.cli.election import Election, rooms_named, terms_of, work_named
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.lease import Terms
+from nodewright.runtime.wiring import rooms
+
+EVERY = [room.name for room in rooms()]
+KUBECONFIG = Connection("https://10.0.0.1", namespace="here")
+POD = Connection("https://10.0.0.1", namespace="system", in_cluster=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("*", EVERY),
+        ("machine", ["machine"]),
+        (" machineset , machine ", ["machineset", "machine"]),
+        ("*,-machine", [name for name in EVERY if name != "machine"]),
+        ("-machine,*", [name for name in EVERY if name != "machine"]),
+        ("*,machine,-machine", EVERY),
+        ("*,-machine,machine", [name for name in EVERY if name != "machine"]),
+    ],
+)
+def test_controllers_are_named_as_in_kube_controller_manager(text: str, chosen: list[str]) -> None:
+    assert [room.name for room in rooms_named(text)] == chosen
+
+
+@pytest.mark.parametrize("text", ["", "-machine", "nobody", "*,-nobody", "**"])
+def test_controllers_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(CliError, match="controller") as refusal:
+        rooms_named(text)
+    assert refusal.value.code == USAGE
+    assert "machineset" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("controllers", "selector", "name"),
+    [
+        ("*", "", "nodewright"),
+        ("machine", "", "nodewright-machine"),
+        ("machineset,cluster", "", "nodewright-cluster-machineset"),
+        ("cluster,machineset", "", "nodewright-cluster-machineset"),
+        ("*,-machine", "", "nodewright-without-machine"),
+    ],
+)
+def test_the_same_work_has_the_same_lease(controllers: str, selector: str, name: str) -> None:
+    assert work_named(controllers, selector).lease == name
+
+
+def test_each_shard_has_a_lease_however_its_selector_is_written() -> None:
+    names = [work_named("machine", s).lease for s in ("zone in (a,b),!x", "!x, zone in (b, a)", "zone in (a)", "")]
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
+    assert all(name.startswith("nodewright-machine") for name in names)
+
+
+def test_a_selector_for_controllers_that_look_at_whole_sets_is_refused() -> None:
+    with pytest.raises(CliError, match=r"does not divide the work of .*machineset") as refusal:
+        work_named("*", "zone=a")
+    assert "--controllers=machine" in refusal.value.hint
+
+
+def test_a_selector_that_can_not_be_read_is_refused() -> None:
+    with pytest.raises(CliError, match="--machine-selector"):
+        work_named("machine", "zone in a")
+
+
+def test_without_a_word_a_pod_takes_part_and_a_person_does_not() -> None:
+    silent = Election(None, Terms(), "", "")
+    work = work_named("*", "")
+    assert work.machines == EVERYTHING
+    assert silent.options(KUBECONFIG, work) is None
+    found = silent.options(POD, work)
+    assert found is not None
+    assert (found.namespace, found.name) == ("system", "nodewright")
+
+
+@pytest.mark.parametrize(
+    ("election", "connection", "found"),
+    [
+        (Election(False, Terms(), "", ""), POD, None),
+        (Election(True, Terms(), "", ""), KUBECONFIG, "here/nodewright"),
+        (Election(True, Terms(), "mine", "there"), KUBECONFIG, "there/mine"),
+    ],
+)
+def test_options_say_otherwise(election: Election, connection: Connection, found: str | None) -> None:
+    lease: Any = election.options(connection, work_named("*", ""))
+    assert (lease and f"{lease.namespace}/{lease.name}") == found
+
+
+@pytest.mark.parametrize(
+    ("terms", "says"),
+    [
+        (("15", "10s", "2s"), "--leader-elect-lease-duration: '15' is not a duration"),
+        (("10s", "10s", "2s"), "lease duration (10 s) must be above the renew deadline (10 s)"),
+    ],
+)
+def test_terms_that_can_not_work_are_refused(terms: tuple[str, str, str], says: str) -> None:
+    with pytest.raises(CliError) as refusal:
+        terms_of(*terms)
+    assert says in refusal.value.message
+    assert refusal.value.code == USAGE
+
+
+def test_terms_are_durations() -> None:
+    assert terms_of("1m", "30s", "500ms") == Terms(60, 30, 0.5)

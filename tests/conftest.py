@@ -1,0 +1,56 @@
+"""The stock kubectl, and the real control plane: one for all tests of a process, begun when one of them asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hack import binaries
+from hack import kubectl as stock
+from hack.program import Kubectl
+from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
+from nodewright.crds import load_crds
+from tests.kubectl.manifests import WIDGET_CRD
+from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, left_out, require
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a real plane its tests are left out together, so that one line can say it."""
+    if left_out():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("realplane")])
+        items[:] = [item for item in items if not item.get_closest_marker("realplane")]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if why := left_out():
+        terminalreporter.write_line(f"tests on a real control plane are left out: {why}")
+
+
+@pytest.fixture(scope="session")
+def kubectl_binary() -> Path:
+    """The stock kubectl. Without one, what needs it can't prove anything: it is skipped and says how to get one."""
+    found = stock.find()
+    if found is None:
+        pytest.skip(stock.HOW_TO_GET_IT)
+    return found
+
+
+@pytest.fixture(scope="session")
+def real_plane(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[RealPlane]:
+    """etcd, kube-apiserver and, where there is one, kube-controller-manager, with our CRDs and the tests' Widget."""
+    require(SERVERS)
+    folder = tmp_path_factory.mktemp("real-plane")
+    managed = binaries.find(CONTROLLER_MANAGER) is not None
+    with RealPlane(folder, LIKE_EMBEDDED, controller_manager=managed, controllers=AS_EMBEDDED) as plane:
+        kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
+        crds = {"apiVersion": "v1", "kind": "List", "items": [*load_crds(), WIDGET_CRD]}
+        kubectl("create", "-f", "-", stdin=json.dumps(crds))
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        if managed:
+            # The garbage collector looks for new kinds at its start, and then every half minute.
+            plane.stop(CONTROLLER_MANAGER)
+            plane.start(CONTROLLER_MANAGER)
+        yield plane

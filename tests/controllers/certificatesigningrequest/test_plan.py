@@ -1,0 +1,224 @@
+"""Which certificate requests are approved, which denied, and which are nobody's business here."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from cryptography import x509
+
+from controllers.certificatesigningrequest.room import ROOM
+from controllers.kernel.actions import Patch
+from controllers.kernel.plan import Plan, Settled, Wait
+from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key
+from tests.builders import FakeView, machine
+from tests.builders.objects import Builder, MachineBuilder
+from tests.controllers.certificatesigningrequest.requests import (
+    CLIENT_USAGES,
+    SERVING_USAGES,
+    RequestBuilder,
+    client,
+    dns,
+    ips,
+    serving,
+)
+
+KEY = Key("", "csr")
+
+
+def addressed(body: MachineBuilder) -> MachineBuilder:
+    body.status["addresses"] = [
+        {"type": "InternalIP", "address": "10.0.0.7"},
+        {"type": "InternalIP", "address": "fd00:0:0::7"},
+        {"type": "InternalDNS", "address": "a.internal"},
+        {"type": "Hostname", "address": "a"},
+    ]
+    return body
+
+
+def joining() -> MachineBuilder:
+    """Its host runs, no Node has joined."""
+    return addressed(machine("a").provider_id("simulated:///a"))
+
+
+def joined() -> MachineBuilder:
+    return addressed(machine("a").ready().on_node("a"))
+
+
+def plan(csr: Builder, *others: Builder) -> Plan:
+    return plan_on(FakeView(csr, *others))
+
+
+def plan_on(view: FakeView) -> Plan:
+    observed = ROOM.observe(KEY, view, None)
+    assert observed is not None
+    return ROOM.plan(observed)
+
+
+def verdict(found: Plan) -> str:
+    """Approved, Denied, or "" for left alone."""
+    patches = [action for action in found.actions() if isinstance(action, Patch)]
+    if not patches:
+        return ""
+    (patch,) = patches
+    assert (patch.target.kind, patch.subresource, patch.resource_version) == (
+        CERTIFICATE_SIGNING_REQUEST,
+        "approval",
+        "1",
+    )
+    said = patch.patch["status"]["conditions"][-1]
+    assert said["status"] == "True"
+    return str(said["type"])
+
+
+ITSELF = ("system:node:a", "system:nodes")
+ANOTHER = ("system:node:b", "system:nodes")
+
+CASES: dict[str, tuple[RequestBuilder, list[Builder], str]] = {
+    "a kubelet that joins": (client(), [joining()], "Approved"),
+    "a kubelet that joins, without key encipherment (since 1.27)": (
+        client().usages("digital signature", "client auth"),
+        [joining()],
+        "Approved",
+    ),
+    "a kubelet that renews its client certificate": (client().by(*ITSELF), [joined()], "Approved"),
+    "a token that asks for a Node that has joined": (client(), [joined()], ""),
+    "a token of a Machine that has no host": (client(), [addressed(machine("a"))], ""),
+    "a person": (client().by("alice", "admins"), [joining()], ""),
+    "somebody with a token's name and not its group": (client().by("system:bootstrap:abcdef"), [joining()], ""),
+    "a Node that asks for another's": (client().by(*ANOTHER), [joined()], "Denied"),
+    "a Node that asks for one that nobody knows for sure": (client().by(*ANOTHER), [joining()], ""),
+    "a Node of nobody's": (client(), [machine("b").provider_id("simulated:///b")], ""),
+    "a Machine that goes": (client(), [joining().deleting()], ""),
+    "two Machines of that name": (client(), [joining(), machine("a", "elsewhere").uid("two")], ""),
+    "a client of more organizations": (
+        client().asking(organizations=("system:nodes", "system:masters")).by(*ITSELF),
+        [joined()],
+        "Denied",
+    ),
+    "a client with alternative names": (client().asking(alternatives=dns("a")).by(*ITSELF), [joined()], "Denied"),
+    "a client that wants to serve": (client().usages(*SERVING_USAGES).by(*ITSELF), [joined()], "Denied"),
+    "a serving certificate": (serving(), [joined()], "Approved"),
+    "a serving certificate before the Node is linked": (serving(), [joining()], "Approved"),
+    "a serving certificate without key encipherment (since 1.27)": (
+        serving().usages("digital signature", "server auth"),
+        [joined()],
+        "Approved",
+    ),
+    "a serving certificate for another spelling of an address": (
+        serving("csr", *dns("a", "a.internal"), *ips("fd00::7")),
+        [joined()],
+        "Approved",
+    ),
+    "a serving certificate for nothing": (serving().asking(), [joined()], "Denied"),
+    "a serving certificate by a token": (
+        serving().by("system:bootstrap:abcdef", "system:bootstrappers"),
+        [joined()],
+        "",
+    ),
+    "a serving certificate by another Node": (serving().by(*ANOTHER), [joined()], "Denied"),
+    "a serving certificate without a host name, by address only": (
+        serving("csr", *ips("10.0.0.7")),
+        [joined()],
+        "Approved",
+    ),
+    "a serving certificate for a URI": (
+        serving("csr", *dns("a"), x509.UniformResourceIdentifier("spiffe://a")),
+        [joined()],
+        "Denied",
+    ),
+    "a serving certificate for mail": (serving("csr", *dns("a"), x509.RFC822Name("a@b.c")), [joined()], "Denied"),
+    "a serving certificate for a client": (serving().usages(*CLIENT_USAGES), [joined()], "Denied"),
+    "a serving certificate of no organization": (
+        serving().asking(organizations=(), alternatives=dns("a")),
+        [joined()],
+        "Denied",
+    ),
+    "a foreign address, a moment ago": (serving("csr", *ips("10.0.0.8")), [joined()], ""),
+    "a foreign address, for long": (serving("csr", *ips("10.0.0.8")).created(700), [joined()], "Denied"),
+    "an address of a Machine whose addresses nobody told": (
+        serving("csr", *ips("10.0.0.8")).created(700),
+        [machine("a").ready().on_node("a")],
+        "",
+    ),
+    "a foreign name of a Node that is not linked": (serving("csr", *dns("api")).created(700), [joining()], ""),
+    "one that somebody decided about": (client().approved(), [joining()], ""),
+}
+
+
+@pytest.mark.parametrize(("csr", "machines", "want"), CASES.values(), ids=CASES.keys())
+def test_verdict(csr: RequestBuilder, machines: list[Builder], want: str) -> None:
+    assert verdict(plan(csr, *machines)) == want
+
+
+def test_another_signers_requests_are_not_even_read() -> None:
+    other = client()
+    other.spec.update(signerName="example.com/mine", request="junk")
+    found = plan(other, joining())
+    assert (found.steps, found.notes) == ((), ())
+
+
+@pytest.mark.parametrize("junk", ["", "junk", base64.b64encode(b"junk").decode(), "A" * 70_000, None])
+def test_what_cannot_be_read_is_left_alone(junk: str | None) -> None:
+    csr = client()
+    csr.spec["request"] = junk
+    found = plan(csr, joining())
+    assert verdict(found) == ""
+    assert found.notes[0].startswith("left alone")
+
+
+def test_a_request_that_was_tampered_with_is_left_alone() -> None:
+    whole = base64.b64decode(client().spec["request"]).decode().splitlines()
+    body = bytearray(base64.b64decode("".join(whole[1:-1])))
+    body[-1] ^= 1
+    text = base64.b64encode(bytes(body)).decode()
+    csr = client()
+    csr.spec["request"] = base64.b64encode("\n".join([whole[0], text, whole[-1], ""]).encode()).decode()
+    assert verdict(plan(csr, joining())) == ""
+
+
+def test_one_token_gets_one_certificate_of_a_machine_before_its_node_joins() -> None:
+    first = client("first").asking(number=1).created(60).approved()
+    assert verdict(plan(client(), first, joining())) == ""
+    again = client("first").asking(number=0).created(60).approved()
+    assert verdict(plan(client(), again, joining())) == "Approved", "the same key is the same kubelet"
+
+
+def test_of_several_that_wait_the_newest_counts() -> None:
+    newer = serving("newer").created(1)
+    assert verdict(plan(serving(), newer, joined())) == ""
+    assert verdict(plan(serving(), serving("older").created(60), joined())) == "Approved"
+    assert verdict(plan(serving(), client("newer").created(1).by(*ITSELF), joined())) == "Approved"
+
+
+def test_a_foreign_address_is_looked_at_again_when_addresses_should_be_known() -> None:
+    found = plan(serving("csr", *ips("10.0.0.8")), joined())
+    assert isinstance(found.outcome, Wait)
+    assert found.outcome.after == 595
+
+
+def test_nothing_is_decided_on_an_incomplete_view() -> None:
+    found = plan_on(FakeView(client(), joining()).incomplete(MACHINE))
+    assert verdict(found) == ""
+    assert isinstance(found.outcome, Wait)
+
+
+def test_a_request_of_nobodys_is_settled_until_a_machine_changes() -> None:
+    csr, body = client(), joining()
+    assert isinstance(plan(csr).outcome, Settled)
+    (wake,) = [wake for wake in ROOM.wakes if wake.kind == MACHINE]
+    assert list(wake.keys(body.build(), FakeView(csr))) == [KEY]
+    assert list(wake.keys(joined().build(), FakeView(csr))) == [KEY]
+    assert list(wake.keys(machine("b").build(), FakeView(csr))) == []
+    assert wake.ignores is not None
+    assert wake.ignores(body.build(), body.version("2").annotated("x").build())
+    assert not wake.ignores(machine("a").build(), body.build())
+
+
+def test_conditions_of_others_are_kept() -> None:
+    csr = client()
+    csr.status["conditions"] = []
+    (patch,) = plan(csr, joining()).actions()
+    assert isinstance(patch, Patch)
+    assert [c["type"] for c in patch.patch["status"]["conditions"]] == ["Approved"]
+    assert "Machine default/a" in patch.patch["status"]["conditions"][0]["message"]

@@ -1,0 +1,41 @@
+"""Which Cluster an object belongs to, and which kinds live in a cluster of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.names import GROUP
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, SECRET, WORKLOAD_KINDS, Key, Kind
+from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of, recorded_secret
+from nodewright.runtime.wiring import kinds_of, rooms
+from tests.builders import Builder, cluster, machine, machine_set
+
+PROD = Key("default", "prod")
+
+
+@pytest.mark.parametrize("kind", kinds_of(rooms()), ids=str)
+def test_each_kind_that_rooms_read_lives_in_one_place(kind: Kind) -> None:
+    """Ours lie with the Machines. A kind of Kubernetes' own that is missing here would be read in the wrong cluster."""
+    assert (kind.group == GROUP or kind == SECRET) != (kind in WORKLOAD_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "belongs_to"),
+    [
+        (MACHINE, machine("m").in_cluster("prod"), PROD),
+        (MACHINE_SET, machine_set("s").in_cluster("prod"), PROD),
+        (CLUSTER, cluster("prod"), PROD),
+        (MACHINE, machine("m"), None),
+    ],
+)
+def test_an_object_belongs_to_the_cluster_that_it_names(kind: Kind, obj: Builder, belongs_to: Key | None) -> None:
+    assert cluster_key_of(kind, obj.build()) == belongs_to
+
+
+def test_the_secret_has_the_name_that_cluster_api_gives_it() -> None:
+    assert kubeconfig_secret_of(PROD) == Key("default", "prod-kubeconfig")
+
+
+def test_a_cluster_remembers_that_it_had_a_secret() -> None:
+    assert recorded_secret({"metadata": {}, "status": {"kubeconfigSecret": "prod-kubeconfig"}}) == "prod-kubeconfig"
+    assert recorded_secret(cluster("prod").build()) == recorded_secret(None) == ""

@@ -1,0 +1,219 @@
+"""Which rights the controllers need, found out from what they read and from what their plans ask for.
+
+The rooms are run in the simulation, through a life of a cluster in which each of them does everything it ever does;
+what a plan asks of the shell is translated into what the shell asks of the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from api import names
+from controllers.kernel import refs
+from controllers.kernel.actions import Action, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import (
+    CLUSTER,
+    EVENT,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    SECRET,
+    Key,
+    Kind,
+)
+from controllers.kernel.room import Room, Wake
+from controllers.kernel.view import HostNeed, HostReads, View
+from nodewright.crds import load_crds
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.options import utc_now
+from nodewright.runtime.workloads.directory import AllAtHome
+from nodewright.runtime.workloads.outlook import Outlook
+from nodewright.sim import users
+from nodewright.sim.engine import Engine, Scenario
+
+KINDS = {kind.name: kind for kind in vars(refs).values() if isinstance(kind, Kind)}
+
+
+class Right(NamedTuple):
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+
+
+@dataclass
+class Watched:
+    """A room whose plans are noted. See ``controllers.kernel.room.Room``."""
+
+    room: Room[Any]
+    actions: list[Action] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.room.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.room.kind
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        return self.room.reads
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        return self.room.wakes
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return self.room.needs(key, view)
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
+        return self.room.observe(key, view, hosts)
+
+    def plan(self, observed: Any) -> Plan:
+        plan = self.room.plan(observed)
+        self.actions.extend(plan.actions())
+        return plan
+
+
+def right(kind: Kind, verb: str, subresource: str = "") -> Right:
+    return Right(kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural, verb)
+
+
+def needed_by(room: Watched) -> set[Right]:
+    """To read: list and watch. To write: what each action becomes in the executor."""
+    kinds = {room.kind, *room.reads, *(wake.kind for wake in room.wakes)}
+    if asks_where_nodes_live(room.room):
+        kinds.add(SECRET)  # the kubeconfigs of clusters that have an API of their own
+    found = {right(kind, verb) for kind in kinds for verb in ("list", "watch")}
+    for action in room.actions:
+        found.update(_asked(action))
+    return found
+
+
+def asks_where_nodes_live(room: Room[Any]) -> bool:
+    return Outlook(room, Cache(room.reads), AllAtHome(), utc_now).cares
+
+
+def _asked(action: Action) -> Iterator[Right]:
+    match action:
+        case Create(kind=kind, body=body):
+            yield right(kind, "create")
+            yield right(kind, "get")  # whose is the one that exists already?
+            yield from _of_owners(body)
+        case CreateFromTemplate(kind=kind, template=template):
+            yield from (right(kind, verb) for verb in ("create", "get"))
+            yield right(template.kind, "get")
+        case Patch(target=target, patch=patch, subresource=subresource):
+            yield right(target.kind, "patch", subresource)
+            yield from _of_owners(patch)
+        case Scale(target=target):
+            yield right(target.kind, "patch", "scale")
+        case Delete(target=target):
+            yield right(target.kind, "delete")
+            yield right(target.kind, "get")  # is it gone, or has a namesake come?
+        case Evict():
+            yield right(POD, "create", "eviction")
+        case Event():
+            yield right(EVENT, "create")
+            yield right(EVENT, "patch")  # it happened again
+
+
+def _of_owners(body: Mapping[str, Any]) -> Iterator[Right]:
+    """Whoever lets an object hold up its owner's deletion must be allowed to (OwnerReferencesPermissionEnforcement)."""
+    for owner in (body.get("metadata") or {}).get("ownerReferences") or ():
+        if owner.get("blockOwnerDeletion"):
+            yield right(KINDS[owner["kind"]], "update", "finalizers")
+
+
+def lived(rooms: tuple[Room[Any], ...]) -> tuple[Watched, ...]:
+    """The rooms after a life: some random weeks, pods that must be evicted, a take-over, and the end of everything."""
+    watched = tuple(Watched(room) for room in rooms)
+    for seed in (1, 2):
+        engine = Engine(seed, Scenario(edits=8), watched, load_crds())
+        result = engine.run()
+        assert not result.breach, result.told()
+        _end(engine)
+    return watched
+
+
+def _end(engine: Engine) -> None:
+    """A new template thrice, pods on the Nodes, and then all of it is deleted, from the outside in."""
+    plane = engine.plane
+    plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"replicas": 2}})
+    for value in ("one", "two", "three"):
+        config = {"providerConfig": {"value": {"zone": value}}}
+        template = {"spec": {"metadata": {"labels": {"tier": value}}, "nodeDrainDeleteAfter": "30s", **config}}
+        plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"template": template}})
+        engine.settle_quietly(lambda: _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT)))
+    _heal(engine)
+    for node in plane.list(NODE):
+        name = node["metadata"]["name"]
+        spec = {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}
+        for kept in ("kept", "free"):
+            meta: dict[str, Any] = {"name": f"{kept}-on-{name}", "namespace": users.NAMESPACE, "labels": {"app": kept}}
+            plane.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            runs = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            plane.patch(POD, Key(users.NAMESPACE, meta["name"]), {"status": runs}, "status")
+    plane.create(POD_DISRUPTION_BUDGET, _never_disrupted("kept"))
+    (cluster,) = plane.list(CLUSTER)
+    plane.patch(CLUSTER, refs.key_of(cluster), {"metadata": {"finalizers": [names.CLUSTER_FINALIZER]}})
+    plane.delete(CLUSTER, refs.key_of(cluster))
+    plane.delete(MACHINE_DEPLOYMENT, users.DEPLOYMENT, "Foreground")
+    engine.settle_quietly(lambda: not plane.list(MACHINE) and not plane.list(MACHINE_SET) and not plane.list(CLUSTER))
+
+
+def _never_disrupted(app: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": users.NAMESPACE},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": app}}},
+    }
+
+
+def _heal(engine: Engine) -> None:
+    """A host breaks, and a health check has its Machine replaced."""
+    plane = engine.plane
+    sick = [{"type": "Ready", "status": status, "timeout": "5m"} for status in ("False", "Unknown")]
+    check = {
+        "apiVersion": MACHINE_HEALTH_CHECK.api_version,
+        "kind": MACHINE_HEALTH_CHECK.name,
+        "metadata": {"name": "workers", "namespace": users.NAMESPACE},
+        "spec": {"selector": {"matchLabels": {"pool": users.DEPLOYMENT.name}}, "unhealthyConditions": sick},
+    }
+    plane.create(MACHINE_HEALTH_CHECK, check)
+    broken = refs.uid_of(plane.list(MACHINE)[0])
+    engine.world.break_host(broken)
+    engine.settle_quietly(
+        lambda: (
+            broken not in map(refs.uid_of, plane.list(MACHINE))
+            and _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT))
+        )
+    )
+
+
+def _rolled_out(deployment: Mapping[str, Any] | None) -> bool:
+    status = (deployment or {}).get("status") or {}
+    observed = status.get("observedGeneration") == (deployment or {})["metadata"]["generation"]
+    return observed and status.get("updatedReplicas") == status.get("replicas") == status.get("readyReplicas") == 2
+
+
+def granted(role: Mapping[str, Any]) -> list[Right]:
+    """What a Role or ClusterRole allows, once for each time it says so."""
+    return [
+        Right(group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]

@@ -1,0 +1,76 @@
+"""Each controller has a role that grants what its plans ask for, and nothing else. No cluster is needed to find out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from controllers.kernel.refs import POD, SECRET
+from nodewright.runtime.lease import LEASE
+from nodewright.runtime.wiring import rooms
+from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
+from tests.docs.pages import ROOT
+
+RBAC = ROOT / "deploy" / "rbac"
+NAMES = [room.name for room in rooms()]
+
+
+@pytest.fixture(scope="module")
+def watched() -> dict[str, Watched]:
+    return {room.name: room for room in lived(rooms())}
+
+
+def role(name: str) -> Any:
+    path = RBAC / f"{name}.yaml"
+    assert path.is_file(), f"the controller {name} has no role: write {path.relative_to(ROOT)}"
+    return yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_controller_may_do_what_it_needs_and_nothing_else(name: str, watched: dict[str, Watched]) -> None:
+    needed, given = needed_by(watched[name]), granted(role(name))
+    if asks_where_nodes_live(watched[name].room):
+        given += granted(role("kubeconfigs"))
+    assert sorted(map(str, needed - set(given))) == [], f"the role of {name} lacks rights"
+    assert sorted(map(str, set(given) - needed)) == [], f"the role of {name} has needless rights"
+    assert [str(twice) for twice, times in Counter(given).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_role_is_named_after_its_controller_and_is_used(name: str) -> None:
+    assert role(name)["kind"] == "ClusterRole"
+    assert role(name)["metadata"]["name"] == f"nodewright-{name}"
+    assert f"{name}.yaml" in yaml.safe_load((RBAC / "kustomization.yaml").read_text())["resources"]
+
+
+def test_leader_election_is_allowed_in_one_namespace_only() -> None:
+    election = role("leader-election")
+    assert election["kind"] == "Role"
+    assert set(granted(election)) == {right(LEASE, verb) for verb in ("get", "create", "patch")}
+
+
+def test_no_role_is_left_of_a_controller_that_is_gone() -> None:
+    assert {path.stem for path in RBAC.glob("*.yaml")} == {*NAMES, "kubeconfigs", "leader-election", "kustomization"}
+
+
+def test_secrets_are_read_by_one_role_that_can_be_bound_apart(watched: dict[str, Watched]) -> None:
+    assert set(granted(role("kubeconfigs"))) == {right(SECRET, verb) for verb in ("list", "watch")}
+    assert not [name for name in NAMES if any(each.resource == SECRET.plural for each in granted(role(name)))]
+
+
+def test_a_room_that_does_more_is_found_out(watched: dict[str, Watched]) -> None:
+    """The comparison can fail: with all actions of the Machine controller another role lacks rights."""
+    machine, sets = watched["machine"], watched["machineset"]
+    more = replace(sets, actions=[*sets.actions, *machine.actions])
+    assert right(POD, "create", "eviction") in needed_by(more) - set(granted(role("machineset")))
+    fewer = replace(machine, actions=[])
+    assert set(granted(role("machine"))) - needed_by(fewer)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "kubeconfigs", "leader-election"])
+def test_every_role_is_documented(name: str) -> None:
+    assert f"`nodewright-{name}`" in (ROOT / "docs/tasks/run-on-kubernetes.md").read_text()

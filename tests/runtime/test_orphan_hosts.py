@@ -1,0 +1,85 @@
+"""The sweeper on a directory of hosts: it tells of orphans, and removes them only where that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controllers.kernel.refs import MACHINE
+from controllers.orphans.sweep import HostList
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.hosts.sweeper import Sweeper
+from tests.builders import machine
+from tests.runtime.cloud_scene import Scene, create, scene, until
+
+
+class Followed:
+    """The Machines, followed without an outage."""
+
+    complete = True
+    current_for: float | None = float("inf")
+
+
+async def a_lost_host(stage: Scene, *, removes: bool) -> tuple[Sweeper, Cache]:
+    """Three hosts, one of them without a Machine, and lists again and again."""
+    cache = Cache([MACHINE])
+    cache.keep_complete(MACHINE, Followed())
+    cache.listed(MACHINE, [machine(f"m{n}").uid(f"u{n}").build() for n in (1, 2)], "1")
+    for uid in ("u1", "u2", "lost"):
+        await stage.look(uid)
+        stage.directory.submit(create(uid))
+    await stage.settled()
+    return Sweeper(cache, stage.directory, stage.clock, removes), cache
+
+
+async def sweeps(sweeper: Sweeper, minutes: int) -> list[str]:
+    """The ids of hosts that are proven orphans at the end."""
+    found = sweeper.sweep()
+    for _ in range(minutes):
+        await asyncio.sleep(60)
+        found = sweeper.sweep()
+    return [orphan.host.id for orphan in found.orphans]
+
+
+@scene(steady_poll=20)
+async def test_an_orphan_is_told_and_left_alone(stage: Scene) -> None:
+    sweeper, _ = await a_lost_host(stage, removes=False)
+    assert await sweeps(sweeper, 10) == []
+    assert await sweeps(sweeper, 10) == ["h-lost"]
+    assert sorted(stage.cloud.hosts) == ["lost", "u1", "u2"]
+
+
+@scene(steady_poll=20)
+async def test_an_orphan_is_removed_where_that_is_asked_for(stage: Scene) -> None:
+    sweeper, _ = await a_lost_host(stage, removes=True)
+    await sweeps(sweeper, 17)
+    await until(lambda: sorted(stage.cloud.hosts) == ["u1", "u2"])
+    assert stage.cloud.calls.count("delete lost") == 1
+
+
+@scene(steady_poll=20)
+async def test_nothing_is_removed_when_all_machines_are_gone_from_view(stage: Scene) -> None:
+    """machine-controller-manager#657: the orphan collection removed all workers while the control API was down."""
+    sweeper, cache = await a_lost_host(stage, removes=True)
+    cache.listed(MACHINE, [], "2")
+    assert await sweeps(sweeper, 20) == []
+    assert len(stage.cloud.hosts) == 3
+
+
+@scene(steady_poll=20)
+async def test_nothing_is_removed_while_the_api_server_is_away(stage: Scene) -> None:
+    sweeper, cache = await a_lost_host(stage, removes=True)
+    away = Followed()
+    away.current_for = None
+    cache.keep_complete(MACHINE, away)
+    assert await sweeps(sweeper, 20) == []
+    assert len(stage.cloud.hosts) == 3
+
+
+@scene(steady_poll=20)
+async def test_a_scope_that_was_never_listed_has_no_moment(stage: Scene) -> None:
+    assert stage.directory.lists() == ()
+    await stage.look("u1")
+    (found,) = stage.directory.lists()
+    assert isinstance(found, HostList)
+    assert found.began is not None
+    assert found.began <= stage.clock()

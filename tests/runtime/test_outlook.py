@@ -1,0 +1,265 @@
+"""The shell around a room whose keys live in several clusters: what a round sees, where it acts, whom it holds up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from controllers.kernel.actions import Action, Delete, Patch
+from controllers.kernel.plan import Plan, steps
+from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, POD, Key, Kind, Obj, Ref, key_of
+from controllers.kernel.room import Wake
+from controllers.kernel.view import HOME, HostNeed, HostReads, Reached, Unreached, View, Workload
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.executor import Hands, Place
+from nodewright.runtime.options import RoomOptions
+from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.workloads.directory import HOME_SITE, Site, WorkloadListener
+from nodewright.runtime.workloads.outlook import Outlook
+from tests.builders.clock import NOW
+from tests.builders.objects import machine, node
+from tests.runtime import cloud_scene
+from tests.runtime.test_executor import FakeApi
+from tests.runtime.test_shell import Always
+from tests.runtime.virtual_time import virtual_time
+
+PROD, LOST = Key("default", "prod"), Unreached("prod-kubeconfig", "Unreachable", "refused")
+FOUND = Reached("prod-kubeconfig")
+
+
+class Room:
+    """Looks at the Node that has its Machine's name, and does with it what the test says."""
+
+    name = "tests"
+    kind = MACHINE
+    reads = (MACHINE, NODE)
+
+    def __init__(self, decide: Callable[[Obj | None], list[Action]], speaks: bool) -> None:
+        self.speaks_of_unreached = speaks
+        self.decide = decide
+        self.seen: list[tuple[str, Workload, str]] = []
+        """Per round: the key's name, where its Nodes live, and the uid of the Node that was seen."""
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(MACHINE, lambda obj, _view: (key_of(obj),)), Wake(NODE, _machine_of))
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Obj | None:
+        found = view.get(NODE, Key("", key.name))
+        self.seen.append((key.name, view.workload, found["metadata"]["uid"] if found is not None else ""))
+        return found
+
+    def plan(self, observed: Obj) -> Plan:
+        return Plan(steps(self.decide(observed)))
+
+
+def _machine_of(obj: Obj, _view: View) -> list[Key]:
+    return [Key("default", obj["metadata"]["name"])]
+
+
+class Directory:
+    """``Workloads`` whose one Cluster the test moves."""
+
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.cache = Cache([NODE])
+        self.cache.keep_complete(NODE, Always())
+        self.workload: Workload | None = FOUND
+        self.told: list[Callable[[Key], None]] = []
+
+    def look(self, cluster: Key) -> Site | None:
+        if self.workload is None or cluster != PROD:
+            return None if cluster == PROD else HOME_SITE
+        return HOME_SITE if self.workload == HOME else Site(self.workload, Place(self.api, self.cache))
+
+    def listen(self, kind: Kind, listener: WorkloadListener) -> None:
+        if kind in self.cache.stores:
+            self.cache.listen(kind, lambda change, from_list: listener(PROD, change, from_list))
+
+    def listen_contact(self, listener: Callable[[Key], None]) -> None:
+        self.told.append(listener)
+
+    def become(self, workload: Workload) -> None:
+        self.workload = workload
+        for listener in self.told:
+            listener(PROD)
+
+
+class Stage:
+    def __init__(self, decide: Callable[[Obj | None], list[Action]] = lambda _node: [], *, speaks: bool = True) -> None:
+        self.room = Room(decide, speaks)
+        self.api = FakeApi()
+        self.abroad = Directory()
+        self.cache = Cache([MACHINE, NODE, POD, MACHINE_SET])
+        for kind in self.cache.stores:
+            self.cache.keep_complete(kind, Always())
+        self.hosts = cloud_scene.Scene()
+        hands = Hands(self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW)
+        facts = Facts(self.cache, self.hosts.directory, self.abroad)
+        self.controller = Controller(self.room, facts, hands, RoomOptions(workers=2, resync=1e6))
+        self.controller.start()
+
+    def machine(self, name: str, cluster: str = "") -> None:
+        builder = machine(name).in_cluster(cluster) if cluster else machine(name)
+        self.cache.watched(MACHINE, "ADDED", builder.build())
+
+    def node(self, name: str, uid: str, *, home: bool = False) -> None:
+        (self.cache if home else self.abroad.cache).watched(NODE, "ADDED", node(name).uid(uid).build())
+
+    async def quiet(self) -> None:
+        await asyncio.sleep(0.001)
+        while not self.controller.queue.idle:  # noqa: ASYNC110  (virtual time)
+            await asyncio.sleep(0.001)
+        self.room.seen, seen = [], self.room.seen
+        self.last = seen
+
+    async def close(self) -> None:
+        await self.controller.stop(grace=0)
+        await self.hosts.directory.close(grace=0)
+
+
+def touching() -> Callable[[Obj | None], list[Action]]:
+    """Patches each Node, and a MachineSet of its name, once."""
+    done: set[str] = set()
+
+    def touch(found: Obj | None) -> list[Action]:
+        name = found["metadata"]["name"] if found is not None else ""
+        if not name or name in done:
+            return []
+        done.add(name)
+        return [Patch(Ref(NODE, Key("", name)), {}, "touch"), Patch(Ref(MACHINE_SET, Key("default", name)), {}, "say")]
+
+    return touch
+
+
+@virtual_time
+async def test_a_round_sees_the_nodes_of_its_own_cluster_and_acts_there() -> None:
+    stage = Stage(touching())
+    stage.node("m", "abroad")
+    stage.node("m", "home", home=True)
+    stage.node("h", "home-2", home=True)
+    stage.machine("m", "prod")
+    stage.machine("h")
+    await stage.quiet()
+    assert set(stage.last) == {("m", FOUND, "abroad"), ("h", HOME, "home-2")}
+    assert stage.abroad.api.asked == ["patch m"]
+    assert sorted(stage.api.asked) == ["patch h", "patch h", "patch m"]
+    await stage.close()
+
+
+@virtual_time
+async def test_a_node_wakes_the_machine_of_its_own_cluster_only() -> None:
+    stage = Stage()
+    stage.machine("m", "prod")
+    await stage.quiet()
+    stage.node("m", "namesake", home=True)
+    await stage.quiet()
+    assert stage.last == []
+    stage.node("m", "abroad")
+    await stage.quiet()
+    assert stage.last == [("m", FOUND, "abroad")]
+    await stage.close()
+
+
+@virtual_time
+async def test_a_node_that_was_left_behind_is_looked_at_where_it_is() -> None:
+    stage = Stage()
+    stage.node("gone", "left")
+    await stage.quiet()
+    assert stage.last == [("gone", FOUND, "left")]
+    await stage.close()
+
+
+@virtual_time
+async def test_no_round_begins_before_it_is_known_where_nodes_live() -> None:
+    stage = Stage()
+    stage.abroad.workload = None
+    stage.machine("m", "prod")
+    stage.machine("h")
+    await stage.quiet()
+    assert [name for name, _, _ in stage.last] == ["h"]
+    stage.abroad.become(HOME)
+    await stage.quiet()
+    assert stage.last == [("m", HOME, "")]
+    await stage.close()
+
+
+@virtual_time
+async def test_a_room_that_can_speak_of_it_is_asked_while_a_cluster_is_lost_and_others_are_not() -> None:
+    for speaks, names in ((True, ["m"]), (False, [])):
+        stage = Stage(speaks=speaks)
+        stage.machine("m", "prod")
+        await stage.quiet()
+        stage.abroad.become(LOST)
+        await stage.quiet()
+        assert [name for name, workload, _ in stage.last if workload == LOST] == names
+        stage.abroad.become(FOUND)
+        await stage.quiet()
+        assert [(name, workload) for name, workload, _ in stage.last] == [("m", FOUND)]
+        await stage.close()
+
+
+@virtual_time
+async def test_a_cluster_that_does_not_answer_holds_no_worker() -> None:
+    """Three rounds wait for it, there are two workers, and a fourth round at home goes on."""
+    stage = Stage(touching())
+    answered = asyncio.Event()
+
+    async def never(*_args: Any, **_named: Any) -> dict[str, Any]:
+        await answered.wait()
+        return {"metadata": {"name": "n"}}
+
+    stage.abroad.api.merge_patch = never  # type: ignore[method-assign]
+    for number in range(3):
+        stage.node(f"m-{number}", f"uid-{number}")
+        stage.machine(f"m-{number}", "prod")
+    await asyncio.sleep(1)
+    stage.node("h", "home", home=True)
+    stage.machine("h")
+    await asyncio.sleep(1)
+    assert stage.api.asked.count("patch h") == 2
+    assert sorted(name for name, workload, _ in stage.room.seen if workload == FOUND) == ["m-0", "m-1", "m-2"]
+    answered.set()
+    await stage.quiet()
+    await stage.close()
+
+
+@virtual_time
+async def test_a_stop_does_not_wait_for_it_either() -> None:
+    stage = Stage(lambda _node: [Delete(Ref(NODE, Key("", "m")), "go")])
+
+    async def never(*_args: Any, **_named: Any) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    stage.abroad.api.delete = never  # type: ignore[method-assign]
+    stage.node("m", "abroad")
+    stage.machine("m", "prod")
+    await asyncio.sleep(1)
+    await stage.close()
+    assert stage.controller.queue.idle
+
+
+@virtual_time
+async def test_a_round_may_look_into_other_clusters_by_name() -> None:
+    """A room whose key concerns Machines of several clusters asks for each where it lives."""
+    stage = Stage()
+    stage.node("m", "abroad")
+    stage.node("m", "home", home=True)
+    view = Outlook(stage.room, stage.cache, stage.abroad, lambda: NOW).view(HOME_SITE)
+
+    def seen_in(cluster: Key | None) -> str:
+        found = view.of_cluster(cluster).get(NODE, Key("", "m"))
+        return str(found["metadata"]["uid"]) if found is not None else ""
+
+    assert (seen_in(None), seen_in(PROD)) == ("home", "abroad")
+    assert view.of_cluster(PROD).of_cluster(None).workload == HOME
+    stage.abroad.workload = None
+    assert isinstance(view.of_cluster(PROD).workload, Unreached), "it is not known yet"
+    assert seen_in(PROD) == ""
+    assert not view.of_cluster(PROD).complete(NODE)
+    await stage.close()

@@ -1,0 +1,264 @@
+"""Clusters with an API of their own: each is reached by itself, and one that is lost freezes nobody else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from controllers.kernel.conditions import find
+from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref
+from nodewright.controlplane.app.faults import Match
+from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.runtime.manager import Manager
+from nodewright.runtime.options import RoomOptions
+from tests.runtime.country import Country
+from tests.runtime.town import Town
+
+
+@pytest.fixture
+def country(town: Town, tmp_path: Path) -> Country:
+    return Country(town, tmp_path)
+
+
+def condition(obj: Obj, type_: str) -> dict[str, Any]:
+    return dict(find((obj.get("status") or {}).get("conditions"), type_) or {})
+
+
+async def test_hosts_join_and_leave_the_cluster_that_their_machines_belong_to(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue", "green") as (blue, green), town.controllers():
+        await country.machine_set("blue", 2)
+        await country.machine_set("green", 1)
+        await town.machine_set("home", 1)
+        await town.until(lambda: town.ready() == 4)
+        assert (len(blue.objects(NODE)), len(green.objects(NODE)), len(country.nodes_at_home())) == (2, 1, 1)
+        assert {n["spec"]["providerID"] for n in blue.objects(NODE)} == {
+            m["spec"]["providerID"] for m in country.machines("blue")
+        }
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        assert country.said("blue")["message"] == "by Secret blue-kubeconfig"
+        for node in blue.objects(NODE):
+            await blue.run_pod(f"on-{node['metadata']['name']}", node["metadata"]["name"])
+        await town.scale("blue", 1)
+        await town.until(lambda: len(blue.objects(NODE)) == len(country.machines("blue")) == 1)
+        assert [pod["spec"]["nodeName"] for pod in blue.objects(POD)] == [blue.objects(NODE)[0]["metadata"]["name"]]
+
+
+async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue", "green") as (blue, green), town.controllers():
+        for name in ("blue", "green"):
+            await country.machine_set(name, 2)
+        await town.until(lambda: town.ready() == 4)
+        await blue.stop()
+        await town.scale("blue", 1)
+        await town.until(lambda: country.said("blue").get("status") == "False")
+        await town.until(lambda: any(_holds(machine) for machine in country.machines("blue")))
+        await town.scale("green", 4)
+        await town.until(lambda: country.ready("green") == 4)
+        await town.scale("green", 0)
+        await town.until(lambda: not country.machines("green") and not green.objects(NODE))
+        assert country.hosts("blue") == len(country.machines("blue")) == 2
+        _says_what_is_known(country)
+        await blue.start()
+        await town.until(lambda: len(country.machines("blue")) == len(blue.objects(NODE)) == 1)
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        (machine,) = country.machines("blue")
+        await town.until(lambda: condition(country.machines("blue")[0], "NodeReady")["status"] == "True")
+        assert condition(machine, "Ready")["status"] == "True"
+
+
+def _holds(machine: Obj) -> bool:
+    return condition(machine, "Deleting").get("reason") == "ConnectionDown"
+
+
+def _says_what_is_known(country: Country) -> None:
+    said = country.said("blue")
+    assert said["reason"] == "Unreachable"
+    assert "last answer at" in said["message"]
+    assert country.said("blue", "Ready")["status"] == "False"
+    assert country.said("green")["status"] == "True"
+    stays = next(m for m in country.machines("blue") if not _holds(m))
+    assert (stays["status"]["phase"], condition(stays, "NodeReady")["status"]) == ("Running", "Unknown")
+    assert any(
+        e["reason"] == "Unreachable" and e["involvedObject"]["name"] == "blue" for e in country.town.objects(EVENT)
+    )
+
+
+async def test_a_cluster_that_hangs_holds_nobody_up(country: Country) -> None:
+    """More Machines want to be drained there than there are workers."""
+    town = country.town
+    town.options = replace(town.options, room=RoomOptions(workers=4))
+    async with country.abroad("blue", "green") as (blue, _green), town.controllers():
+        await country.machine_set("blue", 10)
+        await country.machine_set("green", 1)
+        await town.until(lambda: town.ready() == 11)
+        blue.hang()
+        await town.scale("blue", 0)
+        await town.scale("green", 5)
+        await town.until(lambda: country.ready("green") == 5)
+        await town.until(lambda: country.said("blue").get("status") == "False")
+        await town.until(lambda: all(_holds(machine) for machine in country.machines("blue")))
+        assert country.hosts("blue") == 10
+        blue.running.faults.clear()
+        await town.until(lambda: not country.machines("blue") and not blue.objects(NODE))
+
+
+async def test_hosts_are_made_for_a_cluster_that_was_never_reached(country: Country) -> None:
+    """The first hosts of a cluster are what its API runs on."""
+    town = country.town
+    async with country.abroad("blue") as (blue,):
+        await blue.stop()
+        async with town.controllers():
+            await country.machine_set("blue", 2)
+            await town.until(lambda: country.hosts("blue") == 2)
+            await town.until(lambda: "no answer since" in country.said("blue").get("message", ""))
+            assert country.ready("blue") == 0
+            await blue.start()
+            await town.until(lambda: country.ready("blue") == 2)
+        assert len(blue.objects(NODE)) == 2
+
+
+async def test_a_cluster_that_goes_for_ever_lets_go_of_its_hosts(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue") as (blue,), town.controllers():
+        await country.machine_set("blue", 2)
+        await town.until(lambda: country.ready("blue") == 2)
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        await blue.stop()
+        await town.client.delete(Ref(MACHINE_SET, Key("default", "blue")))
+        await town.until(lambda: len([m for m in country.machines("blue") if _holds(m)]) == 2)
+        await town.client.delete(Ref(CLUSTER, Key("default", "blue")))
+        await town.until(lambda: not town.objects(MACHINE) and not town.hosts() and not town.objects(CLUSTER))
+
+
+async def test_a_bad_kubeconfig_is_named_and_hurts_nobody(country: Country) -> None:
+    town = country.town
+    await country.cluster("bad")
+    await country.secret("bad", b'{"current-context": "a"}')
+    async with country.abroad("green"), town.controllers():
+        await country.machine_set("bad", 1)
+        await country.machine_set("green", 1)
+        await town.until(lambda: country.ready("green") == 1)
+        await town.until(lambda: country.said("bad").get("reason") == "InvalidKubeconfig")
+        said = "Secret default/bad-kubeconfig, key value: there is no context named 'a' in contexts"
+        assert said in country.said("bad")["message"]
+
+
+async def test_credentials_are_taken_from_the_secret_when_it_changes(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue") as (blue,), town.controllers():
+        await country.machine_set("blue", 1)
+        await town.until(lambda: country.ready("blue") == 1)
+        await country.rewrite_secret("blue", b"nothing: useful")
+        await town.until(lambda: country.said("blue").get("reason") == "InvalidKubeconfig")
+        await country.rewrite_secret("blue", blue.kubeconfig())
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        await town.scale("blue", 2)
+        await town.until(lambda: country.ready("blue") == 2)
+
+
+async def test_a_cluster_whose_secret_went_is_not_taken_for_home(country: Country) -> None:
+    """Else all its Nodes would look gone, and its hosts would be let go without a drain."""
+    town = country.town
+    async with country.abroad("blue"):
+        async with town.controllers():
+            await country.machine_set("blue", 1)
+            await town.until(lambda: country.ready("blue") == 1)
+            await town.until(lambda: country.said("blue").get("status") == "True")
+            await town.client.delete(Ref(SECRET, Key("default", "blue-kubeconfig")))
+            await town.until(lambda: country.said("blue").get("reason") == "KubeconfigMissing")
+        async with town.controllers():  # nobody remembers it but the Cluster itself
+            await town.scale("blue", 0)
+            await town.until(lambda: all(_holds(machine) for machine in country.machines("blue")))
+        assert country.hosts("blue") == 1
+
+
+async def test_nothing_is_written_while_nothing_changes_anywhere(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue", "green") as (blue, green):
+        async with town.controllers() as manager:
+            for name in ("blue", "green"):
+                await country.machine_set(name, 2)
+            await town.until(lambda: town.ready() == 4)
+            await town.until(
+                lambda: all(country.said(name, "Ready").get("status") == "True" for name in ("blue", "green"))
+            )
+            await _at_rest(town, manager)
+        before = [plane.store.resource_version for plane in (town.plane, blue.running, green.running)]
+        town.options = replace(town.options, simulated_kubelets=False)
+        async with town.controllers() as manager:
+            await _at_rest(town, manager)
+            for controller in manager.controllers:
+                for key in controller._keys():
+                    controller.queue.add(key)
+            await _at_rest(town, manager)
+        after = [plane.store.resource_version for plane in (town.plane, blue.running, green.running)]
+        assert after == before, "neither a restart nor a second look at a settled world writes anything"
+
+
+async def _at_rest(town: Town, manager: Manager) -> None:
+    def rests() -> bool:
+        return all(c.queue.idle and c.queue.next_due is None for c in manager.controllers)
+
+    await town.until(rests)
+
+
+async def test_clusters_that_nobody_names_any_more_are_let_go(country: Country) -> None:
+    town = country.town
+    async with country.abroad("blue") as (blue,), town.controllers() as manager:
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        await manager.workloads.sweep()
+        assert blue.running.watches > 0
+        await town.client.delete(Ref(CLUSTER, Key("default", "blue")))
+        await town.until(lambda: not town.objects(CLUSTER))
+        await town.until(lambda: manager.cache.stores[CLUSTER].get(Key("default", "blue")) is None)
+        await manager.workloads.sweep()
+        await town.until(lambda: blue.running.watches == 0)
+
+
+async def test_a_secret_that_may_not_be_read_freezes_its_cluster_and_nobody_else(country: Country) -> None:
+    """There may be one: the Cluster is not taken for home on a missing right."""
+    town = country.town
+    refused = Match(resource="secrets", name="")
+    town.plane.faults.answer(ServerError(403, "Forbidden", "no right"), refused, times=10_000)
+    await country.cluster("blue")
+    async with town.controllers():
+        await town.machine_set("home", 1)
+        await town.until(lambda: town.ready() == 1)
+        await town.until(
+            lambda: "Secret default/blue-kubeconfig can't be read" in country.said("blue").get("message", "")
+        )
+        assert "Forbidden" in country.said("blue")["message"]
+        town.plane.faults.clear()
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        assert country.said("blue")["message"] == "its Nodes live in the cluster that holds it"
+
+
+async def test_no_secret_gets_into_a_log(country: Country) -> None:
+    town = country.town
+    log = LogCapture()
+    structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    async with country.abroad("blue") as (blue,):
+        sound = json.loads(blue.kubeconfig())
+        hidden = sound["users"][0]["user"]["client-key-data"]
+        async with town.controllers():
+            await town.until(lambda: country.said("blue").get("status") == "True")
+            await country.rewrite_secret("blue", blue.kubeconfig().replace(b"contexts", b"kontexts"))
+            await town.until(lambda: country.said("blue").get("reason") == "InvalidKubeconfig")
+            await country.rewrite_secret("blue", b"[" + blue.kubeconfig())
+            await town.until(lambda: "not YAML" in country.said("blue")["message"])
+    written = json.dumps([town.objects(kind) for kind in (CLUSTER, MACHINE, EVENT)])
+    told = [str(entry) for entry in log.entries]
+    assert any("cluster can't be reached" in line for line in told), "the log was listened to"
+    for secret in (hidden, base64.b64decode(hidden).decode().splitlines()[1]):
+        assert secret not in written
+        assert not any(secret in line for line in told)

@@ -1,0 +1,50 @@
+"""Hosts that break and kubelets that fall silent, with a MachineHealthCheck, all the bad luck, and people's edits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nodewright.crds import load_crds
+from nodewright.runtime.wiring import rooms
+from nodewright.sim import faults
+from nodewright.sim.engine import Engine, Scenario
+
+BREAKING = Scenario(edits=6, faults=replace(faults.ROUGH, broken_hosts=4), health_check=True)
+QUICK_SEEDS = range(2)
+LONG_SEEDS = range(2, 100)
+SCALED_DOWN_MID_ROLLOUT = "would be number"
+"""Nothing to do with health: a deployment is scaled down while its new set has made no Machine yet; the new set then
+makes its share before the old one has removed what is too many. Seed 44 met it, one of a hundred."""
+
+
+def _holds(seed: int) -> Engine:
+    engine = Engine(seed, BREAKING, rooms(), load_crds())
+    result = engine.run()
+    assert not result.breach, result.told()
+    return engine
+
+
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_broken_machines_are_replaced_and_no_minimum_is_broken(seed: int) -> None:
+    """All settles with every Machine Ready, which it can't without: a broken host never comes back."""
+    engine = _holds(seed)
+    assert engine.broken > 0
+
+
+def test_without_a_check_a_broken_host_stays() -> None:
+    """The simulation would find it: so the test above tells something."""
+    unchecked = replace(BREAKING, health_check=False)
+    told = (Engine(seed, unchecked, rooms(), load_crds()).run() for seed in QUICK_SEEDS)
+    assert any("is not Ready" in result.breach for result in told)
+
+
+@pytest.mark.slow
+def test_many_seeds() -> None:
+    told = [Engine(seed, BREAKING, rooms(), load_crds()).run() for seed in LONG_SEEDS]
+    breaches = [result for result in told if result.breach]
+    known = [result for result in breaches if SCALED_DOWN_MID_ROLLOUT in result.breach]
+    others = [result for result in breaches if result not in known]
+    assert not others, "\n\n".join(result.told() for result in others[:3])
+    assert len(known) <= 3
