@@ -1,8 +1,8 @@
 """A week of a large cluster with everything that goes wrong in one, on the virtual clock.
 
-Hosts break and vanish, a zone can't be heard for an hour, nodes flap, the provider and the API are down for a while, the
-process dies; people roll, scale and delete meanwhile. Nothing of it may break a minimum by our own hand, and when the
-week ends everything has to be as declared.
+Hosts break and vanish, a zone can't be heard for an hour, nodes flap, the provider and the API are down for a while,
+the process dies; people roll, scale and delete meanwhile. Nothing of it may break a minimum by our own hand, and when
+the week ends everything has to be as declared.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class Report:
     writes: Counter[str]
     seconds: float
     story: tuple[str, ...]
+    """What happened and what was done about it, for a breach."""
 
     def rows(self) -> list[tuple[str, str]]:
         """What a table shows, first the verdict."""
