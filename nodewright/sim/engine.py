@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -87,7 +87,7 @@ class Engine:
             self._declare()
             self._rough()
             self._calm()
-            self._settle()
+            self.settle()
         except Breach as breach:
             return self._result(str(breach))
         return self._result("")
@@ -98,7 +98,7 @@ class Engine:
         Time passes in steps of at least ``GRAIN``: everything is looked at after each, however little has changed.
         """
         for _ in range(SETTLE_STEPS):
-            self._work_off()
+            self.work_off()
             if done():
                 return
             before = self.clock.elapsed
@@ -149,11 +149,11 @@ class Engine:
         self._set_faults(menu.NONE)
         self._say("the bad luck ends")
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         quiet_since = self.clock.elapsed
         for _ in range(SETTLE_STEPS):
             before = self.plane.writes.total()
-            self._work_off()
+            self.work_off()
             self._check()
             if self.plane.writes.total() != before:
                 quiet_since = self.clock.elapsed
@@ -164,7 +164,7 @@ class Engine:
                 raise Breach("settled wrongly: " + "; ".join(breaches[:5]))
         raise Breach("never settles")
 
-    def _work_off(self) -> None:
+    def work_off(self) -> None:
         """Deliver and run everything that needs no time to pass."""
         for _ in range(SETTLE_STEPS):
             self.kubelets.sync()
@@ -194,9 +194,7 @@ class Engine:
         try:
             self.process.run_one()
         except Crash as crash:
-            self.crashes += 1
-            self._say(f"the process dies, {crash}")
-            self.process = self._start()
+            self.crash(f"the process dies, {crash}")
 
     def _gc_and_kubelets(self) -> None:
         self.kubelets.sync()
@@ -209,13 +207,23 @@ class Engine:
             self._pass_time()
         self.kubelets.sync()
 
-    def _pass_time(self) -> bool:
-        """Jump to the next thing that only time brings; False if there is none."""
+    def next_moment(self) -> datetime | None:
+        """When the next thing falls due that only time brings; None if there is none."""
         moments = [self.process.next_due(), self.world.next_change_at()]
-        upcoming = [moment for moment in moments if moment is not None]
-        if not upcoming:
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def crash(self, what: str) -> None:
+        """The process dies and a new one begins with nothing but what plane and cloud hold."""
+        self.crashes += 1
+        self._say(what)
+        self.process = self._start()
+
+    def _pass_time(self) -> bool:
+        """Jump to the next moment; False if there is none."""
+        upcoming = self.next_moment()
+        if upcoming is None:
             return False
-        self.clock.advance_to(min(upcoming))
+        self.clock.advance_to(upcoming)
         self.clock.advance(0.001)
         return True
 

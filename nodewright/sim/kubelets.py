@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,15 +31,22 @@ class Kubelets:
         self._world = world
         self._clock = clock
         self._registered: dict[str, _Kubelet] = {}
+        self.is_silent: Callable[[SimulatedHost], bool] = lambda _host: False
+        """Hosts that run and can't be heard (a network that is cut)."""
 
     def sync(self) -> None:
         """Every booted host registers once; afterwards it reports its status when that changes (heartbeats left out).
 
-        A Node that was deleted stays deleted: a kubelet that runs doesn't register again.
+        A Node that was deleted stays deleted: a kubelet that runs doesn't register again. While the API is down nobody
+        reports, and nobody judges.
         """
+        if self._plane.down_since is not None:
+            return
         now = self._clock()
         seen: set[str] = set()
         for host in self._world.booted():
+            if self.is_silent(host):
+                continue
             seen.add(host.id)
             known = self._registered.get(host.id)
             if known is not None and known.host is host and (known.until is None or now < known.until):

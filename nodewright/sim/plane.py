@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from itertools import count
 from random import Random
 from typing import Any, assert_never
@@ -27,6 +28,8 @@ from nodewright.sim.clock import VirtualClock
 from nodewright.sim.faults import NONE, Faults
 
 GC_STEPS = 100
+OUTAGE = timedelta(seconds=30)
+"""A shorter silence is none (``ReflectorOptions.outage``)."""
 
 
 class AnswerLost(Exception):
@@ -42,10 +45,25 @@ class Plane:
         self.writes: Counter[str] = Counter()
         self._random = random
         self.faults = faults
+        self.down_since: datetime | None = None
+        """Since when nobody reaches the API; None: it is up."""
+        self.returned_at: datetime | None = None
+        """When the last outage ended that was longer than OUTAGE."""
+        self._clock = clock
         crd_resource = self.store.resources.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
         assert crd_resource is not None, "the store has no CustomResourceDefinition"
         for crd in crds:
             self.store.create(crd_resource, "", crd, WriteOptions())
+
+    def go_down(self) -> None:
+        """Nobody reaches the API until ``come_back``."""
+        self.down_since = self._clock()
+
+    def come_back(self) -> None:
+        now = self._clock()
+        if self.down_since is not None and now - self.down_since > OUTAGE:
+            self.returned_at = now
+        self.down_since = None
 
     def resource(self, kind: Kind) -> Resource:
         found = self.store.resources.find(kind.group, kind.version, kind.plural)
@@ -89,6 +107,8 @@ class Plane:
 
         Raises ApiError (it did not work) or AnswerLost (it did, but the caller can't know).
         """
+        if self.down_since is not None:
+            raise ApiError(503, "ServiceUnavailable", "simulated: the API server is down")
         if self._random.random() < self.faults.refused_write:
             raise ApiError(500, "InternalError", "simulated: the API server failed")
         answer = self._perform(action)

@@ -36,7 +36,7 @@ from nodewright.sim.clock import VirtualClock
 from nodewright.sim.cloud import Cloud
 from nodewright.sim.faults import Faults
 from nodewright.sim.invariants import Bounds, Guard, bounds
-from nodewright.sim.plane import AnswerLost, Plane
+from nodewright.sim.plane import OUTAGE, AnswerLost, Plane
 from nodewright.sim.users import DEPLOYMENT
 from providers.base.errors import ProviderError
 from providers.simulated.world import World
@@ -44,6 +44,7 @@ from providers.simulated.world import World
 Say = Callable[[str], None]
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 RELIST_SECONDS = 300.0
+STALE_SECONDS = 180.0
 FAILED_RETRY_SECONDS = 60.0
 
 
@@ -73,8 +74,25 @@ class _Due:
 
 
 class _Complete:
-    complete = True
-    current_for = float("inf")
+    """As a reflector has it: what was read counts for a while after the last sign of life."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._out = outside
+        self._born = outside.clock()
+
+    @property
+    def complete(self) -> bool:
+        since = self._out.plane.down_since
+        return since is None or (self._out.clock() - since).total_seconds() < STALE_SECONDS
+
+    @property
+    def current_for(self) -> float | None:
+        plane, now = self._out.plane, self._out.clock()
+        if plane.down_since is not None and now - plane.down_since > OUTAGE:
+            return None
+        if plane.returned_at is None or plane.returned_at <= self._born:
+            return float("inf")
+        return (now - plane.returned_at).total_seconds()
 
 
 class Process:
@@ -92,8 +110,9 @@ class Process:
         self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
         self._watches: dict[Kind, Any] = {}
         self._lossy: dict[Kind, datetime] = {}
+        complete = _Complete(outside)
         for kind in kinds:
-            self._cache.keep_complete(kind, _Complete())
+            self._cache.keep_complete(kind, complete)
             self._cache.listen(kind, self._wake)
         for kind in kinds:
             self._relist(kind)
@@ -115,6 +134,8 @@ class Process:
 
     def poll(self) -> int:
         """Fetch what the watches have; how many events wait to be delivered."""
+        if self._out.plane.down_since is not None:
+            return 0
         waiting = 0
         for kind in self._watches:
             self._fetch(kind)
@@ -134,6 +155,8 @@ class Process:
     def deliver(self, everything: bool = False) -> None:
         """Hand some waiting events of some kind to the cache, or all of them; one may get lost on the way."""
         now = self._out.clock()
+        if self._out.plane.down_since is not None:
+            return
         for kind in [kind for kind, at in self._lossy.items() if at <= now]:
             del self._lossy[kind]
             self._relist(kind)

@@ -50,3 +50,10 @@ def test_a_broken_rule_tells_its_story_and_how_to_see_it_again(
 def test_one_real_seed_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--seeds", "1", "--workers", "1"]) == 0
     assert "schedules run" in capsys.readouterr().out
+
+
+def test_a_week_prints_its_table_and_ends_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--week", "--machines", "3", "--days", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "everything converged" in out
+    assert "kills of the controllers" in out

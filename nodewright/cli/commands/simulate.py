@@ -10,18 +10,51 @@ from nodewright.cli.exits import FAILED
 
 if TYPE_CHECKING:
     from nodewright.sim.report import Summary
+    from nodewright.sim.week import Report
 
 HELP = """Run random schedules of all controllers on a virtual clock, with crashes, stale views and lost events.
 
-Every schedule follows from its seed; a failing one prints its story. Exit code 0: no rule was broken; 1: one was.
+Every schedule follows from its seed; a failing one prints its story. With --week one large cluster lives through a week
+in which everything goes wrong that does in one. Exit code 0: no rule was broken; 1: one was.
 """
+STORY_TAIL = 60
 
 
 def command(
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000_000, help="How many schedules.")] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="Seed of the first; the others follow.")] = 0,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one per core.")] = 0,
+    week: Annotated[bool, typer.Option("--week", help="One large cluster for --days, in place of schedules.")] = False,
+    machines: Annotated[int, typer.Option("--machines", min=3, max=10_000, help="Of the --week.")] = 1000,
+    days: Annotated[int, typer.Option("--days", min=1, max=365, help="Of the --week.")] = 7,
 ) -> None:
+    if week:
+        _live(machines, days, first_seed)
+    else:
+        _schedules(seeds, first_seed, workers)
+
+
+def _live(machines: int, days: int, seed: int) -> None:
+    from nodewright.cli.progress import counting  # noqa: PLC0415
+    from nodewright.sim.week import Options, Week  # noqa: PLC0415
+
+    with counting("days", days) as tell:
+        report = Week(Options(machines, days, seed)).run(lambda day, _what: tell(day, ""))
+    for line in _table(report.rows()) + _end_of(report):
+        typer.echo(line)
+    if report.breach:
+        raise typer.Exit(FAILED)
+
+
+def _end_of(report: Report) -> list[str]:
+    if not report.breach:
+        return []
+    options = report.options
+    flags = f"--machines {options.machines} --days {options.days} --first-seed {options.seed}"
+    return ["", *report.story[-STORY_TAIL:], f"again: nodewright simulate --week {flags}"]
+
+
+def _schedules(seeds: int, first_seed: int, workers: int) -> None:
     from nodewright.cli.progress import counting  # noqa: PLC0415
     from nodewright.sim import report  # noqa: PLC0415
 
@@ -37,10 +70,13 @@ def command(
 
 
 def _lines(summary: Summary) -> list[str]:
-    rows = summary.rows()
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
+    lines = _table(summary.rows())
     for result in sorted(summary.failed, key=lambda r: r.seed):
         again = f"nodewright simulate --seeds 1 --first-seed {result.seed}"
         lines += ["", result.told(), f"again: {again}"]
     return lines
+
+
+def _table(rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    return [f"{name.ljust(width)}  {value}" for name, value in rows]

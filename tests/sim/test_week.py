@@ -1,0 +1,31 @@
+"""A cluster through days of trouble: nothing is broken by our own hand, and in the end all is as declared."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodewright.sim.week import Options, Report, Week
+
+
+def lived(options: Options) -> Report:
+    report = Week(options).run()
+    assert not report.breach, "\n".join((f"{options}: {report.breach}", *report.story[-60:]))
+    return report
+
+
+def test_a_day_of_a_small_cluster_ends_as_declared_and_the_troubles_really_came() -> None:
+    report = lived(Options(machines=24, days=1, seed=1))
+    assert report.crashes > 0
+    assert report.least < 24, "a zone was dark"
+    assert report.made > 24, "Machines were replaced"
+    assert min(report.troubles.values()) >= 1
+
+
+def test_equal_seeds_live_equal_days() -> None:
+    first, second = (lived(Options(machines=9, days=1, seed=5)) for _ in range(2))
+    assert first.story == second.story
+
+
+@pytest.mark.slow
+def test_a_week_of_1000_machines_ends_as_declared() -> None:
+    lived(Options(machines=1000, days=7))
