@@ -30,7 +30,8 @@ class Revision:
 
     def is_on_its_way(self, machine: MachineFacts) -> bool:
         """Whether the Machine was given this template and its host is not known to be so yet."""
-        if machine.up_to_date or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
+        known = machine.up_to_date is True or (machine.up_to_date is None and not machine.ready)
+        if known or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
             return False
         return rollout_part({"spec": machine.body.get("spec")}) == self.part
 

@@ -29,7 +29,7 @@ class MachineFacts:
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
     ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
-    ``up_to_date``: its host is known to be as its present spec asks; ``updated`` is when that last changed.
+    ``up_to_date``: whether its host is as its present spec asks, None: not known; ``updated``: when that last changed.
     ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
     is condemned is kept until then.
@@ -55,7 +55,7 @@ class MachineFacts:
     changed: datetime | None = None
     reason: str = ""
     message: str = ""
-    up_to_date: bool = True
+    up_to_date: bool | None = None
     updated: datetime | None = None
     refusal: str = ""
     body: Obj = field(default_factory=dict, compare=False, repr=False)
@@ -166,10 +166,10 @@ def _read(obj: Obj) -> MachineFacts:
     )
 
 
-def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool:
-    """A condition that was decided on an older spec says nothing of the present one. None at all: nothing was asked."""
+def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool | None:
+    """A condition that was decided on an older spec: not yet. None at all: the provider has not been heard."""
     if condition is None:
-        return True
+        return None
     seen = condition.get("observedGeneration")
     return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
 

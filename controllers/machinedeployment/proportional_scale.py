@@ -58,12 +58,19 @@ def _room(observed: Observed) -> int:
 
 
 def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:
-    """Bigger sets first, newer first among equals; what rounding leaves goes to the first."""
+    """Bigger sets first, newer first among equals; what rounding leaves goes to the first.
+
+    Machines that a set was to give up and still has are taken back before others are made (found by simulation).
+    """
     order = sorted(active, key=lambda state: (-state.replicas, -state.created.timestamp(), state.name))
     sizes, left = {}, add
     for state in order:
-        share = min(max(_share(state, allowed) - state.replicas, 0), left)
-        sizes[state.uid] = state.replicas + share
+        back = min(max(state.members.existing - state.replicas, 0), left)
+        sizes[state.uid] = state.replicas + back
+        left -= back
+    for state in order:
+        share = min(max(_share(state, allowed) - sizes[state.uid], 0), left)
+        sizes[state.uid] += share
         left -= share
     sizes[order[0].uid] += left
     return sizes

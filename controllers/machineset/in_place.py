@@ -67,8 +67,9 @@ def _chosen(observed: Observed, wish: InPlaceUpdate) -> list[MachineFacts]:
     if wish.max_updating is not None:
         spare = min(spare, wish.max_updating - _down(observed, up))
     chosen: list[MachineFacts] = []
-    for machine in sorted(in_order(found.outdated, observed.wish.policy), key=lambda m: m.uid in up):
-        costs = 1 if machine.uid in up else 0
+    costly = up.union(machine.uid for machine in found.outdated if machine.up_to_date is None and machine.ready)
+    for machine in sorted(in_order(found.outdated, observed.wish.policy), key=lambda m: m.uid in costly):
+        costs = 1 if machine.uid in costly else 0
         if len(chosen) >= room or costs > spare:
             break
         spare -= costs
@@ -77,7 +78,8 @@ def _chosen(observed: Observed, wish: InPlaceUpdate) -> list[MachineFacts]:
 
 
 def _is_up(observed: Observed, machine: MachineFacts) -> bool:
-    return machine.up_to_date and machine.is_available(observed.wish.min_ready, observed.now)
+    """Of which nothing is known (its provider was not heard yet) is not counted on, nor taken for free."""
+    return machine.up_to_date is True and machine.is_available(observed.wish.min_ready, observed.now)
 
 
 def _down(observed: Observed, up: set[str]) -> int:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
 from tests.builders import World, machine_deployment
 from tests.builders.loop import round_of, settle
-from tests.controllers.machinedeployment.stories import NEW, OLD, set_replicas, set_template, sets_of
+from tests.builders.objects import MachineSetBuilder
+from tests.controllers.machinedeployment.stories import (
+    NEW,
+    OLD,
+    a_set,
+    deployment,
+    machines,
+    next_sizes,
+    set_replicas,
+    set_template,
+    sets_of,
+)
 
 
 def rolled(replicas: int, partition: int | str, surge: int = 2, unavailable: int = 0) -> World:
@@ -74,6 +86,12 @@ def test_a_canary_is_not_taken_for_complete_so_a_failure_goes_back_behind_it() -
     assert status["completedHash"] == before.get(MACHINE_DEPLOYMENT, "md")["status"]["completedHash"]
 
 
+def sized(body: MachineSetBuilder) -> MachineSetBuilder:
+    """As it was when the deployment had 3 replicas and a surge of 3."""
+    body.annotated(names.DESIRED_REPLICAS_ANNOTATION, "3")
+    return body.annotated(names.MAX_REPLICAS_ANNOTATION, "6")
+
+
 class TestScalingInTheMiddle:
     def mid_rollout(self) -> World:
         """10 replicas, surge 3, unavailable 2: 8 old and 5 new ones, which are not up yet."""
@@ -98,6 +116,13 @@ class TestScalingInTheMiddle:
         set_replicas(world, 8)
         round_of(world)
         assert sets_of(world) == {OLD: 8, NEW: 3}
+
+    def test_machines_that_were_to_go_and_are_there_yet_are_taken_back_before_others_are_made(self) -> None:
+        """Found by simulation: scaled up between the decision and the delete, an old Machine went all the same."""
+        md = deployment(8, 3, 2)
+        old, new = sized(a_set("old", 1, of=md)), sized(a_set("new", 3, NEW, of=md))
+        found = next_sizes(md, old, machines(old, 3), new, machines(new, 1, pending=2))
+        assert found["old"] >= 3
 
     def test_the_rollout_goes_on_afterwards(self) -> None:
         world = self.mid_rollout()

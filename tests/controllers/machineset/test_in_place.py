@@ -130,6 +130,16 @@ def test_a_policy_that_was_loosened_lets_the_refused_machine_go_on() -> None:
     assert marked == []
 
 
+def test_a_machine_of_which_nothing_is_known_is_neither_counted_on_nor_taken_for_free() -> None:
+    """Found by simulation: they came up while the provider was down, and all were updated at once."""
+    world = a_world(minAvailable=3)
+    for machine in world.all(MACHINE)[:2]:
+        kept = [c for c in conditions_of(machine) if c["type"] != "UpToDate"]
+        world.change(MACHINE, machine["metadata"]["name"], lambda m, kept=kept: m["status"].update(conditions=kept))
+    rounds(world, 5)
+    assert updated(world) == 0
+
+
 def test_labels_flow_first_and_no_machine_is_patched_twice_in_a_round() -> None:
     world = a_world(minAvailable=2)
     world.change(MACHINE_SET, "pool", lambda b: b["spec"]["template"]["metadata"]["labels"].update(tier="new"))
