@@ -40,7 +40,7 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
 
 .PHONY: test-long
-test-long: setup ## The slow tier: 1000 simulated schedules, durability under SIGKILL, steady state for 60 s
+test-long: setup ## The slow tier: 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
 	@$(VENV)/bin/pytest -q -m slow
 
 .PHONY: e2e
@@ -101,7 +101,7 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 
 .PHONY: real-plane
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
-	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager
+	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager kube-scheduler
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

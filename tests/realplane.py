@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -37,9 +38,12 @@ def left_out() -> str:
 
 def require(names: Sequence[str] = WHOLE) -> None:
     """Skip the test if a part is missing; in CI (``CI=true``) that fails it."""
-    what = missing(names)
-    if not what:
-        return
+    if what := missing(names):
+        lacking(what)
+
+
+def lacking(what: str) -> NoReturn:
+    """Skip the test, since the machine has not what it needs; ``what`` says how to get it. In CI that fails it."""
     if in_ci():
         pytest.fail(what, pytrace=False)
     pytest.skip(what)

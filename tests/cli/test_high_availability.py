@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from hack import binaries
 from hack.program import Kubectl, Up
-from hack.realplane import RealPlane
+from hack.realplane import SERVERS, RealPlane
 from tests.cli.hosts import hosts_in
 from tests.cli.processes import EXAMPLE, nodewright
+from tests.realplane import require
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 
@@ -49,9 +49,7 @@ def embedded(folder: Path, binary: Path) -> Iterator[Plane]:
 
 @contextmanager
 def real(folder: Path, binary: Path) -> Iterator[Plane]:
-    missing = [name for name in ("etcd", "kube-apiserver") if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
+    require(SERVERS)
     with RealPlane(folder / "plane") as server:
         assert nodewright("install", f"--kubeconfig={server.kubeconfig}").returncode == 0
         yield Plane(folder, Kubectl(binary, server.kubeconfig, folder / "kubectl-cache"))

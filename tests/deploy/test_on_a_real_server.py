@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hack import binaries
 from hack.program import Kubectl, Output
-from hack.realplane import RealPlane
+from hack.realplane import SERVERS, RealPlane
 from tests.cli.processes import EXAMPLE
 from tests.deploy.rights import Right, granted
 from tests.docs.pages import ROOT
+from tests.realplane import REAL, require
 
-pytestmark = [pytest.mark.slow, pytest.mark.realplane, pytest.mark.kubectl]
+pytestmark = [*REAL, pytest.mark.kubectl]
 
 NAMESPACE = "nodewright-system"
 POLICY = {
@@ -100,9 +100,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Server]:
-    missing = [name for name in ("etcd", "kube-apiserver") if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
+    require(SERVERS)
     folder = tmp_path_factory.mktemp("server")
     (folder / "policy.yaml").write_text(yaml.safe_dump(POLICY))
     flags = (

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.kernel.refs import POD, SECRET
+from controllers.kernel.refs import POD, SECRET, WORKLOAD_KINDS
 from nodewright.runtime.lease import LEASE
 from nodewright.runtime.wiring import rooms
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 
 RBAC = ROOT / "deploy" / "rbac"
+WORKLOAD_PAGE = ROOT / "docs" / "tasks" / "workload-clusters.md"
 NAMES = [room.name for room in rooms()]
 
 
@@ -74,3 +75,11 @@ def test_a_room_that_does_more_is_found_out(watched: dict[str, Watched]) -> None
 @pytest.mark.parametrize("name", [*NAMES, "kubeconfigs", "leader-election"])
 def test_every_role_is_documented(name: str) -> None:
     assert f"`nodewright-{name}`" in (ROOT / "docs/tasks/run-on-kubernetes.md").read_text()
+
+
+def test_the_user_in_a_workload_cluster_is_told_the_same_rights_there() -> None:
+    """What the page tells is the Machine controller's role, as far as it goes for what lives in that cluster."""
+    there = {kind.plural for kind in WORKLOAD_KINDS}
+    rights = {each for each in granted(role("machine")) if each.resource.partition("/")[0] in there}
+    told = [yaml.safe_load(block.text) for block in blocks(WORKLOAD_PAGE) if "kind: ClusterRole" in block.text]
+    assert [set(granted(each)) for each in told] == [rights]

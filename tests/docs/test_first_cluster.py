@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from hack import kubectl as stock
 from hack.program import Up
 from tests.docs.pages import ROOT, Block, blocks
 
@@ -47,11 +46,8 @@ def runnable() -> list[Command]:
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    binary = stock.find()
-    if binary is None:
-        pytest.skip(stock.HOW_TO_GET_IT)
-    with Up(tmp_path, binary, "--in-memory") as running:
+def up(tmp_path: Path, kubectl_binary: Path) -> Iterator[Up]:
+    with Up(tmp_path, kubectl_binary, "--in-memory") as running:
         yield running
 
 

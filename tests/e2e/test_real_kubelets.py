@@ -1,7 +1,4 @@
-"""Health checks and kubelets' certificates on a real kube-apiserver, with the stock kubectl.
-
-Skipped where the binaries are not there yet; ``make real-plane`` gets them, or KUBEBUILDER_ASSETS names their folder.
-"""
+"""Health checks and kubelets' certificates on a real kube-apiserver, with the stock kubectl."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hack import binaries
 from hack.program import Kubectl
-from hack.realplane import RealPlane
+from hack.realplane import SERVERS, RealPlane
 from tests.controllers.certificatesigningrequest.requests import (
     CLIENT_USAGES,
     SERVING_USAGES,
@@ -27,8 +23,9 @@ from tests.controllers.certificatesigningrequest.requests import (
 )
 from tests.e2e.manifests import CLUSTER, machine_set
 from tests.e2e.test_health_check import break_node, health_check
+from tests.realplane import REAL, require
 
-pytestmark = pytest.mark.slow
+pytestmark = [*REAL, pytest.mark.kubectl]
 
 BOOTSTRAP = ("system:bootstrap:abcdef", "system:bootstrappers")
 RIGHTS = """
@@ -44,9 +41,7 @@ subjects:
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
-    missing = [name for name in ("etcd", "kube-apiserver") if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
+    require(SERVERS)
     folder = tmp_path_factory.mktemp("plane")
     with RealPlane(folder) as plane:
         program = [sys.executable, "-m", "nodewright.cli"]

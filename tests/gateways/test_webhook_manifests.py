@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from hack import kubectl as stock
 from nodewright.crds import load_crds
 from nodewright.gateways.admission.server import PATH
 from tests.cli.test_docs import options_of
@@ -77,17 +76,16 @@ def test_it_runs_without_rights_and_without_a_token() -> None:
 
 
 @pytest.mark.kubectl
-def test_kustomize_builds_it(tmp_path: Path) -> None:
-    binary = stock.find()
-    if binary is None:
-        pytest.skip(stock.HOW_TO_GET_IT)
+def test_kustomize_builds_it(tmp_path: Path, kubectl_binary: Path) -> None:
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     overlay = tmp_path / "deploy" / "overlay"
     overlay.mkdir()
     components = ["../components/webhook", "../components/webhook-cert-manager"]
     wish = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "components": components}
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(wish))
-    done = subprocess.run([binary, "kustomize", overlay], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [kubectl_binary, "kustomize", overlay], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     built = {obj["kind"]: obj for obj in yaml.safe_load_all(done.stdout)}
     annotations = built["ValidatingWebhookConfiguration"]["metadata"]["annotations"]

@@ -1,7 +1,4 @@
-"""The webhook behind a real kube-apiserver: what it refuses, what it lets pass, and what happens when it is gone.
-
-Skipped where the binaries are not there yet; ``make real-plane`` gets them, or KUBEBUILDER_ASSETS names their folder.
-"""
+"""The webhook behind a real kube-apiserver: what it refuses, what it lets pass, and what happens when it is gone."""
 
 from __future__ import annotations
 
@@ -15,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from hack import binaries
-from hack import kubectl as stock
-from hack.realplane import RealPlane
+from hack.realplane import SERVERS, RealPlane
 from tests.api.crd_judge import CRDS, crds
 from tests.api.test_real_server import Kubectl
 from tests.builders.objects import Builder, machine, machine_set
 from tests.gateways.pems import issue
 from tests.gateways.test_webhook_manifests import load
+from tests.realplane import REAL, require
 
-pytestmark = pytest.mark.slow
+pytestmark = [*REAL, pytest.mark.kubectl]
 
 FIELD = "spec.template.spec.providerConfig.value.bootSeconds"
 
@@ -60,15 +56,10 @@ class Webhook:
 
 
 @pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    missing = [name for name in ("etcd", "kube-apiserver") if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
-    binary = stock.find()
-    if binary is None:
-        pytest.skip(stock.HOW_TO_GET_IT)
+def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
+    require(SERVERS)
     with RealPlane(tmp_path_factory.mktemp("plane")) as plane:
-        run = Kubectl(binary, plane.kubeconfig)
+        run = Kubectl(kubectl_binary, plane.kubeconfig)
         run.ok("apply", "--server-side", "-f", str(CRDS))
         names = [c["metadata"]["name"] for c in crds().values()]
         run.ok("wait", "--for=condition=Established", "--timeout=30s", "crd", *names)

@@ -17,28 +17,29 @@ import yaml
 
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, NODE, SECRET, Key, Kind, Ref
-from hack import binaries, kubectl
-from hack.realplane import RealPlane
+from hack.realplane import SERVERS, RealPlane
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import StaticToken
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from nodewright.runtime.manager import run_controllers
+from nodewright.runtime.wiring import rooms
 from tests.docs.pages import ROOT, blocks
+from tests.realplane import REAL, require
 from tests.runtime.town import FAST, Town
+
+pytestmark = REAL
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 RBAC = "rbac.authorization.k8s.io"
 PAGES = ROOT / "docs" / "tasks"
+RBAC_FILES = ROOT / "deploy" / "rbac"
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlane]:
-    missing = [name for name in ("etcd", "kube-apiserver") if binaries.find(name) is None]
-    missing += [] if kubectl.find() else ["kubectl"]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
+    require(SERVERS)
     with RealPlane(tmp_path_factory.mktemp("plane")) as running:
         yield running
 
@@ -62,12 +63,11 @@ def documented(page: str, kind: str) -> list[dict[str, Any]]:
 
 
 async def grant(client: KubeClient) -> None:
-    """The documented ClusterRole of the controllers without its right to all Secrets, and the Role for one of them."""
-    (everything,) = documented("run-on-kubernetes.md", "ClusterRole")
-    everything["rules"] = [rule for rule in everything["rules"] if rule["resources"] != ["secrets"]]
-    everything["rules"].append(
-        {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["create", "patch"]}
-    )
+    """The controllers' roles of deploy/, with the documented Role for one Secret instead of the right to all."""
+    kubelets = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["create", "patch"]}
+    roles = [yaml.safe_load((RBAC_FILES / f"{room.name}.yaml").read_text()) for room in rooms()]
+    rules = [rule for role in roles for rule in role["rules"]]
+    everything: dict[str, Any] = {"kind": "ClusterRole", "metadata": {"name": "nw"}, "rules": [*rules, kubelets]}
     (one,) = documented("workload-clusters.md", "Role")
     one["metadata"]["namespace"] = "default"
     await client.create(ACCOUNT, {"metadata": {"name": "nw", "namespace": "default"}})
@@ -82,8 +82,8 @@ async def grant(client: KubeClient) -> None:
         await client.create(Kind(RBAC, "v1", f"{kind}Binding", f"{kind.lower()}bindings", namespaced), binding)
 
 
-def token(plane: RealPlane) -> str:
-    command = [str(kubectl.require()), "--kubeconfig", str(plane.kubeconfig), "create", "token", "nw"]
+def token(plane: RealPlane, kubectl: Path) -> str:
+    command = [str(kubectl), "--kubeconfig", str(plane.kubeconfig), "create", "token", "nw"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -92,8 +92,9 @@ async def said(client: KubeClient, name: str) -> dict[str, Any]:
     return dict(find(status.get("conditions"), "Reachable") or {})
 
 
-@pytest.mark.slow
-async def test_the_documented_rights_reach_one_workload_cluster_and_no_other(plane: RealPlane) -> None:
+async def test_the_documented_rights_reach_one_workload_cluster_and_no_other(
+    plane: RealPlane, kubectl_binary: Path
+) -> None:
     connection = await load_kubeconfig([plane.kubeconfig])
     async with KubeClient(connection, "tests") as client:
         for crd in load_crds():
@@ -108,7 +109,8 @@ async def test_the_documented_rights_reach_one_workload_cluster_and_no_other(pla
         options = Town(None, connection, client).options  # type: ignore[arg-type]
         options = replace(options, workloads=replace(options.workloads, unreachable_after=2.0, probe_every=0.5))
         stop, ready = asyncio.Event(), asyncio.Event()
-        limited = replace(connection, client_certificate=b"", client_key=b"", tokens=StaticToken(token(plane)))
+        given = StaticToken(token(plane, kubectl_binary))
+        limited = replace(connection, client_certificate=b"", client_key=b"", tokens=given)
         task = asyncio.create_task(run_controllers(limited, options, stop=stop, ready=ready))
         try:
             await asyncio.wait_for(ready.wait(), 60)

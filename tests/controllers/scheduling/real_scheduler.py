@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from hack import binaries
 from hack.realplane import RealPlane
+from tests.realplane import require
 
 PARTS = ("etcd", "kube-apiserver", "kube-scheduler")
 WITHOUT = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
@@ -110,10 +109,7 @@ def refused(pod: Any) -> str:
 
 @contextlib.contextmanager
 def scheduler(folder: Path) -> Iterator[tuple[Api, Verdicts]]:
-    """Skips where a binary is missing."""
-    missing = [name for name in PARTS if binaries.find(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: {binaries.REMEDY}")
+    require(PARTS)
     with RealPlane(folder, (WITHOUT,)) as plane:
         config = folder / "scheduler.json"
         client = {**_CONFIG["clientConnection"], "kubeconfig": str(plane.kubeconfig)}  # type: ignore[dict-item]
