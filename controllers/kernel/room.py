@@ -64,3 +64,15 @@ class SpeaksOfUnreached(Protocol):
 
     @property
     def speaks_of_unreached(self) -> bool: ...
+
+
+@runtime_checkable
+class SpansClusters(Protocol):
+    """A room whose keys concern Machines of several clusters. Its rounds are at home, and it asks ``View.of_cluster``.
+
+    ``Wake.keys`` alone say whom a change in a workload cluster concerns; when contact with one is lost or found, all
+    keys of the Cluster's namespace are looked at.
+    """
+
+    @property
+    def spans_clusters(self) -> bool: ...

@@ -34,12 +34,14 @@ class Unreached:
     ``secret`` is "" if nobody could look yet whether there is one: then they may as well live at home.
     ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
     ``last_contact`` is when the cluster last answered (None: not since the controllers were started).
+    ``finding_out``: nothing is known yet (the start), so nothing is to be said either.
     """
 
     secret: str
     reason: str
     why: str
     last_contact: datetime | None = None
+    finding_out: bool = False
 
 
 Workload = Home | Reached | Unreached

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from api.intorstring import resolve
 from controllers.kernel.remediation import unhealthy_since
 from controllers.machinehealthcheck.correlation import Freeze
-from controllers.machinehealthcheck.health import Healthy, Unhealthy, is_bad
+from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen, is_bad
 from controllers.machinehealthcheck.observe import Observed, Target, in_treatment
 from controllers.machinehealthcheck.wish import Strategy
 
@@ -57,7 +57,7 @@ def stock(observed: Observed) -> Stock:
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
         asked_for = target.machine.condemned or in_treatment(target.machine.body)
-        if young or (asked_for and isinstance(target.verdict, Unhealthy)):
+        if young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen)):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
             bad.add(place(target, strategy, now))

@@ -1,6 +1,6 @@
-"""Is this Machine unhealthy? One of four answers; each Machine gets exactly one.
+"""Is this Machine unhealthy? One of five answers; each Machine gets exactly one.
 
-    by annotation > failed for good > no Node yet > its Node is gone > a condition of the Node > one of the Machine
+    its cluster is lost > by annotation > failed for good > no Node yet > its Node is gone > a condition of the Node > one of the Machine
 
 A Machine that waits for its provider (quota, stock, an unreachable API) is not unhealthy: another one would wait alike
 (eks-anywhere#4709 deletes and makes it again every ten minutes).
@@ -66,12 +66,23 @@ class Unhealthy:
     stubborn: bool = False
 
 
-Verdict = Healthy | Starting | Suspect | Unhealthy
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Its cluster is lost, so nobody knows. ``bad``: it was unhealthy when it was last seen, which still counts."""
+
+    why: str
+    bad: bool
+
+
+Verdict = Healthy | Starting | Suspect | Unhealthy | Unseen
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Since when the Machines and the Nodes have been followed without an outage: no clock begins before."""
+    """Since when the Machines and the Nodes have been followed without an outage: no clock begins before.
+
+    What a Machine says of its Node was not seen while the Nodes were not: ``machines`` is never before ``nodes``.
+    """
 
     now: datetime
     machines: datetime
@@ -95,7 +106,7 @@ def judge(machine: MachineFacts, node: Obj | None, wish: Wish, trust: Trust) -> 
 
 
 def is_bad(verdict: Verdict) -> bool:
-    return isinstance(verdict, Suspect | Unhealthy)
+    return isinstance(verdict, Suspect | Unhealthy) or (isinstance(verdict, Unseen) and verdict.bad)
 
 
 def _failed(machine: MachineFacts) -> Verdict:

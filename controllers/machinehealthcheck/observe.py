@@ -31,7 +31,8 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
 from controllers.kernel.view import NAMESPACE, View
-from controllers.machinehealthcheck.health import DAWN, Trust, Verdict, judge
+from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, judge
+from controllers.machinehealthcheck.sight import OUTAGE, Sight, Sights
 from controllers.machinehealthcheck.wish import Wish, read_wish
 
 READS = (MACHINE_HEALTH_CHECK, MACHINE, MACHINE_SET, CLUSTER, NODE)
@@ -79,6 +80,16 @@ class Observed:
         status = self.body.get("status")
         return status if isinstance(status, Mapping) else {}
 
+    @property
+    def unseen(self) -> str:
+        """Whose Machines are left alone because their cluster is lost, "" if none are. No numbers: those move."""
+        lost = sorted({target.verdict.why for target in self.targets if isinstance(target.verdict, Unseen)})
+        return f"Machines are left alone: {'; '.join(lost)}" if lost else ""
+
+    @property
+    def sees_none(self) -> bool:
+        return bool(self.targets) and all(isinstance(target.verdict, Unseen) for target in self.targets)
+
 
 def observe(key: Key, view: View) -> Observed | None:
     """None if the check is gone."""
@@ -86,12 +97,12 @@ def observe(key: Key, view: View) -> Observed | None:
     if body is None:
         return None
     wish = read_wish(body)
-    nodes, machines = view.current_since(NODE), view.current_since(MACHINE)
-    if nodes is None or machines is None or not all(view.complete(kind) for kind in READS):
-        return Observed(body, wish, view.now, outage="the API server can't be followed now: what is known may be old")
+    machines = view.current_since(MACHINE)
+    if machines is None or not all(view.complete(kind) for kind in READS if kind != NODE):
+        return Observed(body, wish, view.now, outage=OUTAGE)
     if wish.problem or is_deleting(body):
         return Observed(body, wish, view.now)
-    trust = Trust(view.now, machines, nodes)
+    sights = Sights(view)
     others = _older_checks(body, view)
     targets: list[Target] = []
     leaving: set[str] = set()
@@ -103,7 +114,10 @@ def observe(key: Key, view: View) -> Observed | None:
             facts = machine_facts.read(machine)
             leaving.update({facts.key.name} if facts.condemned else ())
         elif not _is_left_alone(machine, view):
-            targets.append(_target(machine, wish, trust, view))
+            sight = sights.of(machine)
+            if sight.outage:
+                return Observed(body, wish, view.now, outage=sight.outage)
+            targets.append(_target(machine, wish, machines, sight))
     return Observed(
         body=body,
         wish=wish,
@@ -124,7 +138,7 @@ def covers(wish: Wish, machine: Obj) -> bool:
 
 
 def node_of(machine: Obj, view: View) -> Obj | None:
-    """Its Node as it is now: by the name in the status, if it still is that host's."""
+    """Its Node as it is now, if it still is that host's: by the name in the status, as its cluster's ``view`` has it."""
     reference = (machine.get("status") or {}).get("nodeRef") or {}
     node = view.get(NODE, Key("", str(reference.get("name") or "")))
     if node is None or uid_of(node) == reference.get("uid"):
@@ -142,11 +156,16 @@ def _selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:
     return (machine for machine in view.indexed(MACHINE, NAMESPACE, namespace) if covers(wish, machine))
 
 
-def _target(machine: Obj, wish: Wish, trust: Trust, view: View) -> Target:
-    facts, node = machine_facts.read(machine), node_of(machine, view)
+def _target(machine: Obj, wish: Wish, followed: datetime, sight: Sight) -> Target:
+    """``followed``: since when the Machines have been."""
+    facts = machine_facts.read(machine)
+    node = None if sight.lost else node_of(machine, sight.view)
     status, spec = machine.get("status") or {}, machine.get("spec") or {}
     zone = labels_of(node).get(ZONE_LABEL) if node is not None else None
     zone = zone or status.get("failureDomain") or spec.get("failureDomain") or ""
+    if sight.lost:
+        return Target(facts, Unseen(sight.lost, facts.unhealthy), str(zone), place_of(machine))
+    trust = Trust(sight.view.now, max(followed, sight.nodes), sight.nodes)
     return Target(facts, judge(facts, node, wish, trust), str(zone), place_of(machine))
 
 

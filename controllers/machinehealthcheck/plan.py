@@ -56,7 +56,7 @@ def plan(observed: Observed) -> Plan:
         first.append(guarded(observed.ref, observed.body, status, "what was seen of the Machines"))
     return Plan(
         steps(first, outside, [*marks], _events(observed, status if first else {}, marks)),
-        _outcome(observed, choice, closed.why or str(frozen), delay),
+        _outcome(observed, choice, closed.why or str(frozen) or observed.unseen, delay),
         (*choice.notes, *_notes(observed, closed, frozen)),
     )
 
@@ -110,7 +110,7 @@ def _look_at(target: Target) -> datetime | None:
 
 
 def _notes(observed: Observed, closed: Circuit, frozen: Freeze) -> list[str]:
-    notes = [why for why in (closed.why, str(frozen)) if why]
+    notes = [why for why in (closed.why, str(frozen), observed.unseen) if why]
     if observed.elsewhere:
         notes.append(f"{observed.elsewhere} of the Machines selected are looked at by an older check")
     return notes

@@ -13,7 +13,7 @@ from controllers.kernel.wording import counted
 from controllers.machinehealthcheck import external
 from controllers.machinehealthcheck.budget import Choice
 from controllers.machinehealthcheck.correlation import Freeze
-from controllers.machinehealthcheck.health import Healthy, Unhealthy
+from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen
 from controllers.machinehealthcheck.observe import Observed, Target
 from controllers.machinehealthcheck.short_circuit import Circuit
 from controllers.machinehealthcheck.wish import OWNED
@@ -29,6 +29,8 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
     A Machine that never was unhealthy carries none: in a sound cluster checks cost no writes. Guarded by
     resourceVersion, since the list is replaced whole and the Machine's own controller writes to it as well.
     """
+    if isinstance(target.verdict, Unseen):
+        return None  # the last word stands
     facts = target.machine
     status = facts.body.get("status") or {}
     decided = _on_machine(facts, target, target.name in choice.condemned and observed.wish.template is None)
@@ -46,15 +48,15 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
 
 def status_patch(observed: Observed, circuit: Circuit, frozen: Freeze, choice: Choice) -> dict[str, Any]:
     """The smallest patch of the check's status."""
-    sick = sorted(target.name for target in observed.targets if isinstance(target.verdict, Unhealthy))
+    sick = sorted(target.name for target in observed.targets if _is_sick(target))
     left = circuit.left if choice.spare is None else min(circuit.left, choice.spare)
     desired = {
         "observedGeneration": generation_of(observed.body),
         "expectedMachines": len(observed.targets),
         "currentHealthy": sum(1 for target in observed.targets if isinstance(target.verdict, Healthy)),
-        "remediationsAllowed": 0 if circuit.why or frozen.fleet else left,
+        "remediationsAllowed": 0 if circuit.why or frozen.fleet or observed.sees_none else left,
         "unhealthyMachines": sick[:MOST_NAMES] or None,
-        "conditions": _conditions(observed, [_allowed(circuit, frozen, choice)]),
+        "conditions": _conditions(observed, [_allowed(observed, circuit, frozen, choice)]),
     }
     if not sick and "unhealthyMachines" not in observed.status:
         del desired["unhealthyMachines"]
@@ -126,18 +128,23 @@ def _why(target: Target, choice: Choice) -> str:
     return f"Machine {target.name} is unhealthy: {target.verdict.message}"
 
 
-def _allowed(circuit: Circuit, frozen: Freeze, choice: Choice) -> Condition:
+def _is_sick(target: Target) -> bool:
+    return isinstance(target.verdict, Unhealthy) or (isinstance(target.verdict, Unseen) and target.verdict.bad)
+
+
+def _allowed(observed: Observed, circuit: Circuit, frozen: Freeze, choice: Choice) -> Condition:
     type_ = HealthCheckCondition.REMEDIATION_ALLOWED
     if circuit.why:
         return Condition(type_, "False", Reason.TOO_MANY_UNHEALTHY, circuit.why)
     if str(frozen):
         return Condition(type_, "False", Reason.CORRELATED_FAILURES, str(frozen))
+    if observed.sees_none:
+        return Condition(type_, "False", Reason.CONNECTION_DOWN, observed.unseen)
+    said = [observed.unseen] if observed.unseen else []
     if choice.given_up:
-        said = counted(len(choice.given_up), "Machine was", "Machines were")
-        return Condition(
-            type_, "True", Reason.REMEDIATION_ALLOWED, f"{said} replaced too often: {', '.join(choice.given_up[:5])}"
-        )
-    return Condition(type_, "True", Reason.REMEDIATION_ALLOWED)
+        were = counted(len(choice.given_up), "Machine was", "Machines were")
+        said.append(f"{were} replaced too often: {', '.join(choice.given_up[:5])}")
+    return Condition(type_, "True", Reason.REMEDIATION_ALLOWED, "; ".join(said))
 
 
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ def checks_of_machine(machine: Obj, view: View) -> Iterable[Key]:
 
 
 def checks_of_node(node: Obj, view: View) -> Iterable[Key]:
+    """Of Machines with a Node of that name, in whatever cluster: a namesake costs a round and no more."""
     machines = view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"])
     return tuple(key for machine in machines for key in checks_of_machine(machine, view))
 
@@ -64,6 +65,7 @@ class MachineHealthCheckRoom:
 
     name = "machinehealthcheck"
     kind: Kind = MACHINE_HEALTH_CHECK
+    spans_clusters = True
     reads: tuple[Kind, ...] = READS
     wakes: tuple[Wake, ...] = (
         Wake(MACHINE_HEALTH_CHECK, itself),

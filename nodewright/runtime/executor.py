@@ -99,10 +99,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One API server: where writes go, and which cache hears of their answers."""
+    """One API server: where writes go, which cache hears of their answers, and how fast pods may be evicted there."""
 
     writer: Writer
     cache: Cache
+    evictions: EvictionPace = field(default_factory=EvictionPace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Hands:
     """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
 
     ``workload`` is where actions on WORKLOAD_KINDS go instead, in rounds of a Cluster that has an API of its own.
-    ``evictions`` is shared by all drains.
+    ``evictions`` is shared by all drains at home; each workload cluster has a pace of its own.
     """
 
     writer: Writer
@@ -124,7 +125,7 @@ class Hands:
     def place_of(self, kind: Kind) -> Place:
         if self.workload is not None and kind in WORKLOAD_KINDS:
             return self.workload
-        return Place(self.writer, self.cache)
+        return Place(self.writer, self.cache, self.evictions)
 
 
 class Executor:
@@ -281,12 +282,14 @@ class Executor:
 
     async def _evict(self, action: Evict, execution: Execution) -> str:
         """A refusal or a postponement is no failure: nobody waits for it here, a later round asks again."""
-        pace, pod = self._hands.evictions, action.target
+        pod = action.target
+        place = self._hands.place_of(pod.kind)
+        pace = place.evictions
         if not pace.may(pod.uid, asyncio.get_running_loop().time()):
             return "put off"
         execution.writes += 1
         try:
-            await self._hands.place_of(pod.kind).writer.evict(pod, action.grace_seconds)
+            await place.writer.evict(pod, action.grace_seconds)
         except ApiError as error:
             if error.code == 429:
                 pace.refused(pod.uid, asyncio.get_running_loop().time())

@@ -105,9 +105,6 @@ class Manager:
             for recorder in self._recorders:
                 self._spawn(recorder.run(), "events")
             self._spawn(self._say_what_is_missing(), "slow start")
-            if self.options.orphan_hosts is not OrphanHosts.OFF and any(room.kind == MACHINE for room in self.rooms):
-                removes = self.options.orphan_hosts is OrphanHosts.DELETE
-                self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
             if await self._unless_stopped(self._start(), stop):
                 self.started = True
                 _log.info("controllers are running", rooms=[room.name for room in self.rooms])
@@ -127,6 +124,9 @@ class Manager:
             await self.options.on_leading()
         for controller in self.controllers:
             controller.start()
+        if self.options.orphan_hosts is not OrphanHosts.OFF and any(room.kind == MACHINE for room in self.rooms):
+            removes = self.options.orphan_hosts is OrphanHosts.DELETE
+            self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
 
     def _may_act(self) -> bool:
         return self._leadership.held

@@ -96,6 +96,7 @@ class FakeView:
         self._incomplete: set[Kind] = set()
         self._workload: Workload = indexes.HOME
         self._returned: dict[Kind, datetime | None] = {}
+        self._clusters: dict[Key, FakeView] = {}
         self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
         self.put(*objects)
 
@@ -110,7 +111,7 @@ class FakeView:
         return self._workload
 
     def of_cluster(self, cluster: Key | None) -> FakeView:
-        return self
+        return self._clusters.get(cluster, self) if cluster is not None else self
 
     def complete(self, kind: Kind) -> bool:
         return kind not in self._incomplete
@@ -161,6 +162,12 @@ class FakeView:
         """The Nodes and Pods are shown as those of this workload cluster."""
         self._workload = workload
         return self
+
+    def abroad(self, cluster: str, workload: Workload, *objects: Builder | Mapping[str, Any]) -> FakeView:
+        """The Nodes of ``cluster`` live in a cluster of their own, of which this is seen. Returns that view of it."""
+        found = FakeView(*objects, now=self._now).living_in(workload)
+        self._clusters[Key("default", cluster)] = found
+        return found
 
     def outage(self, kind: Kind, ended: float | None = None) -> FakeView:
         """Nothing was heard of ``kind`` until ``ended`` seconds ago; None: it goes on."""

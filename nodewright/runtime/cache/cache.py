@@ -108,7 +108,9 @@ class CacheView:
         return source.complete(kind) and (source is self.cache or isinstance(self.workload, Reached))
 
     def current_since(self, kind: Kind) -> datetime | None:
-        seconds = self.cache.current_for(kind)
+        source = self._source(kind)
+        lost = source is not self.cache and not isinstance(self.workload, Reached)
+        seconds = None if lost else source.current_for(kind)
         if seconds is None:
             return None
         return _DAWN if seconds == float("inf") else self.now - timedelta(seconds=seconds)

@@ -55,10 +55,26 @@ class ReflectorOptions:
     """Events taken in before other tasks get a turn."""
 
 
-class Reflector:
-    """One kind. Made in a running event loop; ``run`` until cancelled; ``synced`` is set after the first list."""
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is known of outages: since when nothing has been heard (None: it is), and when the last one ended.
 
-    def __init__(self, source: Source, cache: Cache, kind: Kind, options: ReflectorOptions | None = None) -> None:
+    Times of the event loop. It is handed from one reflector to the next one of a kind whose connection changed.
+    """
+
+    lost_at: float | None = None
+    returned_at: float = float("-inf")
+
+
+class Reflector:
+    """One kind. Made in a running event loop; ``run`` until cancelled; ``synced`` is set after the first list.
+
+    ``gap`` is what others knew before.
+    """
+
+    def __init__(
+        self, source: Source, cache: Cache, kind: Kind, options: ReflectorOptions | None = None, gap: Gap | None = None
+    ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
         self.problem = ""
@@ -70,8 +86,7 @@ class Reflector:
         self._failures = 0
         self._clock = asyncio.get_running_loop().time
         self._heard_at = float("-inf")
-        self._lost_at: float | None = None
-        self._returned_at = float("-inf")
+        self._gap = gap or Gap()
         self._random = random.Random()  # noqa: S311  (jitter)
         cache.keep_complete(kind, self)
 
@@ -79,6 +94,10 @@ class Reflector:
     def staleness(self) -> float:
         """Seconds since the last sign of life; infinite before the first list."""
         return self._clock() - self._heard_at
+
+    @property
+    def gap(self) -> Gap:
+        return self._gap
 
     @property
     def complete(self) -> bool:
@@ -89,9 +108,10 @@ class Reflector:
     def current_for(self) -> float | None:
         """Seconds since the last outage of over ``outage`` seconds; infinite without one, None during one."""
         now = self._clock()
-        if self._lost_at is not None and now - self._lost_at > self._options.outage:
+        lost_at, returned_at = self._gap.lost_at, self._gap.returned_at
+        if lost_at is not None and now - lost_at > self._options.outage:
             return None
-        return now - self._returned_at
+        return now - returned_at
 
     async def run(self) -> None:
         why = "start"
@@ -173,16 +193,16 @@ class Reflector:
         now = self._clock()
         if self.synced.is_set():
             self._heard_at = now
-        if self._lost_at is not None and now - self._lost_at > self._options.outage:
-            self._returned_at = now
-        self._lost_at = None
+        lost_at, returned_at = self._gap.lost_at, self._gap.returned_at
+        if lost_at is not None:
+            self._gap = Gap(None, now if now - lost_at > self._options.outage else returned_at)
         self.problem = ""
 
     def _after(self, error: KubeError) -> str:
         """Decide between resuming and listing anew; the answer is the list's reason."""
         self._failures += 1
-        if self._lost_at is None:
-            self._lost_at = self._clock()
+        if self._gap.lost_at is None:
+            self._gap = Gap(self._clock(), self._gap.returned_at)
         code = error.code if isinstance(error, ApiError) else 0
         why = "expired" if isinstance(error, ApiError) and error.expired else str(code or "connection")
         metrics.of(metrics.WATCH_ENDS, self.kind.name, why).inc()

@@ -20,8 +20,9 @@ from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_o
 from controllers.kernel.view import HOME, Reached, Unreached, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
+from nodewright.runtime.executor import Place
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
@@ -60,6 +61,7 @@ class ClusterAccess:
         self.workload: Workload | None = None
         self.cache = Cache(around.kinds)
         self.gate = Gate(f"Cluster {cluster}")
+        self.place = Place(self.gate, self.cache)
         self._around = around
         self._options = around.options
         self._tell = changed
@@ -71,6 +73,8 @@ class ClusterAccess:
         """Uid of the Cluster with which a Secret was seen; None: never one."""
         self._last_contact: datetime | None = None
         self._heard_at = self._time()
+        self._gaps: dict[Kind, Gap] = {}
+        """What the reflectors of the last connection knew of outages."""
 
     async def run(self) -> None:
         source = OneObject(self._around.client.named("workloads"), self._key)
@@ -135,19 +139,18 @@ class ClusterAccess:
         """One connection, from the first contact until it is lost; or one vain attempt at it."""
         try:
             async with KubeClient(connection, "workloads", self._options.client) as client:
+                silent_since = float("-inf") if isinstance(self.workload, Unreached) else self._heard_at
                 await self._probe(client)
-                await self._follow(client)
+                await self._follow(client, silent_since)
         except KubeError as error:
             if self._is_silent():
                 self._unreached(Reason.UNREACHABLE, str(error))
 
-    async def _follow(self, client: KubeClient) -> None:
+    async def _follow(self, client: KubeClient, silent_since: float) -> None:
         """Keep the cache current while there is contact. Raises KubeError when it is lost."""
         async with AsyncExitStack() as stack:
-            reflectors = [
-                Reflector(client.named("cache"), self.cache, kind, self._options.reflector)
-                for kind in self.cache.stores
-            ]
+            reflectors = self._reflectors(client, silent_since)
+            stack.callback(self._keep_gaps, reflectors)
             for reflector in reflectors:
                 stack.push_async_callback(_end, asyncio.create_task(reflector.run()))
             read = asyncio.create_task(_all_read(reflectors))
@@ -165,6 +168,19 @@ class ClusterAccess:
                     self._unreached(Reason.UNREACHABLE, _problem(reflectors))
                 await _pause(self._options.probe_every, read)
                 await self._probe_patiently(client)
+
+    def _reflectors(self, client: KubeClient, silent_since: float) -> list[Reflector]:
+        """A new connection is no outage by itself; one that comes after too long a silence ends one."""
+        made = []
+        for kind in self.cache.stores:
+            before = self._gaps.get(kind, Gap())
+            lost_at = silent_since if before.lost_at is None else min(silent_since, before.lost_at)
+            gap = Gap(lost_at, before.returned_at)
+            made.append(Reflector(client.named("cache"), self.cache, kind, self._options.reflector, gap))
+        return made
+
+    def _keep_gaps(self, reflectors: Iterable[Reflector]) -> None:
+        self._gaps = {reflector.kind: reflector.gap for reflector in reflectors}
 
     async def _probe_patiently(self, client: KubeClient) -> None:
         """Raises KubeError only after a silence that is too long."""

@@ -84,7 +84,7 @@ class WorkloadDirectory:
             case Home():
                 return HOME_SITE
             case workload:
-                return Site(workload, Place(access.gate, access.cache))
+                return Site(workload, access.place)
 
     def is_home(self, cluster: Key) -> bool:
         site = self.look(cluster)

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.conditions import Reason
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
-from controllers.kernel.room import Room, SpeaksOfUnreached
+from controllers.kernel.room import Room, SpansClusters, SpeaksOfUnreached
 from controllers.kernel.view import Unreached
 from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime.cache.cache import Cache, CacheView
@@ -24,6 +24,7 @@ class Outlook:
         self._workloads = workloads
         self._now = now
         self._speaks = isinstance(room, SpeaksOfUnreached) and room.speaks_of_unreached
+        self._spans = isinstance(room, SpansClusters) and room.spans_clusters
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(room.reads)
         """Whether it makes a difference to the room where Nodes live."""
         self._nothing = Cache(kind for kind in cache.stores if kind in WORKLOAD_KINDS)
@@ -32,7 +33,7 @@ class Outlook:
 
     def site(self, key: Key) -> Site | None:
         """Where the Nodes of ``key`` live; None while that is being found out."""
-        if not self.cares:
+        if not self.cares or self._spans:
             return HOME_SITE
         primary = self._cache.stores[self._room.kind].get(key)
         return self.site_in(self._heard_in.get(key) if primary is None else cluster_key_of(self._room.kind, primary))
@@ -48,7 +49,8 @@ class Outlook:
         site = self.site_in(cluster)
         if site is not None:
             return self.view(site)
-        unknown = Unreached("", str(Reason.UNREACHABLE), "it is being found out where its Nodes live")
+        why = "it is being found out where its Nodes live"
+        unknown = Unreached("", str(Reason.UNREACHABLE), why, finding_out=True)
         return CacheView(self._cache, self._now(), unknown, self._nothing, self._view_in)
 
     def may_look(self, view: CacheView) -> bool:
@@ -58,6 +60,8 @@ class Outlook:
 
     def concerns(self, key: Key, cluster: Key | None) -> bool:
         """Whether what happens to a Node in ``cluster`` concerns ``key``: many clusters may have one of its name."""
+        if self._spans:
+            return True
         primary = self._cache.stores[self._room.kind].get(key)
         if primary is None:
             if cluster is not None:
@@ -73,7 +77,9 @@ class Outlook:
         self._heard_in.pop(key, None)
 
     def living_in(self, cluster: Key) -> Iterator[Key]:
-        """Keys whose Nodes live in ``cluster``."""
+        """Keys whose Nodes live in ``cluster``, or may."""
         for obj in self._cache.stores[self._room.kind]:
-            if cluster_key_of(self._room.kind, obj) == cluster:
+            if self._spans and key_of(obj).namespace == cluster.namespace:
+                yield key_of(obj)
+            elif not self._spans and cluster_key_of(self._room.kind, obj) == cluster:
                 yield key_of(obj)
