@@ -70,11 +70,13 @@ contracts: setup
 verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.crds --check
 	@$(PY) -m hack.reference --check
+	@$(PY) -m hack.features --check
 
 .PHONY: generate
-generate: setup ## Write every generated file (CRDs, field tables)
+generate: setup ## Write every generated file (CRDs, field tables, features)
 	@$(PY) -m hack.crds --write
 	@$(PY) -m hack.reference --write
+	@$(PY) -m hack.features --write
 
 .PHONY: format
 format: setup ## Format the code
