@@ -105,16 +105,19 @@ class Week:
         self._least = options.machines
         self._uids: set[str] = set()
 
-    def run(self, progress: Callable[[int, str], None] = lambda _days, _what: None) -> Report:
-        """``progress`` is told the day and what happens."""
-        started, breach, happened = time.monotonic(), "", Counter[str]()
+    def run(self, progress: Callable[[int], None] = lambda _days: None) -> Report:
+        """``progress`` is told how many days have passed, once for each."""
+        started, breach, happened, passed = time.monotonic(), "", Counter[str](), 0
         try:
             self._declare()
             begin = self.engine.clock()
             for trouble in draw(self.random, timedelta(days=self.options.days)):
                 self._until(begin + trouble.after)
                 self._say(trouble, happened)
-                progress((self.engine.clock() - begin).days, trouble.says)
+                days = (self.engine.clock() - begin).days
+                if days > passed:
+                    progress(days)
+                    passed = days
                 trouble.strike(self)
                 self._look()
             self._until(self.engine.clock() + SETTLE)

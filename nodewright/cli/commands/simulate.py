@@ -39,7 +39,7 @@ def _live(machines: int, days: int, seed: int) -> None:
     from nodewright.sim.week import Options, Week  # noqa: PLC0415
 
     with counting("days", days) as tell:
-        report = Week(Options(machines, days, seed)).run(lambda day, _what: tell(day, ""))
+        report = Week(Options(machines, days, seed)).run(lambda passed: tell(passed, ""))
     for line in _table(report.rows()) + _end_of(report):
         typer.echo(line)
     if report.breach:
