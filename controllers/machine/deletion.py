@@ -52,10 +52,10 @@ def decide(observed: Observed) -> Decision | None:
         case HostAbsent() if observed.reads.in_flight:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
-            return _going(observed, Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
+            return _going(Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
         case HostAbsent() if unreached.is_frozen(observed) and not unreached.never_had_a_node(observed):
             said = unreached.holds(observed, "its host is gone, its Node stays")
-            return _going(observed, Blocked(said[1], unreached.LOOK_AGAIN), said)
+            return _going(Blocked(said[1], unreached.LOOK_AGAIN), said)
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):
@@ -78,7 +78,7 @@ def _release(observed: Observed, why: str) -> Decision:
         limit, since = observed.timeout("nodeDeletionTimeout"), clocks.read(observed, clocks.NODE)
         if limit is not None and since is None:
             text = f"the Node goes next: {why}"
-            going = _going(observed, Wait(0.0, text), (Reason.DELETING_NODE, text))
+            going = _going(Wait(0.0, text), (Reason.DELETING_NODE, text))
             return replace(going, record=clocks.started(observed, clocks.NODE))
         if limit is None or since is None or observed.now < since + limit:
             nodes += (Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: {why}") for n in observed.left_nodes)
@@ -102,32 +102,32 @@ def _nobody_knows(observed: Observed, why: str) -> Decision:
         return _release(observed, said)
     if not observed.problems:
         text = f"nobody knows whether there is a host: {why}"
-        return _going(observed, Wait(2.0, text), (Reason.PROVIDER_UNREACHABLE, text))
+        return _going(Wait(2.0, text), (Reason.PROVIDER_UNREACHABLE, text))
     problem = observed.problems[0]
     text = (
         f"{problem.path}: {problem.message}; nobody knows whether there is a host ({why}); repair the config, "
         f"or annotate the Machine with {names.ABANDON_HOST_ANNOTATION} if there is none"
     )
-    return _going(observed, Blocked(text), (Reason.INVALID_CONFIGURATION, text))
+    return _going(Blocked(text), (Reason.INVALID_CONFIGURATION, text))
 
 
 def _remove(observed: Observed, host: Host) -> Decision:
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted"
-        return _going(observed, Wait(next_look(observed), text), (Reason.DELETING_HOST, text))
+        return _going(Wait(next_look(observed), text), (Reason.DELETING_HOST, text))
     held = others.hold(observed.machine, observed.others)
     if held:
-        return _going(observed, Blocked(held), (Reason.HOSTS_CONTROLLER, held))
+        return _going(Blocked(held), (Reason.HOSTS_CONTROLLER, held))
     if unreached.is_frozen(observed):
         frozen = unreached.holds(observed, "its host stays")
-        return _going(observed, Blocked(frozen[1], unreached.LOOK_AGAIN), frozen)
+        return _going(Blocked(frozen[1], unreached.LOOK_AGAIN), frozen)
     if clocks.read(observed, clocks.PRE_TERMINATE) is not None:
         # Whoever holds the pre-terminate hook was told that the Node is empty: it is not drained anew behind his back.
         return _terminate(observed, host, Drained(), status.as_said(observed, MachineCondition.DRAINED))
     hook = _hook(observed, _PRE_DRAIN)
     if hook:
         text = f"waiting until the annotation {hook} is removed before draining"
-        return _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text))
+        return _going(Blocked(text), (Reason.WAITING_FOR_HOOK, text))
     return _empty(observed, host)
 
 
@@ -139,12 +139,12 @@ def _empty(observed: Observed, host: Host) -> Decision:
     drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):
         said = (Reason.DRAINING, assessment.why)
-        going = _going(observed, Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
+        going = _going(Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN), warning=warning(assessment))
     volumes = attached_volumes(observed, assessment, clocks.read(observed, clocks.VOLUMES))
     if volumes:
         text = f"waiting until volumes are detached from the Node: {volumes}"
-        going = _going(observed, Blocked(text, LOOK_AGAIN), (Reason.WAITING_FOR_VOLUME_DETACH, text), (), drained)
+        going = _going(Blocked(text, LOOK_AGAIN), (Reason.WAITING_FOR_VOLUME_DETACH, text), (), drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN, clocks.VOLUMES))
     return _terminate(observed, host, assessment, drained)
 
@@ -154,7 +154,7 @@ def _terminate(observed: Observed, host: Host, drained: Drained, said: tuple[Con
     if not hook:
         return _delete_host(observed, host, drained, said)
     text = f"waiting until the annotation {hook} is removed before deleting the host"
-    going = _going(observed, Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), said)
+    going = _going(Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), said)
     return replace(going, record=clocks.started(observed, clocks.PRE_TERMINATE))
 
 
@@ -169,12 +169,11 @@ def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[C
         why = f"Machine {observed.name} is being deleted"
         actions = (delete_host(observed, host, f"{why}; {drained.skipped}" if drained.skipped else why),)
         outcome = Wait(FIRST_LOOK, text)
-    going = _going(observed, outcome, (reason, text), actions, said)
+    going = _going(outcome, (reason, text), actions, said)
     return replace(going, record=clocks.started(observed, clocks.HOST))
 
 
 def _going(
-    observed: Observed,
     outcome: Outcome,
     said: tuple[str, str],
     actions: tuple[Action, ...] = (),

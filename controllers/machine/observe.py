@@ -34,7 +34,6 @@ from controllers.kernel.view import (
     UNRECORDED,
     ConfigProblem,
     Home,
-    HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
@@ -146,10 +145,6 @@ class Observed:
     @property
     def host(self) -> Host | None:
         return self.reads.host.host if isinstance(self.reads.host, HostPresent) else None
-
-    @property
-    def host_is_gone(self) -> bool:
-        return isinstance(self.reads.host, HostAbsent)
 
     @property
     def node(self) -> Obj | None:

@@ -47,5 +47,3 @@ TABLE: dict[Stage, Row] = {
 
 COMING_UP = frozenset({Stage.WAITING, Stage.CREATING, Stage.BOOTED})
 """Stages on the smooth way to the first Ready; reported sparingly (see ``status.is_quiet``)."""
-TERMINAL = frozenset({Stage.REFUSED, Stage.BROKEN, Stage.LOST})
-"""Stages that set errorReason and failureReason."""

@@ -17,7 +17,7 @@ _POD_LEVEL_PREFIX = "hugepages-"
 
 def effective_requests(spec: Mapping[str, Any], status: Mapping[str, Any], *, bound: bool) -> Amounts:
     """Raises ShapeError naming the field. ``bound``: the pod has a Node, so a resize in progress counts."""
-    running = _Running(spec, status) if bound else None
+    running = _Running(status) if bound else None
     summed: Quantities = {}
     for field, container in _containers(spec, "containers"):
         add(summed, _asked(container, field, running))
@@ -44,7 +44,7 @@ def effective_requests(spec: Mapping[str, Any], status: Mapping[str, Any], *, bo
 class _Running:
     """What the kubelet says it has given to each container."""
 
-    def __init__(self, spec: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+    def __init__(self, status: Mapping[str, Any]) -> None:
         found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
         self._by_name = {each.get("name"): each for each in found if each.get("resources")}
         conditions = status.get("conditions") or ()

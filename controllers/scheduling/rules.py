@@ -166,19 +166,19 @@ class Evenly:
         """Places of the rows, their totals and the skew allowed; None if not all places are shared, or if the pods
         are not counted themselves.
         """
-        codes, here, alone, shared = self._picture()
+        codes, _, alone, shared = self._picture()
         if not self._counted or self.per_node_only or (codes == ALONE).any():
             return None
         places = np.flatnonzero(shared >= 0).tolist()
         totals = dict(zip(places, shared[places].tolist(), strict=True))
         rows: Ints = np.where(self._eligible, codes, ABSENT)
-        return rows, totals, Skew(self._spread.max_skew, self._sets_least(here, alone, shared))
+        return rows, totals, Skew(self._spread.max_skew, self._sets_least(alone, shared))
 
     def most_per_new_node(self) -> int:
         if self._spread.topology_key != HOSTNAME or not self._counted:
             return PLENTY
         _, here, alone, shared = self._picture()
-        has_empty_place = self._sets_least(here, alone, shared) and self._least(here, alone, shared) == 0
+        has_empty_place = self._sets_least(alone, shared) and self._least(here, alone, shared) == 0
         return self._spread.max_skew if has_empty_place and (alone.any() or (shared >= 0).any()) else 0
 
     def changes_at(self, order: Ints, room: Ints) -> int:
@@ -214,7 +214,7 @@ class Evenly:
         mine = int(here[row]) if is_alone else int(shared[codes[row]])
         ahead = least + self._spread.max_skew - mine
         others = self._others(row, here, alone, shared)
-        if mine > least or others <= least or not self._sets_least(here, alone, shared):
+        if mine > least or others <= least or not self._sets_least(alone, shared):
             return Batch(ahead) if is_alone else Batch(PLENTY, ahead)
         copies = int(self._snapshot.copies[row])
         if is_alone and copies > 1:
@@ -239,13 +239,13 @@ class Evenly:
         """Per row the pods of its place."""
         return np.where(codes >= 0, np.maximum(shared, 0)[np.maximum(codes, 0)], here) if len(shared) else here
 
-    def _sets_least(self, here: Ints, alone: Bools, shared: Ints) -> bool:
+    def _sets_least(self, alone: Bools, shared: Ints) -> bool:
         places = int((shared >= 0).sum()) + int(self._snapshot.copies[alone].sum())
         return places >= self._spread.min_domains
 
     def _least(self, here: Ints, alone: Bools, shared: Ints) -> int:
         places = [int(each.min()) for each in (shared[shared >= 0], here[alone]) if len(each)]
-        return min(places) if places and self._sets_least(here, alone, shared) else 0
+        return min(places) if places and self._sets_least(alone, shared) else 0
 
     def _others(self, row: int, here: Ints, alone: Bools, shared: Ints) -> int:
         """The least of all places but those of ``row``."""

@@ -214,10 +214,6 @@ def _offer(cpu: int, memory: int, pods: int) -> dict[str, str]:
     return {"cpu": f"{cpu}m", "memory": str(memory), "pods": str(pods)}
 
 
-def _core_node(name: str, offer: dict[str, str]) -> dict[str, Any]:
-    return {"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": {"allocatable": offer}}
-
-
 def _core_pod(index: int, cpu: int, memory: int, node: str = "") -> dict[str, Any]:
     spec: dict[str, Any] = {
         "containers": [{"name": "c", "resources": {"requests": {"cpu": f"{cpu}m", "memory": str(memory)}}}]

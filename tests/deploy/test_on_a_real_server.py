@@ -163,7 +163,7 @@ def live(server: Server) -> None:
     kubectl("scale", "md/workers", "--replicas=2")
     kubectl("apply", "-f", "-", stdin=json.dumps(HEALTH_CHECK))
     kubectl.wait("jsonpath={.status.expectedMachines}=2", "mhc/workers")
-    sick = kubectl.items("machines")[0]["metadata"]["name"]
+    sick = _that_stay(kubectl)[0]["metadata"]["name"]
     kubectl("annotate", f"machine/{sick}", "cluster.x-k8s.io/remediate-machine=yes")
     kubectl.wait("delete", f"machine/{sick}")
     kubectl("delete", "mhc/workers")
@@ -172,7 +172,7 @@ def live(server: Server) -> None:
         _merge(kubectl, "md/workers", {"spec": {"template": template}})
         _rolled_out(kubectl)
     _merge(kubectl, "md/workers", {"spec": {"template": {"spec": {"metadata": {"labels": {"tier": "web"}}}}}})
-    nodes = _nodes_that_stay(kubectl)
+    nodes = [machine["status"]["nodeRef"]["name"] for machine in _that_stay(kubectl)]
     kubectl.wait("jsonpath={.metadata.labels.tier}=web", *(f"node/{name}" for name in nodes))
     kubectl("apply", "-f", "-", stdin=json.dumps(BROKEN))
     kubectl.wait("jsonpath={.status.errorReason}=InvalidConfiguration", "machine/broken")
@@ -199,9 +199,9 @@ def _rolled_out(kubectl: Kubectl) -> None:
         kubectl.wait(f"jsonpath={{.status.{path}}}={value}", "md/workers")
 
 
-def _nodes_that_stay(kubectl: Kubectl) -> list[str]:
-    machines = [m for m in kubectl.items("machines") if not m["metadata"].get("deletionTimestamp")]
-    return [machine["status"]["nodeRef"]["name"] for machine in machines]
+def _that_stay(kubectl: Kubectl) -> list[dict[str, Any]]:
+    """The Machines that nobody has deleted."""
+    return [machine for machine in kubectl.items("machines") if not machine["metadata"].get("deletionTimestamp")]
 
 
 def _pod_on(node: str) -> dict[str, Any]:

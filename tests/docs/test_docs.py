@@ -53,6 +53,15 @@ def test_the_index_names_pages_and_they_exist() -> None:
     assert [page for page in named if not (INDEX.parent / page).is_file()] == []
 
 
+def test_the_index_names_every_page_once() -> None:
+    """Folders with an index of their own (the API, the decisions) stand there by that."""
+    folders = [folder for folder in (ROOT / "docs").iterdir() if folder.is_dir()]
+    listed_alone = [page for folder in folders if not (folder / "README.md").exists() for page in folder.glob("*.md")]
+    pages = {*(ROOT / "docs").glob("*.md"), *listed_alone} - {INDEX}
+    named = [(INDEX.parent / link.partition("#")[0]).resolve() for link in links(INDEX)]
+    assert {page: named.count(page) for page in pages if named.count(page) != 1} == {}
+
+
 def test_a_link_in_code_is_no_link(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("[a](a.md) `[b](b.md)`\n\n```\n[c](c.md)\n```\n\n    [d](d.md)\n")

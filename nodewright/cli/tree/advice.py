@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.conditions import Reason
-from providers.base.errors import REACTIONS, ErrorClass
+from providers.base.errors import ErrorClass
 
 _BY_CLASS: Final[dict[ErrorClass, str]] = {
     ErrorClass.QUOTA_EXCEEDED: "Free or raise the quota, or scale down; creation is tried again by itself.",
@@ -57,8 +57,3 @@ _BY_REASON: Final[dict[str, str]] = {
 def advice_for(reason: str) -> str:
     """What to do about ``reason``; "" if nothing is known or needed."""
     return _BY_REASON.get(reason, "")
-
-
-def covered_classes() -> frozenset[ErrorClass]:
-    """The error classes that have advice: all that have a reaction."""
-    return frozenset(_BY_CLASS) & frozenset(REACTIONS)

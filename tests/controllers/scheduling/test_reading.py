@@ -29,7 +29,6 @@ def requests(body: dict[str, Any]) -> dict[str, int]:
     return dict(Reader().pod(body).kind.demand.requests)
 
 
-SIDECAR = container("s", "Always", cpu="50m")
 REQUESTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "containers add up": ({"containers": [container(cpu="100m"), container(cpu="1")]}, {"cpu": 1100}),
     "fractions are rounded up once, after the sum": (
