@@ -31,7 +31,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
 from controllers.kernel.view import NAMESPACE, View
-from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, judge
+from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, Verdict, judge
 from controllers.machinehealthcheck.sight import OUTAGE, Sight, Sights
 from controllers.machinehealthcheck.wish import Wish, read_wish
 
