@@ -138,7 +138,7 @@ def covers(wish: Wish, machine: Obj) -> bool:
 
 
 def node_of(machine: Obj, view: View) -> Obj | None:
-    """Its Node as it is now, if it still is that host's: by the name in the status, as its cluster's ``view`` has it."""
+    """Its Node as its cluster's ``view`` has it: by the name in the status, if it still is that host's."""
     reference = (machine.get("status") or {}).get("nodeRef") or {}
     node = view.get(NODE, Key("", str(reference.get("name") or "")))
     if node is None or uid_of(node) == reference.get("uid"):
