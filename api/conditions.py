@@ -110,7 +110,7 @@ class HealthCheckCondition(StrEnum):
     """Condition types of a MachineHealthCheck."""
 
     REMEDIATION_ALLOWED = "RemediationAllowed"
-    """False while too many look bad at once (short circuit), or while the cluster of all its Machines can't be reached."""
+    """False while too many look bad at once (short circuit), or the cluster of all its Machines can't be reached."""
     PAUSED = "Paused"
     """The check or its Cluster is paused."""
 

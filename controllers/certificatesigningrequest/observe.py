@@ -21,7 +21,8 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
-from controllers.kernel.view import HOST_NAME, NODE_NAME, View
+from controllers.kernel.view import HOST_NAME, NODE_NAME, Home, Unreached, View, Workload
+from controllers.kernel.workload import cluster_key_of
 
 READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE)
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -100,6 +101,8 @@ def observe(key: Key, view: View) -> Observed | None:
     except UnreadableError as error:
         return Observed(csr, view.now, request=str(error))
     name = request.node_name
+    if any(_is_being_found_out(machine, view) for machine in _named(name, view)):
+        return Observed(csr, view.now, complete=False)
     hosts = tuple(_host(machine, name) for machine in machines_named(name, view))
     alike = [
         (other, read(other))
@@ -117,14 +120,13 @@ def observe(key: Key, view: View) -> Observed | None:
 
 
 def machines_named(name: str, view: View) -> list[Obj]:
-    """Machines that the Node ``name`` is or may become: linked to it, or named or addressed like it without a Node."""
-    if not name:
-        return []
-    linked = list(view.indexed(MACHINE, NODE_NAME, name))
-    if linked:
-        return linked
-    named = {uid_of(machine): machine for machine in view.indexed(MACHINE, HOST_NAME, name)}
-    return [machine for machine in named.values() if not ((machine.get("status") or {}).get("nodeRef"))]
+    """Machines that the Node ``name`` is or may become: linked to it, or named or addressed like it without a Node.
+
+    Not those whose Nodes live in a cluster of their own: who asks here for such a name is somebody else.
+    """
+    at_home = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), Home)]
+    linked = [machine for machine in at_home if _node_of(machine) == name]
+    return linked or [machine for machine in at_home if not _node_of(machine)]
 
 
 def conditions(csr: Obj) -> list[Mapping[str, Any]]:
@@ -144,12 +146,32 @@ def is_node(username: str) -> bool:
     return username.startswith(NODE_PREFIX)
 
 
+def _named(name: str, view: View) -> list[Obj]:
+    if not name:
+        return []
+    found = (*view.indexed(MACHINE, NODE_NAME, name), *view.indexed(MACHINE, HOST_NAME, name))
+    return list({uid_of(machine): machine for machine in found}.values())
+
+
+def _node_of(machine: Obj) -> str:
+    return str(((machine.get("status") or {}).get("nodeRef") or {}).get("name") or "")
+
+
+def _workload(machine: Obj, view: View) -> Workload:
+    return view.of_cluster(cluster_key_of(MACHINE, machine)).workload
+
+
+def _is_being_found_out(machine: Obj, view: View) -> bool:
+    workload = _workload(machine, view)
+    return isinstance(workload, Unreached) and workload.finding_out
+
+
 def _host(machine: Obj, name: str) -> Host:
     status = machine.get("status") or {}
     listed = [a for a in status.get("addresses") or () if isinstance(a, Mapping)]
     return Host(
         key=key_of(machine),
-        joined=(status.get("nodeRef") or {}).get("name") == name,
+        joined=_node_of(machine) == name,
         exists=bool((machine.get("spec") or {}).get("providerID")),
         going=is_deleting(machine),
         names=frozenset({name, *(str(a.get("address")) for a in listed if a.get("type") in _NAMES)}),

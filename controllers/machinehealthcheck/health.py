@@ -1,6 +1,7 @@
 """Is this Machine unhealthy? One of five answers; each Machine gets exactly one.
 
-    its cluster is lost > by annotation > failed for good > no Node yet > its Node is gone > a condition of the Node > one of the Machine
+    its cluster is lost > by annotation > failed for good > no Node yet > its Node is gone > a condition of the Node
+    > one of the Machine
 
 A Machine that waits for its provider (quota, stock, an unreachable API) is not unhealthy: another one would wait alike
 (eks-anywhere#4709 deletes and makes it again every ten minutes).

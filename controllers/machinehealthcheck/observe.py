@@ -31,7 +31,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
 from controllers.kernel.view import NAMESPACE, View
-from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, judge
+from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, Verdict, judge
 from controllers.machinehealthcheck.sight import OUTAGE, Sight, Sights
 from controllers.machinehealthcheck.wish import Wish, read_wish
 
@@ -138,7 +138,7 @@ def covers(wish: Wish, machine: Obj) -> bool:
 
 
 def node_of(machine: Obj, view: View) -> Obj | None:
-    """Its Node as it is now, if it still is that host's: by the name in the status, as its cluster's ``view`` has it."""
+    """Its Node as its cluster's ``view`` has it: by the name in the status, if it still is that host's."""
     reference = (machine.get("status") or {}).get("nodeRef") or {}
     node = view.get(NODE, Key("", str(reference.get("name") or "")))
     if node is None or uid_of(node) == reference.get("uid"):

@@ -99,7 +99,7 @@ def _outcome(observed: Observed, choice: Choice, held_up: str, delay: float) -> 
     moments += [choice.look_at] if choice.look_at is not None else []
     after = max((min(moments) - observed.now).total_seconds(), SOONEST) if moments else None
     if held_up:
-        return Blocked(held_up, min(after or HELD_LOOK, HELD_LOOK))
+        return Blocked(held_up, min(after or HELD_LOOK, delay or HELD_LOOK, HELD_LOOK))
     if delay and (after is None or delay < after):
         return Wait(delay, "the Machines are still changing; the counts are written when they rest")
     return Wait(after, "a Machine may have become unhealthy by then") if after is not None else Settled()

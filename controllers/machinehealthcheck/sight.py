@@ -1,4 +1,4 @@
-"""Where the Nodes of each Machine are seen: in the cluster of their own, if they have one, which may be lost by itself."""
+"""Where the Nodes of each Machine are seen: in a cluster of their own, if they have one, which may be lost."""
 
 from __future__ import annotations
 

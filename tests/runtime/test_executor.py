@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ from controllers.kernel.actions import (
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Executor, Hands
+from nodewright.runtime.evictions import EvictionPace
+from nodewright.runtime.executor import Executor, Hands, Place
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from providers.base.contract import HostIdentity, HostRequest
 from tests.builders.clock import NOW
@@ -247,6 +249,26 @@ async def test_a_refused_pod_rests_while_others_are_asked_for() -> None:
         assert (await scene.run([refused])).ok
     assert (await scene.run([other])).ok
     assert scene.api.asked == ["evict p", "evict q"]
+
+
+async def test_a_cluster_that_is_stuck_uses_up_nobody_elses_evictions() -> None:
+    home, blue, green = (FakeApi() for _ in range(3))
+    hands = Hands(home, Cache([POD]), lambda _action: True, lambda _event: None, lambda: NOW)
+    places = {api: Place(api, Cache([POD]), EvictionPace(rate=0.001, burst=2.0)) for api in (blue, green)}
+    blue.fails["evict"] = [SILENCE] * 10
+
+    async def drain(place: Place | None) -> None:
+        pods = [Evict(Ref(POD, Key("ns", f"p-{number}"), f"u-{number}"), "drain") for number in range(10)]
+        await Executor("tests", replace(hands, workload=place)).execute(Plan(steps([*pods])))
+
+    for place in (places[blue], places[blue], places[green], None):
+        await drain(place)
+    assert [len(api.asked) for api in (blue, green, home)] == [2, 2, 10]
+    blue.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
+    rested = Place(blue, Cache([POD]))
+    await drain(rested)
+    await drain(rested)
+    assert blue.asked[2:].count("evict p-0") == 1, "a rest is remembered from round to round"
 
 
 async def test_pods_go_within_the_grace_that_was_decided() -> None:

@@ -66,6 +66,10 @@ def the_lease(town: Town) -> Any:
     return spec_of(leases[0]) if leases else {}
 
 
+def _sweepers() -> int:
+    return sum(task.get_name() == "orphan hosts" for task in asyncio.all_tasks())
+
+
 async def test_one_works_and_the_other_takes_over_when_it_stops(town: Town) -> None:
     async with contending(town, "first") as first:
         await first.leads()
@@ -75,8 +79,10 @@ async def test_one_works_and_the_other_takes_over_when_it_stops(town: Town) -> N
             await town.until(lambda: second.standing_by)
             assert the_lease(town)["holderIdentity"] == "first"
             assert not second.ready.is_set()
+            assert _sweepers() == 1, "an orphan host is told once, and by the leader"
             await first.end()
             await second.leads()
+            assert _sweepers() == 1
             assert the_lease(town)["holderIdentity"] == "second"
             assert the_lease(town)["leaseTransitions"] == 1
             await town.scale("ms", 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controllers.kernel.actions import Action, Delete, Patch
@@ -90,8 +91,14 @@ class Directory:
 
 
 class Stage:
-    def __init__(self, decide: Callable[[Obj | None], list[Action]] = lambda _node: [], *, speaks: bool = True) -> None:
-        self.room = Room(decide, speaks)
+    def __init__(
+        self,
+        decide: Callable[[Obj | None], list[Action]] = lambda _node: [],
+        *,
+        speaks: bool = True,
+        room: Room | None = None,
+    ) -> None:
+        self.room = room or Room(decide, speaks)
         self.api = FakeApi()
         self.abroad = Directory()
         self.cache = Cache([MACHINE, NODE, POD, MACHINE_SET])
@@ -262,4 +269,47 @@ async def test_a_round_may_look_into_other_clusters_by_name() -> None:
     assert isinstance(view.of_cluster(PROD).workload, Unreached), "it is not known yet"
     assert seen_in(PROD) == ""
     assert not view.of_cluster(PROD).complete(NODE)
+    await stage.close()
+
+
+@virtual_time
+async def test_nodes_are_as_current_as_the_cluster_that_they_are_shown_of() -> None:
+    stage = Stage()
+    followed = Always()
+    followed.current_for = 60.0
+    stage.abroad.cache.keep_complete(NODE, followed)
+    outlook = Outlook(stage.room, stage.cache, stage.abroad, lambda: NOW)
+
+    def since(kind: Kind) -> datetime | None:
+        return outlook.view(HOME_SITE).of_cluster(PROD).current_since(kind)
+
+    assert since(NODE) == NOW - timedelta(seconds=60)
+    assert since(MACHINE) == outlook.view(HOME_SITE).current_since(NODE) == datetime.min.replace(tzinfo=UTC)
+    stage.abroad.workload = LOST
+    assert since(NODE) is None
+    await stage.close()
+
+
+class Spanning(Room):
+    """Its keys concern Machines of several clusters."""
+
+    spans_clusters = True
+
+
+@virtual_time
+async def test_a_room_that_spans_clusters_is_at_home_and_hears_of_all_of_them() -> None:
+    stage = Stage(room=Spanning(lambda _node: [], speaks=False))
+    stage.machine("h")
+    stage.machine("m", "prod")
+    await stage.quiet()
+    stage.node("h", "abroad")
+    await stage.quiet()
+    assert stage.last == [("h", HOME, "")], "Wake.keys say whom it concerns"
+    stage.node("m", "home", home=True)
+    await stage.quiet()
+    assert stage.last == [("m", HOME, "home")]
+    for workload in (LOST, FOUND):
+        stage.abroad.become(workload)
+        await stage.quiet()
+        assert {(name, where) for name, where, _ in stage.last} == {("h", HOME), ("m", HOME)}
     await stage.close()

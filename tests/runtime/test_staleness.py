@@ -8,7 +8,7 @@ from typing import Any
 
 from controllers.kernel.refs import MACHINE, Kind
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
 from nodewright.runtime.kube.client import Page
 from nodewright.runtime.kube.errors import NoAnswer, SilenceError
 from tests.runtime.virtual_time import virtual_time
@@ -40,8 +40,9 @@ class Server:
             raise NoAnswer("no route", sent=False)
 
 
-async def _started(server: Server) -> tuple[Reflector, asyncio.Task[None]]:
-    reflector = Reflector(server, Cache([MACHINE]), MACHINE, ReflectorOptions(stale_after=180, longest_backoff=30))
+async def _started(server: Server, gap: Gap | None = None) -> tuple[Reflector, asyncio.Task[None]]:
+    options = ReflectorOptions(stale_after=180, longest_backoff=30)
+    reflector = Reflector(server, Cache([MACHINE]), MACHINE, options, gap)
     task = asyncio.create_task(reflector.run())
     await reflector.synced.wait()
     return reflector, task
@@ -97,4 +98,21 @@ async def test_an_outage_is_told_from_a_short_interruption() -> None:
     server.lost = False
     await asyncio.sleep(300)
     assert 240 < (reflector.current_for or 0) <= 300
+    await _end(task)
+
+
+@virtual_time
+async def test_an_outage_is_remembered_by_the_next_connection() -> None:
+    server = Server()
+    first, task = await _started(server)
+    server.lost = True
+    await asyncio.sleep(100)
+    await _end(task)
+    server.lost = False
+    second, task = await _started(server, first.gap)
+    assert second.current_for == 0, "it was an outage until the second one's first list"
+    await asyncio.sleep(10)
+    await _end(task)
+    third, task = await _started(server, second.gap)
+    assert third.current_for == 10, "a new connection is no outage by itself"
     await _end(task)

@@ -79,7 +79,7 @@ class Outlook:
     def living_in(self, cluster: Key) -> Iterator[Key]:
         """Keys whose Nodes live in ``cluster``, or may."""
         for obj in self._cache.stores[self._room.kind]:
-            if self._spans and key_of(obj).namespace == cluster.namespace:
-                yield key_of(obj)
-            elif not self._spans and cluster_key_of(self._room.kind, obj) == cluster:
-                yield key_of(obj)
+            key = key_of(obj)
+            may = key.namespace == cluster.namespace if self._spans else cluster_key_of(self._room.kind, obj) == cluster
+            if may:
+                yield key

@@ -11,6 +11,7 @@ from controllers.certificatesigningrequest.room import ROOM
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Plan, Settled, Wait
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key
+from controllers.kernel.view import HOME, Reached, Unreached, Workload
 from tests.builders import FakeView, machine
 from tests.builders.objects import Builder, MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import (
@@ -222,3 +223,28 @@ def test_conditions_of_others_are_kept() -> None:
     assert isinstance(patch, Patch)
     assert [c["type"] for c in patch.patch["status"]["conditions"]] == ["Approved"]
     assert "Machine default/a" in patch.patch["status"]["conditions"][0]["message"]
+
+
+ABROAD = [
+    (HOME, "Approved"),
+    (Reached("blue-kubeconfig"), ""),
+    (Unreached("blue-kubeconfig", "Unreachable", "refused"), ""),
+]
+
+
+@pytest.mark.parametrize(("workload", "said"), ABROAD, ids=["at home", "elsewhere", "elsewhere and lost"])
+def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: Workload, said: str) -> None:
+    """Its Node lives elsewhere: whoever asks here for that name is somebody else."""
+    for csr, body in ((client(), joining()), (serving(), joined()), (client().by(*ANOTHER), joined())):
+        view = FakeView(csr, body.in_cluster("blue"))
+        view.abroad("blue", workload)
+        found = plan_on(view)
+        assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")
+
+
+def test_a_request_waits_until_it_is_known_where_its_node_lives() -> None:
+    view = FakeView(client(), joining().in_cluster("blue"))
+    view.abroad("blue", Unreached("", "Unreachable", "being found out", finding_out=True))
+    found = plan_on(view)
+    assert verdict(found) == ""
+    assert isinstance(found.outcome, Wait)

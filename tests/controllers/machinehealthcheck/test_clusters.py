@@ -163,3 +163,15 @@ def test_a_node_of_any_cluster_wakes_the_checks_of_its_machine() -> None:
     (wake,) = [wake for wake in ROOM.wakes if wake.kind == NODE]
     assert list(wake.keys(its_node("a").build(), blue)) == [Key("default", "check")]
     assert {wake.kind for wake in ROOM.wakes} >= {NODE, MACHINE, CLUSTER}
+
+
+def test_counts_that_wait_to_be_written_do_not_wait_for_a_lost_cluster() -> None:
+    known = check()
+    view = scene(member("old"), member("new"), its_node("old"), its_node("new"), by=known)
+    view.put(member("new").condition("Ready", "True", "Ready", since=1))
+    view.abroad("blue", LOST)
+    known.status.update(status(plan_on(view)), currentHealthy=1)
+    found = plan_on(view.put(known))
+    assert list(found.actions()) == [], "the Machines still move"
+    assert isinstance(found.outcome, Blocked)
+    assert found.outcome.after == 1.0
