@@ -187,8 +187,7 @@ class MachineSpec(Model):
     readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Count | None = None
-    """Seconds that the Machine must be Ready before it is Available.
-    Accepted and kept; not acted on yet. Sets go by their own."""
+    """Seconds that the Machine must be Ready before its condition Available is True. Sets count by their own."""
 
 
 class NodeAddress(Model):

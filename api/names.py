@@ -129,7 +129,7 @@ REMEDIATION_FOR_ANNOTATION: Final = "nodewright.dev/remediation-for"
 """On a Machine made in place of an unhealthy one: JSON with its name (``machine``) and when this place's Machines were
 replaced by a health check (``times``, oldest first). CAPI has the like on control-plane Machines."""
 INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
-"""MC: the Machine is not touched while the value is non-empty. Accepted and kept; not acted on yet."""
+"""MC: the Machine is not touched while the value is non-empty."""
 BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
 """MC: one-shot permission to change a Machine's spec. Ours may always be changed; the key is tolerated."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from api import names
-from controllers.kernel.refs import CLUSTER, Key, Obj, annotations_of, key_of, labels_of
+from controllers.kernel.refs import CLUSTER, MACHINE, Key, Obj, annotations_of, key_of, labels_of
 from controllers.kernel.view import View
 
 SPEC_PAUSED_STAMP = "spec.paused"
@@ -36,12 +36,15 @@ def paused_by(objects: Iterable[Obj | None]) -> str:
     """Why controllers must leave the first of ``objects`` alone, "" if they need not.
 
     Give the object itself, then its owners up to the Cluster. A Cluster also pauses by ``spec.paused``
-    (a MachineDeployment's ``spec.paused`` pauses only its rollout).
+    (a MachineDeployment's ``spec.paused`` pauses only its rollout). Initializers hold a Machine back like a pause.
     """
     for obj in objects:
         if obj is None:
             continue
         title = f"{obj.get('kind') or 'object'} {key_of(obj)}"
+        waits_for = annotations_of(obj).get(names.INITIALIZERS_ANNOTATION)
+        if waits_for and obj.get("kind") == MACHINE.name:
+            return f"{title} waits for initializers: {waits_for}"
         for annotation in names.PAUSED_ANNOTATIONS:
             if annotations_of(obj).get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
                 return f"{title} has the annotation {annotation}"

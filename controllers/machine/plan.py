@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controllers.kernel.actions import Action, Event, Patch
-from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Wait, steps
+from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.machine import config_problems, deletion, host, node_metadata, status
 from controllers.machine.decision import Decision
 from controllers.machine.node_link import Conflict
@@ -63,7 +63,7 @@ def _assembled(observed: Observed, decision: Decision, report: Patch | None, met
     if report and decision.news:
         said.append(Event(observed.ref, "Normal", str(decision.news.reason), decision.news.message))
     after: list[Action] = [metadata] if metadata else []
-    outcome = decision.outcome
+    outcome = _when_available(observed, decision)
     if isinstance(observed.link, Conflict) and not observed.deleting:
         outcome = Blocked(observed.link.why)
     return Plan((*steps(before, [*said, *after]), *decision.steps), outcome)
@@ -82,6 +82,17 @@ def _changes_spec(decision: Decision) -> bool:
         for step in decision.steps
         for action in step
     )
+
+
+def _when_available(observed: Observed, decision: Decision) -> Outcome:
+    """A Machine that only has to stay Ready for a while is looked at when the while is over."""
+    seconds = status.seconds_to_available(observed, decision)
+    match decision.outcome:
+        case Settled() if seconds:
+            return Wait(seconds, "it is Ready, but not yet for minReadySeconds")
+        case Wait(after=after, why=why) if seconds:
+            return Wait(min(after, seconds), why)
+    return decision.outcome
 
 
 def _sooner(outcome: Outcome) -> Outcome:

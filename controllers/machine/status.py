@@ -12,6 +12,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
 from controllers.kernel.refs import Obj, uid_of
 from controllers.machine import node_metadata
+from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
 from controllers.machine.phases import COMING_UP, TABLE, Stage
@@ -31,6 +32,7 @@ _OWNED = frozenset(
     str(type_)
     for type_ in (
         MachineCondition.READY,
+        MachineCondition.AVAILABLE,
         MachineCondition.INFRASTRUCTURE_READY,
         MachineCondition.NODE_READY,
         MachineCondition.UP_TO_DATE,
@@ -101,6 +103,11 @@ def _list_lags(observed: Observed) -> bool:
     return since is not None and observed.now < since + LIST_LAG
 
 
+def seconds_to_available(observed: Observed, decision: Decision) -> float:
+    """Until the condition Available is to be written though nothing else happens; 0 if it is not."""
+    return seconds_left(observed, ready_condition(observed, decision, _infrastructure(observed, decision)))
+
+
 def reason_is_new(observed: Observed, decision: Decision) -> bool:
     """Whether the warning was not there before: an Event for each kind of trouble, not for each round of it."""
     if decision.warning is None:
@@ -132,11 +139,16 @@ def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
 
 
 def _decided(observed: Observed, decision: Decision) -> list[Condition]:
-    kept = {c.type: c for c in _kept(observed, {MachineCondition.INFRASTRUCTURE_READY, MachineCondition.UP_TO_DATE})}
-    infra = decision.infrastructure or kept.get(MachineCondition.INFRASTRUCTURE_READY)
-    stale = decision.up_to_date or kept.get(MachineCondition.UP_TO_DATE)
-    said = [ready_condition(observed, decision, infra), infra, node_condition(observed), stale, *decision.extra]
+    infra = _infrastructure(observed, decision)
+    stale = decision.up_to_date or next(iter(as_said(observed, MachineCondition.UP_TO_DATE)), None)
+    ready = ready_condition(observed, decision, infra)
+    available = available_condition(observed, ready)
+    said = [ready, available, infra, node_condition(observed), stale, *decision.extra]
     return [one for one in said if one is not None]
+
+
+def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:
+    return decision.infrastructure or next(iter(as_said(observed, MachineCondition.INFRASTRUCTURE_READY)), None)
 
 
 def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:

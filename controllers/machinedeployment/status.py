@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from api.conditions import DeploymentCondition, Reason
+from api.conditions import DeploymentCondition, Reason, SetCondition
 from api.names import ErrorReason, InPlace
-from controllers.kernel.conditions import Condition, format_time, merge, merge_patch
+from controllers.kernel.conditions import Condition, find, format_time, merge, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
@@ -113,7 +113,7 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
         _scaling_down(observed),
         _paused(observed),
     ]
-    conditions.extend([*_up_to_date(observed), *_disruption(observed)])
+    conditions.extend([*_up_to_date(observed), *_remediating(observed), *_disruption(observed)])
     if is_deleting(observed.body):
         message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
         conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
@@ -173,6 +173,21 @@ def _up_to_date(observed: Observed) -> list[Condition]:
         message = counted(left, "Machine is", "Machines are") + " still to be updated in place"
         return [Condition(type_, "False", Reason.NOT_UP_TO_DATE, message)]
     return [Condition(type_, "True", Reason.UP_TO_DATE)]
+
+
+def _remediating(observed: Observed) -> list[Condition]:
+    """What its MachineSets say of it; only shown once there was reason to."""
+    type_ = DeploymentCondition.REMEDIATING
+    of_sets = {s.name: (s.body.get("status") or {}).get("conditions") for s in observed.sets}
+    said = {name: find(conditions, SetCondition.REMEDIATING) for name, conditions in of_sets.items()}
+    under_way = [(name, one) for name, one in said.items() if one is not None and one.get("status") == "True"]
+    if under_way:
+        deferred = any(one.get("reason") == Reason.REMEDIATION_DEFERRED for _, one in under_way)
+        text = "; ".join(f"MachineSet {name}: {one.get('message') or ''}" for name, one in under_way)
+        return [Condition(type_, "True", Reason.REMEDIATION_DEFERRED if deferred else Reason.REMEDIATING, text)]
+    if find(observed.status.get("conditions"), type_):
+        return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
+    return []
 
 
 def _disruption(observed: Observed) -> list[Condition]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controllers.machine.room import MachineRoom
+from nodewright.cli import main as cli
+from nodewright.cli.commands import run
 from nodewright.cli.election import rooms_named
+from nodewright.runtime import logs
+from nodewright.runtime.hosts.options import HostOptions
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.options import RunOptions
 
 
 @pytest.mark.parametrize("names", ["*", "machine", "machineset,machine"])
@@ -18,3 +26,28 @@ def test_without_a_name_it_runs_on_none() -> None:
     (room,) = rooms_named("machine")
     assert isinstance(room, MachineRoom)
     assert room.hosting_node == ""
+
+
+def handed_over(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> RunOptions:
+    seen: list[Any] = []
+
+    async def begin(target: Any, how: Any) -> None:
+        seen.append(how)
+
+    monkeypatch.setattr(run, "_run", begin)
+    monkeypatch.setattr(logs, "configure", lambda **_: None)
+    assert cli.run(["run", *arguments]) == 0
+    return run._options(Connection("https://127.0.0.1:1"), seen[0])
+
+
+def test_so_many_hosts_come_up_at_once_as_the_option_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert handed_over(monkeypatch, "--hosts-in-flight", "7").hosts == HostOptions(hosts_in_flight=7)
+
+
+def test_without_options_hosts_come_up_as_they_do_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert handed_over(monkeypatch).hosts == HostOptions()
+
+
+def test_no_host_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", "--hosts-in-flight", "0"]) == 2
+    assert "--hosts-in-flight" in capsys.readouterr().err

@@ -198,6 +198,13 @@ def test_under_a_machine_that_is_wrong_conditions_that_merely_wait_say_nothing()
     assert "└─NodeReady" not in names_in(tree_of(MACHINE, one))
 
 
+def test_a_machine_that_is_not_ready_is_not_said_to_be_unavailable_as_well() -> None:
+    one = machine("m").pending("WaitingForNode").condition("Available", "False", "NotReady")
+    assert not any("Available" in name for name in names_in(tree_of(MACHINE, one)))
+    one = machine("m").ready().condition("Available", "False", "WaitingForMinReadySeconds")
+    assert any("Available" in name for name in names_in(tree_of(MACHINE, one)))
+
+
 def event(subject: str, message: str, seconds_ago: float, kind: str = "Warning") -> dict[str, Any]:
     involved = {"kind": "Machine", "name": subject, "namespace": "default"}
     return {"type": kind, "reason": "Odd", "message": message, "lastTimestamp": ago(seconds_ago),

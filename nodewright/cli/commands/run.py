@@ -46,6 +46,7 @@ class _How:
     kubelets: bool
     cloud: Path | None
     orphans: str
+    hosts_in_flight: int
     host: str
     health: int | None
     metrics: int | None
@@ -73,6 +74,12 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     orphan_hosts: Annotated[
         Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
     ] = Orphans.REPORT,
+    hosts_in_flight: Annotated[
+        int,
+        typer.Option(
+            "--hosts-in-flight", min=1, metavar="N", help="Hosts of one provider account that come up at once."
+        ),
+    ] = 1000,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -104,7 +111,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     work = election.work_named(controllers, machine_selector, node_name)
-    how = _How(work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, listen, health_port, metrics_port)
+    how = _How(
+        work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
+        listen, health_port, metrics_port,
+    )  # fmt: skip
     if traces:
         _start_traces()
     configure(json=log_format.json, level=log_level.value)
@@ -158,6 +168,7 @@ def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
 
 
 def _options(connection: Connection, how: _How) -> RunOptions:
+    from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
     lease = how.election.options(connection, how.work)
@@ -170,6 +181,7 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         leader_election=lease,
         on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
+        hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
         health_port=how.health,
         metrics_port=how.metrics,

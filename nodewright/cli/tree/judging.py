@@ -81,6 +81,11 @@ def _is_bad(reason: str) -> bool:
     return reason in _BAD_REASONS
 
 
+def _is_echo(condition: Mapping[str, Any]) -> bool:
+    """Not Available since it is not Ready: the condition Ready says why."""
+    return condition.get("type") == MachineCondition.AVAILABLE and condition.get("reason") == Reason.NOT_READY
+
+
 def lines_of(conditions: Iterable[Mapping[str, Any]], all_of_them: bool) -> tuple[Branch, ...]:
     """One line per condition that is not quiet (or per condition)."""
     return tuple(
@@ -94,7 +99,7 @@ def lines_of(conditions: Iterable[Mapping[str, Any]], all_of_them: bool) -> tupl
             advice=advice_for(str(c.get("reason", ""))) if mood_of_condition(c) is Mood.BAD else "",
         )
         for c in conditions
-        if all_of_them or not is_quiet(c)
+        if all_of_them or not (is_quiet(c) or _is_echo(c))
     )
 
 

@@ -13,9 +13,17 @@ PAUSED = {
     "an annotation without a value": (machine("m").annotated("cluster.x-k8s.io/paused", ""), "cluster.x-k8s.io/paused"),
     "a cluster's annotation": (cluster("c").annotated("cluster.x-k8s.io/paused"), "Cluster default/c"),
     "a cluster's spec": (cluster("c").paused(), "Cluster default/c has spec.paused"),
+    "initializers": (
+        machine("m").annotated("machine-controller.kubermatic.io/initializers", "dns"),
+        "Machine default/m waits for initializers: dns",
+    ),
 }
 NOT_PAUSED = {
     "nothing says so": machine("m"),
+    "no initializer is left": machine("m").annotated("machine-controller.kubermatic.io/initializers", ""),
+    "initializers of what is no Machine": machine_set("ms").annotated(
+        "machine-controller.kubermatic.io/initializers", "dns"
+    ),
     "spec.paused of a deployment stops only its rollout": machine_deployment("md").paused(),
     "the stamp of spec.paused says nothing new": machine_deployment("md").annotated(
         "cluster.x-k8s.io/paused", SPEC_PAUSED_STAMP

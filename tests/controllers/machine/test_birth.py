@@ -75,6 +75,7 @@ def test_a_ready_machine_tells_all_that_there_is_to_tell() -> None:
     assert status["lastOperation"]["state"] == "Successful"
     assert {c["type"]: c["status"] for c in status["conditions"]} == {
         "Ready": "True",
+        "Available": "True",
         "InfrastructureReady": "True",
         "NodeReady": "True",
         "UpToDate": "True",

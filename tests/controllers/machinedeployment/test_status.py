@@ -37,6 +37,29 @@ def test_reasons_of_machines_reach_the_deployment() -> None:
     assert condition_of(found, "Available")["reason"] == "QuotaExceeded"
 
 
+def test_what_its_sets_say_of_remediation_reaches_the_deployment() -> None:
+    old, new = a_set("old", 1), a_set("new", 2, NEW)
+    new.condition("Remediating", "True", "Remediating", "1 unhealthy Machine is being replaced")
+    everything = (old, machines(old, 1), new, machines(new, 2))
+    said = condition_of(plan(deployment(3), *everything), "Remediating")
+    assert (said["status"], said["reason"]) == ("True", "Remediating")
+    assert said["message"] == "MachineSet new: 1 unhealthy Machine is being replaced"
+    old.condition("Remediating", "True", "RemediationDeferred", "kept")
+    said = condition_of(plan(deployment(3), *everything), "Remediating")
+    assert said["reason"] == "RemediationDeferred", "what is held up wants somebody's eye"
+    assert said["message"] == "MachineSet new: 1 unhealthy Machine is being replaced; MachineSet old: kept"
+
+
+def test_remediation_that_is_over_is_said_to_be_and_one_that_never_was_is_not_mentioned() -> None:
+    new = a_set("new", 3, NEW)
+    types = [c["type"] for c in status_of(plan(deployment(3), new, machines(new, 2)))["conditions"]]
+    assert "Remediating" not in types
+    owner = deployment(3).condition("Remediating", "True", "Remediating")
+    new.condition("Remediating", "False", "NotRemediating")
+    said = condition_of(plan(owner, new, machines(new, 3)), "Remediating")
+    assert (said["status"], said["reason"]) == ("False", "NotRemediating")
+
+
 def a_set_with(name: str, replicas: int, version: str, *counts: int) -> list[Any]:
     """A MachineSet and so many available, unready and pending Machines."""
     body = a_set(name, replicas, version)
