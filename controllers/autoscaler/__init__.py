@@ -1,4 +1,4 @@
-"""The autoscaler's decisions: objects ─► Observed ─► Decision, which Nodes to add, which to give back, and why not more.
+"""The autoscaler's decisions: objects ─► Observed ─► Decision. Which Nodes to add, which to give back, why not more.
 
-Not a room yet: nothing runs it. ``docs/tasks/autoscaler.md`` tells what it decides.
+Not a room yet: nothing runs it. What it decides: ``docs/autoscaler.md``.
 """

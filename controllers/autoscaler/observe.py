@@ -5,7 +5,7 @@ What can't be read is named and left out with all that depends on it; it never s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -130,7 +130,8 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
     discovered, bad = discover(objects.machine_deployments, objects.machine_sets)
     ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
     bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
-    groups = [_with_machines(group, objects, frozenset(ready)) for group in discovered]
+    owners = _Owners(objects)
+    groups = [owners.state(group, ready) for group in discovered]
     going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
     pods, pending = reading.pods(going)
     shapes = reading.nodes(name for name in ready if name not in going)
@@ -221,17 +222,26 @@ class _Reading:
             return None
 
 
-def _with_machines(group: NodeGroup, objects: Objects, ready: frozenset[str]) -> GroupState:
-    sets = [found for found in objects.machine_sets if group.ref.uid in (uid_of(found), controller_uid(found))]
-    owners = {uid_of(found) for found in sets}
-    machines = [machine_facts.read(found) for found in objects.machines if controller_uid(found) in owners]
-    state = GroupState(
-        group,
-        tuple(sorted(machines, key=lambda machine: machine.key)),
-        rolling=sum(1 for found in sets if _has_machines(found)) > 1,
-    )
-    joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))
-    return replace(state, joined=frozenset(joined))
+class _Owners:
+    """Machines and MachineSets by their owners, looked up once for all groups."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._sets: dict[str, list[Obj]] = {}
+        self._machines: dict[str, list[MachineFacts]] = {}
+        for found in objects.machine_sets:
+            for uid in {uid_of(found), controller_uid(found)}:
+                self._sets.setdefault(uid, []).append(found)
+        for machine in map(machine_facts.read, objects.machines):
+            self._machines.setdefault(machine.owner_uid, []).append(machine)
+
+    def state(self, group: NodeGroup, ready: Container[str]) -> GroupState:
+        sets = self._sets.get(group.ref.uid, [])
+        machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
+        machines.sort(key=lambda machine: machine.key)
+        rolling = sum(1 for found in sets if _has_machines(found)) > 1
+        state = GroupState(group, tuple(machines), rolling=rolling)
+        joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))
+        return replace(state, joined=frozenset(joined))
 
 
 def _with_template(

@@ -93,6 +93,7 @@ class _Shrinking:
             if machine.node_name in self._nodes
         }
         self._staying: dict[str, Staying] = {}
+        self._unsettled = {state.id: state.unsettled for state in observed.groups}
         given_up = [victim for state in observed.groups for victim in _given_up(state, observed)]
         self._given_up = tuple(given_up)
         self._spare = {
@@ -131,8 +132,8 @@ class _Shrinking:
     def _hindrance(self, name: str, state: GroupState, machine: MachineFacts) -> Staying | None:
         if state.is_going(machine):
             return Staying(Needed.IN_PROGRESS, f"its Machine {machine.key} is going")
-        if state.unsettled:
-            return Staying(Needed.OTHER, state.unsettled)
+        if self._unsettled[state.id]:
+            return Staying(Needed.OTHER, self._unsettled[state.id])
         if name in self._observed.protected:
             return Staying(Needed.DISABLED, self._observed.protected[name])
         if self._spare[state.id] <= 0:
