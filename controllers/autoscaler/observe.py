@@ -16,7 +16,7 @@ from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel import machine_facts
-from controllers.kernel.conditions import find, is_true
+from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
@@ -104,8 +104,8 @@ class GroupState:
 class Observed:
     """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
 
-    ``all_nodes`` counts those too that are not Ready (``unready``) or on their way out. ``daemons``: pods that come
-    with every Node that they fit, one of each DaemonSet. ``unreadable``: object → what is wrong with it.
+    ``all_nodes`` counts those too that are not Ready or on their way out, ``unready`` those that should be Ready by
+    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``unreadable``: object → what is wrong with it.
     """
 
     now: datetime
@@ -128,6 +128,11 @@ class Observed:
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
     reading = _Reading(objects)
     discovered, bad = discover(objects.machine_deployments, objects.machine_sets)
+
+    def is_starting(node: Obj) -> bool:
+        created = parse_time(node["metadata"].get("creationTimestamp"))
+        return created is not None and now - created < options.growth.provision_time
+
     ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
     bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
     owners = _Owners(objects)
@@ -151,7 +156,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
         {name: why for name, node in ready.items() if (why := _protection(node))},
         len(objects.nodes),
-        len(objects.nodes) - len(ready),
+        sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
         reading.unreadable,
     )
 
@@ -263,7 +268,7 @@ def _has_machines(machine_set: Obj) -> bool:
 
 def _comes_again(pod: PodShape) -> bool:
     keeping = pod.kind.keeping
-    return keeping.replicated and not keeping.daemon_set and not keeping.mirror
+    return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
 
 
 def _is_unschedulable(pod: Obj) -> bool:

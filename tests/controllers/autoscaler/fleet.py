@@ -103,7 +103,12 @@ class Fleet:
         capacity = {key: annotations[f"{names.CAPACITY_PREFIX}{key}"] for key in ("cpu", "memory")}
         machine["status"] = {"nodeRef": {"name": name}, "conditions": [READY]}
         self.nodes[name] = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": {}},
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name},
+                "annotations": {},
+                "creationTimestamp": format_time(self.now),
+            },
             "spec": {},
             "status": {"allocatable": {**capacity, "pods": "110"}, "conditions": [READY]},
         }

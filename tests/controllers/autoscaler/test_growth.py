@@ -177,6 +177,7 @@ def test_an_unhealthy_cluster_is_left_alone() -> None:
     nodes = [fleet.join(fleet.machine("web")) for _ in range(8)]
     for node in nodes[:4]:
         node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    fleet.now += timedelta(minutes=15)
     decision = fleet.decide()
     assert decision.frozen == "4 of 8 Nodes are not ready"
     assert not decision.steps
@@ -205,3 +206,29 @@ def test_never_beyond_the_maximum_and_no_more_than_helps(
     if len({cpu for _, cpu in sizes}) == 1:
         fleet.text = ""
         assert not fleet.decide().growing.added, "what was asked for is enough, restart or not"
+
+
+def test_nodes_that_have_just_begun_are_no_sign_of_trouble() -> None:
+    """A group that grows a lot at once would freeze itself."""
+    fleet = fleet_with(40)
+    fleet.group("web")["spec"]["replicas"] = 8
+    for _ in range(8):
+        node = fleet.join(fleet.machine("web"))
+        node["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    assert fleet.decide().growing.added == {WEB: 2}, "8 of 10 are on their way"
+    fleet.now += timedelta(minutes=16)
+    assert fleet.decide().frozen == "8 of 8 Nodes are not ready"
+
+
+def test_pods_of_a_node_that_goes_need_room_until_they_are_evicted() -> None:
+    """Once a pod is being evicted, the one in its place waits for itself."""
+    fleet = fleet_with(0)
+    fleet.group("web")["spec"]["replicas"] = 0
+    fleet.join(fleet.machine("web"))
+    fleet.machines["web-1"]["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
+    fleet.pod("moves", node="web-1")
+    assert fleet.decide().growing.added == {WEB: 1}
+    fleet.pods["moves"]["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
+    assert fleet.decide().growing.added == {}
+    fleet.pod("in-its-place")
+    assert fleet.decide().growing.added == {WEB: 1}
