@@ -105,7 +105,8 @@ class Observed:
     """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
 
     ``all_nodes`` counts those too that are not Ready or on their way out, ``unready`` those that should be Ready by
-    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``unreadable``: object → what is wrong with it.
+    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
+    ``unreadable``: object → what is wrong with it.
     """
 
     now: datetime
