@@ -1,4 +1,4 @@
-"""Parts of the autoscaler that decide with values: groups and their bounds, expanders, balancing, back-off.
+"""The autoscaler's decisions: objects ─► Observed ─► Decision. Which Nodes to add, which to give back, why not more.
 
-Not a room yet: nothing reads, runs or writes them.
+Not a room yet: nothing runs it. What it decides: ``docs/autoscaler.md``.
 """

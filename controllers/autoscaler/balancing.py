@@ -5,6 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controllers.autoscaler.groups import NodeGroup
+from controllers.scheduling.shapes import HOSTNAME, MEMORY, NodeShape
+
+_PLACES = frozenset(
+    {
+        HOSTNAME,
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+    }
+)
+_CLOSE, _CLOSE_MEMORY = 0.05, 0.015
+"""As in the Cluster Autoscaler: hosts of one size never offer exactly the same."""
+
+
+def alike(one: NodeShape, other: NodeShape) -> bool:
+    """Nodes of the same size, labels and taints; only the place may differ."""
+    here, there = dict(one.allocatable), dict(other.allocatable)
+    if here.keys() != there.keys() or set(one.taints) != set(other.taints) or _labels(one) != _labels(other):
+        return False
+    return all(
+        abs(amount - there[name]) <= max(amount, there[name]) * (_CLOSE_MEMORY if name == MEMORY else _CLOSE)
+        for name, amount in here.items()
+    )
 
 
 def balance(groups: Sequence[NodeGroup], new_nodes: int) -> dict[str, int]:
@@ -27,3 +51,7 @@ def balance(groups: Sequence[NodeGroup], new_nodes: int) -> dict[str, int]:
             sizes[name] += more
         left -= step * len(lowest) or min(left, len(lowest))
     return {group.id: sizes[group.id] - group.replicas for group in groups if sizes[group.id] > group.replicas}
+
+
+def _labels(node: NodeShape) -> dict[str, str]:
+    return {key: value for key, value in node.labels.items() if key not in _PLACES}

@@ -12,7 +12,16 @@ from typing import Any
 
 from api import names
 from controllers.kernel.ownership import controller_of
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, Ref, annotations_of, ref_of
+from controllers.kernel.refs import (
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Kind,
+    Obj,
+    Ref,
+    annotations_of,
+    ref_of,
+    resource_version_of,
+)
 
 _PARENT = "MachineDeployment"
 
@@ -30,6 +39,7 @@ class NodeGroup:
     ref: Ref
     bounds: Bounds
     replicas: int
+    resource_version: str = ""
 
     @property
     def id(self) -> str:
@@ -104,7 +114,7 @@ def _judge(kind: Kind, body: Obj) -> NodeGroup | BadGroup | None:
     replicas: Any = (body.get("spec") or {}).get("replicas", 1)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         return BadGroup(ref, "spec.replicas", f"{replicas!r} is no number of replicas")
-    return NodeGroup(ref, bounds, replicas)
+    return NodeGroup(ref, bounds, replicas, resource_version_of(body))
 
 
 def _belongs_to_deployment(body: Obj) -> bool:

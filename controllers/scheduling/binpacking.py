@@ -7,6 +7,7 @@ pod. The work is by classes × rows of Nodes that differ, not by pods × Nodes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -169,8 +170,10 @@ class _Packing:
         self.added = int(self.snapshot.copies[self.order].sum())
 
     def _is_used(self, row: int) -> bool:
-        return len(self.snapshot.pods[row]) > len(self.daemons)
+        return sum(self.snapshot.pods[row].values()) > len(self.daemons)
 
     def _filled(self, row: int) -> Filled:
-        own = {each: count for each, count in self.snapshot.pods[row].items() if each not in self.daemons}
-        return Filled(int(self.snapshot.copies[row]), own)
+        """A pod may be of the same class as one of a DaemonSet."""
+        own = Counter(self.snapshot.pods[row])
+        own.subtract(self.daemons)
+        return Filled(int(self.snapshot.copies[row]), {each: count for each, count in own.items() if count})

@@ -85,6 +85,17 @@ def test_daemons_take_their_part_of_every_new_node() -> None:
     assert len(filter_schedulable(snapshot, pods).schedulable[0]) == 1, "but the room on them is known"
 
 
+def test_pods_that_can_not_be_told_from_a_daemon_sets_are_pods_still() -> None:
+    """They were taken for the DaemonSet's: the Node that they needed was not added."""
+    agent = kind(40)
+    classes = Classes([agent])
+    snapshot = Snapshot([], [], classes)
+    daemons = (classes.of(agent), classes.of(agent))
+    found = estimate(snapshot, template(node("n", 130), "new"), {classes.of(agent): 3}, 10, daemons)
+    assert (found.nodes, found.pods) == (3, 3)
+    assert [(each.copies, each.pods) for each in found.filled] == [(3, {classes.of(agent): 1})]
+
+
 def test_the_important_pods_get_the_room() -> None:
     low, high = kind(60, priority=1), kind(60, priority=9)
     snapshot = Snapshot([node("n", 100)], [], Classes([low, high]))

@@ -1,0 +1,52 @@
+"""How many more Nodes the limits of the whole cluster allow."""
+
+from __future__ import annotations
+
+from controllers.autoscaler.observe import Observed
+from controllers.autoscaler.picture import Picture
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+
+MILLI = 1000
+
+
+class Allowance:
+    """What is left; ``take`` lowers it."""
+
+    def __init__(self, observed: Observed, picture: Picture) -> None:
+        options = observed.options.growth
+        coming = sum(picture.upcoming.values())
+        self._counts: list[tuple[int, str]] = [
+            (options.nodes_per_scale_up, f"{options.nodes_per_scale_up} Nodes are added at a time")
+        ]
+        if options.max_nodes:
+            left = options.max_nodes - observed.all_nodes - coming
+            self._counts.append((left, f"the cluster may have {options.max_nodes} Nodes"))
+        if options.nodes_per_window:
+            left = options.nodes_per_window - observed.memory.grown_since(observed.now - options.window)
+            why = f"{options.nodes_per_window} Nodes may be added in {options.window}"
+            self._counts.append((left, why))
+        self._amounts = {
+            CPU: (
+                options.cores.most * MILLI - picture.offered(CPU),
+                f"the cluster may have {options.cores.most} cores",
+            ),
+            MEMORY: (
+                options.memory.most - picture.offered(MEMORY),
+                f"the cluster may have {options.memory.most} bytes of memory",
+            ),
+        }
+
+    def nodes(self, node: NodeShape) -> tuple[int, str]:
+        """How many Nodes like this one may be added, and what allows no more."""
+        found = list(self._counts)
+        for resource, (left, why) in self._amounts.items():
+            if node.amount(resource):
+                found.append((left // node.amount(resource), why))
+        least, why = min(found)
+        return max(0, least), why
+
+    def take(self, node: NodeShape, count: int) -> None:
+        self._counts = [(left - count, why) for left, why in self._counts]
+        self._amounts = {
+            resource: (left - count * node.amount(resource), why) for resource, (left, why) in self._amounts.items()
+        }

@@ -1,0 +1,159 @@
+"""Which groups grow, and by how many Nodes, so that pods which find no place get one.
+
+Several groups may grow in one plan: the expander chooses one, its Nodes are added to the picture, and the pods that are
+still left are asked for again, until no group helps any more. (The Cluster Autoscaler grows one and looks again.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from controllers.autoscaler.allowance import Allowance
+from controllers.autoscaler.backoff import Backoff
+from controllers.autoscaler.balancing import alike, balance
+from controllers.autoscaler.expanders import Option, choose
+from controllers.autoscaler.groups import NodeGroup
+from controllers.autoscaler.observe import GroupState, Observed
+from controllers.autoscaler.picture import Picture
+from controllers.kernel.conditions import format_time
+from controllers.scheduling.binpacking import Estimate, commit, estimate
+from controllers.scheduling.classes import PodClass
+from controllers.scheduling.predicates import Judge, Occupied
+from controllers.scheduling.shapes import NodeShape, PodShape
+
+_MOST_EXPLAINED = 20
+"""Classes of pods for which each group is asked why it does not help; asking is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helped:
+    """``pods`` will find room on new Nodes of ``group``."""
+
+    group: str
+    pods: tuple[PodShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """``pods`` stay pending. ``why``: group → why it does not help."""
+
+    pods: tuple[PodShape, ...]
+    why: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """``added``: group → new Nodes, never 0. ``skipped``: group → why it could not grow (any further)."""
+
+    added: Mapping[str, int] = field(default_factory=dict)
+    helped: tuple[Helped, ...] = ()
+    left: tuple[Left, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_growth(observed: Observed, picture: Picture, resting: Mapping[str, Backoff]) -> Growing:
+    """The new Nodes with their pods are in ``picture`` afterwards."""
+    growth = _Growth(observed, picture, resting)
+    while growth.left and growth.step():
+        pass
+    return growth.result()
+
+
+class _Growth:
+    def __init__(self, observed: Observed, picture: Picture, resting: Mapping[str, Backoff]) -> None:
+        self._observed = observed
+        self._picture = picture
+        self._resting = resting
+        self._allowance = Allowance(observed, picture)
+        self._groups = {state.id: state.group for state in observed.groups}
+        self._states = {state.id: state for state in observed.groups}
+        self.left: dict[PodClass, list[PodShape]] = {
+            group.pod_class: list(group.pods) for group in picture.unschedulable
+        }
+        self._added: Counter[str] = Counter()
+        self._helped: list[Helped] = []
+        self._skipped: dict[str, str] = {}
+
+    def step(self) -> bool:
+        """Grow one group, and those that share with it; False if none helps."""
+        options = [option for state in self._observed.groups if (option := self._option(state)) is not None]
+        choosing = self._observed.options.growth.choosing
+        chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._observed.now)))
+        if chosen is None:
+            return False
+        for name, nodes in self._shared(chosen).items():
+            self._added[name] += nodes
+            self._groups[name] = replace(self._groups[name], replicas=self._groups[name].replicas + nodes)
+        self._allowance.take(chosen.node, chosen.estimate.nodes)
+        commit(self._picture.snapshot, chosen.node, chosen.estimate, self._picture.daemons_on(chosen.node))
+        self._helped.append(Helped(chosen.group, self._seat(chosen.estimate)))
+        return True
+
+    def result(self) -> Growing:
+        left = []
+        for position, (pod_class, pods) in enumerate(self.left.items()):
+            left.append(Left(tuple(pods), self._refusals(pod_class) if position < _MOST_EXPLAINED else {}))
+        return Growing(dict(self._added), tuple(self._helped), tuple(left), self._skipped)
+
+    def _option(self, state: GroupState) -> Option | None:
+        template = state.template
+        why = self._hindrance(state)
+        if why or template is None:
+            self._skipped[state.id] = why
+            return None
+        room = sum(group.headroom for group in self._sharing(state, template))
+        allowed, why = self._allowance.nodes(template)
+        if not allowed:
+            self._skipped[state.id] = why
+            return None
+        counts = {pod_class: len(pods) for pod_class, pods in self.left.items()}
+        daemons = self._picture.daemons_on(template)
+        found = estimate(self._picture.snapshot, template, counts, min(room, allowed), daemons)
+        return Option(state.id, template, found) if found.nodes else None
+
+    def _hindrance(self, state: GroupState) -> str:
+        rest = self._resting.get(state.id)
+        if rest is not None and rest.is_on(self._observed.now):
+            return f"it rests until {format_time(rest.until)}: {rest.why}"
+        if state.template is None:
+            return f"nobody knows what its Nodes would be like: {state.problem}"
+        group = self._groups[state.id]
+        return "" if group.headroom else f"it has its maximum of {group.bounds.max_size} Nodes"
+
+    def _sharing(self, state: GroupState, template: NodeShape) -> list[NodeGroup]:
+        """The group itself and those among which its new Nodes are shared out."""
+        if not self._observed.options.growth.balance:
+            return [self._groups[state.id]]
+        return [
+            self._groups[other.id]
+            for other in self._observed.groups
+            if other.id == state.id
+            or (other.template is not None and alike(template, other.template) and not self._hindrance(other))
+        ]
+
+    def _shared(self, chosen: Option) -> dict[str, int]:
+        return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
+
+    def _seat(self, found: Estimate) -> tuple[PodShape, ...]:
+        seated: list[PodShape] = []
+        for pod_class, count in found.placed.items():
+            pods = self.left[pod_class]
+            seated += pods[:count]
+            self.left[pod_class] = pods[count:]
+        self.left = {pod_class: pods for pod_class, pods in self.left.items() if pods}
+        return tuple(seated)
+
+    def _refusals(self, pod_class: PodClass) -> dict[str, str]:
+        """Why each group does not help: what hinders it, else what its Nodes lack."""
+        there = self._picture.snapshot.occupied()
+        found = {}
+        for state in self._observed.groups:
+            template = state.template
+            why = self._skipped.get(state.id, "")
+            if not why and template is not None:
+                new = Occupied(template, Counter(self._picture.daemons_on(template)))
+                why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
+            found[state.id] = why or "no room within what it may grow"
+        return found

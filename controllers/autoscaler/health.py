@@ -1,0 +1,67 @@
+"""Which Nodes are on their way, which Machines never will be one, and which groups rest because of that."""
+
+from __future__ import annotations
+
+from controllers.autoscaler.backoff import FORGET_AFTER, Backoff, failed
+from controllers.autoscaler.observe import GroupState, Observed
+from controllers.kernel.machine_facts import MachineFacts
+from providers.base.errors import ErrorClass
+
+OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
+"""Reasons for which another group is asked at once."""
+OK_UNREADY = 3
+MOST_UNREADY = 0.45
+"""More unready Nodes than both: something is wrong with the cluster, and nothing is scaled. As upstream."""
+
+
+def unhealthy(observed: Observed) -> str:
+    """Why nothing should be scaled; "" if all is well."""
+    if observed.unready > max(OK_UNREADY, MOST_UNREADY * observed.all_nodes):
+        return f"{observed.unready} of {observed.all_nodes} Nodes are not ready"
+    return ""
+
+
+def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, str]]:
+    """Machines of the group that are no Node and that nobody should wait for, with why."""
+    found = []
+    for machine in state.machines:
+        if machine.node_name or state.is_going(machine):
+            continue
+        if machine.failed or machine.reason in OUT_OF_CAPACITY:
+            found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
+        elif _is_late(machine, observed):
+            found.append((machine, f"no Node after {observed.options.growth.provision_time}"))
+    return found
+
+
+def upcoming(state: GroupState, observed: Observed) -> int:
+    """Nodes that were asked for and will join: all replicas but those that joined, won't, or fell ill.
+
+    It comes from the API alone, so that a restart asks for nothing twice.
+    """
+    ill = sum(
+        1
+        for machine in state.machines
+        if machine.node_name
+        and machine.node_name not in state.joined
+        and not state.is_going(machine)
+        and _is_late(machine, observed)
+    )
+    return max(0, state.group.replicas - len(state.joined) - len(hopeless(state, observed)) - ill)
+
+
+def resting(observed: Observed) -> dict[str, Backoff]:
+    """Back-offs as they are now. Groups that are gone and failures long past are forgotten."""
+    found: dict[str, Backoff] = {}
+    for state in observed.groups:
+        before = observed.memory.backoffs.get(state.id)
+        troubles = hopeless(state, observed)
+        if troubles:
+            found[state.id] = failed(before, observed.now, troubles[0][1])
+        elif before is not None and observed.now - before.failed_at < FORGET_AFTER:
+            found[state.id] = before
+    return found
+
+
+def _is_late(machine: MachineFacts, observed: Observed) -> bool:
+    return observed.now - machine.created >= observed.options.growth.provision_time

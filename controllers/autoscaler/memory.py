@@ -1,0 +1,110 @@
+"""What has to outlive the process, as one text in a ConfigMap.
+
+That Nodes are on their way is not in it: ``spec.replicas`` against the Nodes that joined says so, and nobody can forget
+it. (The Cluster Autoscaler keeps its requests in memory, and may ask twice after a restart.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from controllers.autoscaler.backoff import Backoff
+from controllers.kernel.conditions import format_time, parse_time
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    at: datetime
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """``unneeded``: Node → since when nobody needs it. ``grown``: what was added, for the rate and the delays."""
+
+    unneeded: Mapping[str, datetime] = field(default_factory=dict)
+    backoffs: Mapping[str, Backoff] = field(default_factory=dict)
+    grown: tuple[Addition, ...] = ()
+    shrunk_at: datetime | None = None
+
+    @property
+    def grown_at(self) -> datetime | None:
+        return max((each.at for each in self.grown), default=None)
+
+    @property
+    def failed_at(self) -> datetime | None:
+        return max((backoff.failed_at for backoff in self.backoffs.values()), default=None)
+
+    def grown_since(self, moment: datetime) -> int:
+        return sum(each.nodes for each in self.grown if each.at > moment)
+
+
+def write(memory: Memory) -> str:
+    """Same memory, same text."""
+    return json.dumps(
+        {
+            "unneeded": {name: format_time(since) for name, since in memory.unneeded.items()},
+            "backoffs": {
+                group: {
+                    "until": format_time(rest.until),
+                    "failedAt": format_time(rest.failed_at),
+                    "pauseSeconds": int(rest.pause.total_seconds()),
+                    "why": rest.why,
+                }
+                for group, rest in memory.backoffs.items()
+            },
+            "grown": [{"at": format_time(each.at), "nodes": each.nodes} for each in memory.grown],
+            "shrunkAt": format_time(memory.shrunk_at) if memory.shrunk_at else None,
+        },
+        sort_keys=True,
+    )
+
+
+def read(text: str) -> Memory:
+    """What can't be read is forgotten, entry by entry: then Nodes stay longer, and groups are tried earlier."""
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, Mapping):
+        return Memory()
+    return Memory(
+        dict(_kept(_items(found.get("unneeded")), lambda each: (each[0], _time(each[1])))),
+        dict(_kept(_items(found.get("backoffs")), lambda each: (each[0], _backoff(each[1])))),
+        tuple(_kept(_list(found.get("grown")), lambda each: Addition(_time(each["at"]), int(each["nodes"])))),
+        next(_kept([found.get("shrunkAt")], _time), None),
+    )
+
+
+def _kept(found: Iterable[Any], parse: Callable[[Any], T]) -> Iterator[T]:
+    for each in found:
+        try:
+            yield parse(each)
+        except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
+            continue
+
+
+def _items(found: object) -> list[tuple[Any, Any]]:
+    return list(found.items()) if isinstance(found, Mapping) else []
+
+
+def _list(found: object) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _time(text: Any) -> datetime:
+    moment = parse_time(text)
+    if moment is None:
+        raise ValueError(text)
+    return moment
+
+
+def _backoff(found: Any) -> Backoff:
+    pause = timedelta(seconds=int(found["pauseSeconds"]))
+    return Backoff(_time(found["until"]), _time(found["failedAt"]), pause, str(found["why"]))

@@ -1,0 +1,290 @@
+"""Objects → Observed: groups with their Machines, Nodes that take pods, pods that are there, pods that wait.
+
+What can't be read is named and left out with all that depends on it; it never stops the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from api import names
+from controllers.autoscaler import templates
+from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.kernel import machine_facts
+from controllers.kernel.conditions import find, is_true, parse_time
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
+from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.disruption import Budget, read_budget
+from controllers.scheduling.reading import Reader, read_node
+from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
+from controllers.scheduling.volumes import VolumeBook
+from providers.base.contract import Shape
+
+EXPENDABLE_BELOW = -10
+"""Pods of a lower priority get no Node of their own, as in the Cluster Autoscaler."""
+CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+MARK = "nodewright-autoscaler"
+"""Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
+_FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Everything of one cluster, as it came from the API. ``shapes``: what providers say of groups, by id.
+
+    ``book``: claims and volumes, None to leave them out.
+    """
+
+    machine_deployments: Sequence[Obj] = ()
+    machine_sets: Sequence[Obj] = ()
+    machines: Sequence[Obj] = ()
+    nodes: Sequence[Obj] = ()
+    pods: Sequence[Obj] = ()
+    daemon_sets: Sequence[Obj] = ()
+    budgets: Sequence[Obj] = ()
+    namespaces: Sequence[Obj] = ()
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    book: VolumeBook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why. ``rolling``: a rollout
+    is under way, so that which Machines go is its business.
+    """
+
+    group: NodeGroup
+    machines: tuple[MachineFacts, ...] = ()
+    joined: frozenset[str] = frozenset()
+    template: NodeShape | None = None
+    problem: str = ""
+    rolling: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.group.id
+
+    @property
+    def surplus(self) -> int:
+        """Machines that are more than is asked for: the set has yet to let them go."""
+        return max(0, sum(1 for machine in self.machines if not machine.deleting) - self.group.replicas)
+
+    @property
+    def marked(self) -> tuple[MachineFacts, ...]:
+        """Those that we marked and that are not going yet."""
+        return tuple(machine for machine in self.machines if not machine.deleting and is_marked(machine))
+
+    @property
+    def preferred(self) -> str:
+        """A Machine that somebody else marked: it would go before any that we choose. "" if there is none."""
+        chosen = (m.key.name for m in self.machines if m.annotated and not m.deleting and not is_marked(m))
+        return next(chosen, "")
+
+    @property
+    def unsettled(self) -> str:
+        """Why which Machines of the group go is not ours to say; "" if it is."""
+        if self.surplus:
+            return f"{self.id} has yet to let {self.surplus} of its Machines go"
+        if self.rolling:
+            return f"a rollout of {self.id} is under way"
+        return f"Machine {self.preferred} of {self.id} is marked to go first" if self.preferred else ""
+
+    def is_going(self, machine: MachineFacts) -> bool:
+        return machine.deleting or (machine.annotated and self.surplus > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
+
+    ``all_nodes`` counts those too that are not Ready or on their way out, ``unready`` those that should be Ready by
+    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
+    ``unreadable``: object → what is wrong with it.
+    """
+
+    now: datetime
+    options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
+    memory: Memory = field(default_factory=Memory)
+    groups: tuple[GroupState, ...] = ()
+    bad: tuple[BadGroup, ...] = ()
+    nodes: tuple[NodeShape, ...] = ()
+    pods: tuple[PodShape, ...] = ()
+    pending: tuple[PodShape, ...] = ()
+    daemons: tuple[PodKind, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    protected: Mapping[str, str] = field(default_factory=dict)
+    all_nodes: int = 0
+    unready: int = 0
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
+    reading = _Reading(objects)
+    discovered, bad = discover(objects.machine_deployments, objects.machine_sets)
+
+    def is_starting(node: Obj) -> bool:
+        created = parse_time(node["metadata"].get("creationTimestamp"))
+        return created is not None and now - created < options.growth.provision_time
+
+    ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
+    bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
+    owners = _Owners(objects)
+    groups = [owners.state(group, ready) for group in discovered]
+    going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
+    pods, pending = reading.pods(going)
+    shapes = reading.nodes(name for name in ready if name not in going)
+    there = {node.name: node for node in shapes}
+    budgets = tuple(read_budget(budget) for budget in objects.budgets)
+    return Observed(
+        now,
+        options,
+        memory,
+        tuple(_with_template(state, bodies[state.group.ref.uid], there, objects.shapes) for state in groups),
+        bad,
+        shapes,
+        tuple(pod for pod in pods if pod.node in there),
+        pending,
+        reading.daemons(),
+        budgets,
+        {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
+        {name: why for name, node in ready.items() if (why := _protection(node))},
+        len(objects.nodes),
+        sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
+        reading.unreadable,
+    )
+
+
+def is_marked(machine: MachineFacts) -> bool:
+    """By us; a mark that a person set says which Machine to take, not that one is to go."""
+    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
+
+
+class _Reading:
+    """Reads Nodes and pods. A Node with a pod that can't be read takes no pods: nobody knows its room."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._reader = Reader(objects.book)
+        self._unclear: set[str] = set()
+        self.unreadable: dict[str, str] = {}
+
+    def pods(self, going: set[str]) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
+        """Those that are on Nodes, and those that look for one; pods of Nodes that go will."""
+        seated, pending = [], []
+        for body in self._objects.pods:
+            shape = self._pod(body)
+            if shape is None:
+                continue
+            nominated = (body.get("status") or {}).get("nominatedNodeName")
+            if shape.node in going:
+                if _comes_again(shape):
+                    pending.append(replace(shape, node=""))
+            elif shape.node or nominated:
+                seated.append(shape if shape.node else replace(shape, node=str(nominated)))
+            elif _is_unschedulable(body) and shape.kind.priority >= EXPENDABLE_BELOW:
+                pending.append(shape)
+        return tuple(seated), tuple(pending)
+
+    def nodes(self, wanted: Iterable[str]) -> tuple[NodeShape, ...]:
+        chosen = set(wanted) - self._unclear
+        shapes = []
+        for body in self._objects.nodes:
+            name = body["metadata"]["name"]
+            if name in chosen:
+                try:
+                    shapes.append(read_node(body))
+                except ShapeError as error:
+                    self.unreadable[f"Node {name}"] = str(error)
+        return tuple(sorted(shapes, key=lambda shape: shape.name))
+
+    def daemons(self) -> tuple[PodKind, ...]:
+        found = []
+        for body in self._objects.daemon_sets:
+            template = (body.get("spec") or {}).get("template") or {}
+            meta = {**(template.get("metadata") or {}), "name": body["metadata"]["name"]}
+            pod = {**template, "metadata": {**meta, "namespace": key_of(body).namespace}}
+            try:
+                found.append(self._reader.pod(pod).kind)
+            except ShapeError as error:
+                self.unreadable[f"DaemonSet {key_of(body)}"] = f"spec.template.{error}"
+        return tuple(found)
+
+    def _pod(self, body: Obj) -> PodShape | None:
+        if (body.get("status") or {}).get("phase") in _FINISHED:
+            return None
+        try:
+            return self._reader.pod(body)
+        except ShapeError as error:
+            self.unreadable[f"Pod {key_of(body)}"] = str(error)
+            self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
+            return None
+
+
+class _Owners:
+    """Machines and MachineSets by their owners, looked up once for all groups."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._sets: dict[str, list[Obj]] = {}
+        self._machines: dict[str, list[MachineFacts]] = {}
+        for found in objects.machine_sets:
+            for uid in {uid_of(found), controller_uid(found)}:
+                self._sets.setdefault(uid, []).append(found)
+        for machine in map(machine_facts.read, objects.machines):
+            self._machines.setdefault(machine.owner_uid, []).append(machine)
+
+    def state(self, group: NodeGroup, ready: Container[str]) -> GroupState:
+        sets = self._sets.get(group.ref.uid, [])
+        machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
+        machines.sort(key=lambda machine: machine.key)
+        rolling = sum(1 for found in sets if _has_machines(found)) > 1
+        state = GroupState(group, tuple(machines), rolling=rolling)
+        joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))
+        return replace(state, joined=frozenset(joined))
+
+
+def _with_template(
+    state: GroupState, body: Obj, nodes: Mapping[str, NodeShape], shapes: Mapping[str, Shape]
+) -> GroupState:
+    real = [nodes[name] for name in sorted(state.joined) if name in nodes and not nodes[name].unschedulable]
+    if real:
+        return replace(state, template=templates.from_node(real[0], state.id))
+    try:
+        return replace(state, template=templates.from_nothing(body, state.id, shapes.get(state.id)))
+    except ShapeError as error:
+        return replace(state, problem=str(error))
+
+
+def _has_machines(machine_set: Obj) -> bool:
+    counts = ((machine_set.get(part) or {}).get("replicas") for part in ("spec", "status"))
+    return any(isinstance(count, int) and count > 0 for count in counts)
+
+
+def _comes_again(pod: PodShape) -> bool:
+    keeping = pod.kind.keeping
+    return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
+
+
+def _is_unschedulable(pod: Obj) -> bool:
+    if is_deleting(pod):
+        return False
+    said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
+    return said.get("status") == "False" and said.get("reason") == "Unschedulable"
+
+
+def _is_ready(node: Obj) -> bool:
+    return not is_deleting(node) and is_true((node.get("status") or {}).get("conditions"), "Ready")
+
+
+def _protection(node: Obj) -> str:
+    if annotations_of(node).get(names.SCALE_DOWN_DISABLED_ANNOTATION) == "true":
+        return f'its annotation {names.SCALE_DOWN_DISABLED_ANNOTATION} is "true"'
+    label = next((label for label in CONTROL_PLANE_LABELS if label in labels_of(node)), "")
+    return f"it is a Node of the control plane ({label})" if label else ""

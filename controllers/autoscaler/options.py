@@ -1,0 +1,58 @@
+"""What the autoscaler was told about the cluster as a whole. The defaults are the Cluster Autoscaler's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NamedTuple
+
+from controllers.autoscaler.expanders import Choosing
+
+_GIB = 1024**3
+
+
+class Range(NamedTuple):
+    least: int
+    most: int
+
+
+_CORES, _MEMORY = Range(0, 320_000), Range(0, 6_400_000 * _GIB)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthOptions:
+    """``max_nodes`` 0: no limit. ``cores`` and ``memory`` (bytes) bound what all Nodes together offer to pods.
+
+    ``nodes_per_window``: at most so many new Nodes in any ``window`` (0: no limit), which the Cluster Autoscaler has
+    not (autoscaler#6895). ``provision_time``: a Machine that is no Ready Node by then is not waited for any longer.
+    """
+
+    choosing: Choosing = field(default_factory=Choosing)
+    balance: bool = False
+    max_nodes: int = 0
+    cores: Range = _CORES
+    memory: Range = _MEMORY
+    nodes_per_scale_up: int = 1000
+    nodes_per_window: int = 0
+    window: timedelta = timedelta(minutes=10)
+    provision_time: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkOptions:
+    """When Nodes may go. ``parallel`` Nodes at a time, ``parallel_drains`` of them with pods that have to move."""
+
+    enabled: bool = True
+    utilization_threshold: float = 0.5
+    unneeded_time: timedelta = timedelta(minutes=10)
+    delay_after_add: timedelta = timedelta(minutes=10)
+    delay_after_delete: timedelta = timedelta(0)
+    delay_after_failure: timedelta = timedelta(minutes=3)
+    parallel: int = 10
+    parallel_drains: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerOptions:
+    growth: GrowthOptions = field(default_factory=GrowthOptions)
+    shrink: ShrinkOptions = field(default_factory=ShrinkOptions)

@@ -1,0 +1,72 @@
+"""The cluster as it will be once all that is on its way has arrived: Nodes to come, and pending pods that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controllers.autoscaler.health import upcoming
+from controllers.autoscaler.observe import GroupState, Observed
+from controllers.scheduling.classes import Classes, Group, PodClass
+from controllers.scheduling.predicates import static_refusal
+from controllers.scheduling.schedulable import filter_schedulable
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """``unschedulable``: pods that need new Nodes. ``upcoming``: group → Nodes on their way, never 0."""
+
+    snapshot: Snapshot
+    unschedulable: tuple[Group, ...]
+    upcoming: Mapping[str, int]
+    daemons: tuple[PodClass, ...]
+    nodes: tuple[tuple[NodeShape, int], ...]
+    awaiting: frozenset[str] = frozenset()
+    """Nodes that are there and on which pending pods are about to find room."""
+
+    def daemons_on(self, node: NodeShape) -> tuple[PodClass, ...]:
+        """Pods of DaemonSets that run on every such Node."""
+        return tuple(each for each in self.daemons if static_refusal(each, node) is None)
+
+    def offered(self, resource: str) -> int:
+        """By all Nodes together, those on their way included."""
+        return sum(node.amount(resource) * count for node, count in self.nodes)
+
+
+def picture_of(observed: Observed) -> Picture:
+    """Big pods are seated first, on small Nodes first, or those that were asked for would seem too few."""
+    kinds = [pod.kind for pod in (*observed.pods, *observed.pending)]
+    classes = Classes((*kinds, *observed.daemons), observed.namespaces)
+    snapshot = Snapshot(observed.nodes, observed.pods, classes)
+    coming = {state.id: count for state in observed.groups if (count := upcoming(state, observed))}
+    daemons = tuple(classes.of(kind) for kind in observed.daemons)
+    nodes = [(node, 1) for node in observed.nodes]
+    for state in sorted(observed.groups, key=_offer):
+        if state.template is None or state.id not in coming:
+            continue
+        nodes.append((state.template, coming[state.id]))
+        row = snapshot.add_nodes(state.template, coming[state.id])
+        for daemon in daemons:
+            if static_refusal(daemon, state.template) is None:
+                snapshot.place(daemon, row)
+    before = _counts(observed, snapshot)
+    filtered = filter_schedulable(snapshot, sorted(observed.pending, key=_size, reverse=True))
+    after = _counts(observed, snapshot)
+    awaiting = frozenset(name for name, count in after.items() if count > before[name])
+    return Picture(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting)
+
+
+def _counts(observed: Observed, snapshot: Snapshot) -> dict[str, int]:
+    """Pods on each Node that is there."""
+    return {node.name: sum(snapshot.pods[snapshot.row(node.name)].values()) for node in observed.nodes}
+
+
+def _offer(state: GroupState) -> tuple[int, int]:
+    return (state.template.amount(CPU), state.template.amount(MEMORY)) if state.template else (0, 0)
+
+
+def _size(pod: PodShape) -> tuple[int, int]:
+    asked = dict(pod.kind.demand.requests)
+    return asked.get(CPU, 0), asked.get(MEMORY, 0)

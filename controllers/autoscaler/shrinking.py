@@ -1,0 +1,244 @@
+"""Which Nodes go, because what runs on them fits elsewhere, and which Machines are given up.
+
+A Node is unneeded while it could go together with all others that could; it goes once it has been so for long enough.
+It goes by a mark on its Machine and one replica less. If we die between the two, the mark is found by the next round,
+which finishes the work or takes the mark back: what is marked is never counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from controllers.autoscaler.allowance import MILLI
+from controllers.autoscaler.health import hopeless
+from controllers.autoscaler.observe import GroupState, Observed
+from controllers.autoscaler.picture import Picture
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.wording import counted
+from controllers.scheduling import removal
+from controllers.scheduling.drainability import DrainRules
+from controllers.scheduling.removal import (
+    Candidate,
+    Move,
+    RemovalPlan,
+    RemovalQuestion,
+    Removed,
+    plan_removal,
+    utilisation,
+)
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+
+
+class Needed(StrEnum):
+    """Why a Node stays, beside ``removal.Staying``. Named as in the Cluster Autoscaler."""
+
+    DISABLED = "ScaleDownDisabledAnnotation"
+    MIN_SIZE = "NodeGroupMinSizeReached"
+    NOT_UNDERUTILIZED = "NotUnderutilized"
+    NOT_LONG_ENOUGH = "NotUnneededLongEnough"
+    IN_PROGRESS = "CurrentlyBeingDeleted"
+    MINIMAL_LIMIT = "MinimalResourceLimitExceeded"
+    OTHER = "NotUnneededOtherReason"
+
+
+@dataclass(frozen=True, slots=True)
+class Staying:
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A Machine that goes. ``node`` "" if it never became one; ``moves``: where its pods find room."""
+
+    group: str
+    machine: MachineFacts
+    why: str
+    node: str = ""
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinking:
+    """``spared``: Machines whose mark is taken back. ``unneeded``: Node → since when, to be remembered."""
+
+    victims: tuple[Victim, ...] = ()
+    spared: tuple[MachineFacts, ...] = ()
+    unneeded: Mapping[str, datetime] = field(default_factory=dict)
+    staying: Mapping[str, Staying] = field(default_factory=dict)
+    cooling: str = ""
+
+
+def plan_shrinking(observed: Observed, picture: Picture, grows: bool) -> Shrinking:
+    """``grows``: this plan adds Nodes, so none goes; Machines that will never be Nodes are given up all the same."""
+    return _Shrinking(observed, picture).decide(grows)
+
+
+class _Shrinking:
+    def __init__(self, observed: Observed, picture: Picture) -> None:
+        self._observed = observed
+        self._options = observed.options.shrink
+        self._picture = picture
+        self._nodes = {node.name: node for node in observed.nodes}
+        self._pods: dict[str, list[PodShape]] = {}
+        for pod in observed.pods:
+            self._pods.setdefault(pod.node, []).append(pod)
+        self._owner = {
+            machine.node_name: (state, machine)
+            for state in observed.groups
+            for machine in state.machines
+            if machine.node_name in self._nodes
+        }
+        self._staying: dict[str, Staying] = {}
+        self._unsettled = {state.id: state.unsettled for state in observed.groups}
+        given_up = [victim for state in observed.groups for victim in _given_up(state, observed)]
+        self._given_up = tuple(given_up)
+        self._spare = {
+            state.id: state.group.spare - sum(1 for victim in given_up if victim.group == state.id)
+            for state in observed.groups
+        }
+
+    def decide(self, grows: bool) -> Shrinking:
+        possible = self._removal([Candidate(name) for name in self._candidates()])
+        before, now = self._observed.memory.unneeded, self._observed.now
+        unneeded = {removed.node: before.get(removed.node, now) for removed in possible.removed}
+        marked = {m.node_name for state in self._observed.groups for m in state.marked if not state.surplus}
+        cooling = self._cooling(grows)
+        ripe = self._ripe(unneeded, marked) if not cooling else marked & unneeded.keys()
+        going = self._going(ripe) if ripe and not grows else ()
+        victims = (*self._given_up, *going)
+        taken = {victim.machine.key for victim in victims}
+        spared = tuple(
+            machine
+            for state in self._observed.groups
+            if not state.surplus
+            for machine in state.marked
+            if machine.key not in taken
+        )
+        return Shrinking(victims, spared, unneeded, self._staying, cooling)
+
+    def _candidates(self) -> Iterable[str]:
+        """Nodes that may go as far as they themselves are concerned."""
+        for name, (state, machine) in sorted(self._owner.items()):
+            stays = self._hindrance(name, state, machine)
+            if stays is None:
+                yield name
+            else:
+                self._staying[name] = stays
+
+    def _hindrance(self, name: str, state: GroupState, machine: MachineFacts) -> Staying | None:
+        if state.is_going(machine):
+            return Staying(Needed.IN_PROGRESS, f"its Machine {machine.key} is going")
+        if self._unsettled[state.id]:
+            return Staying(Needed.OTHER, self._unsettled[state.id])
+        if name in self._observed.protected:
+            return Staying(Needed.DISABLED, self._observed.protected[name])
+        if self._spare[state.id] <= 0:
+            return Staying(Needed.MIN_SIZE, f"{state.id} has its minimum of {state.group.bounds.min_size} Nodes")
+        if name in self._picture.awaiting:
+            return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
+        used = utilisation(self._nodes[name], self._pods.get(name, ()))
+        if used > self._options.utilization_threshold:
+            why = f"{used:.0%} of it is asked for, more than {self._options.utilization_threshold:.0%}"
+            return Staying(Needed.NOT_UNDERUTILIZED, why)
+        return None
+
+    def _removal(self, candidates: list[Candidate], most: int | None = None) -> RemovalPlan:
+        """The second time with groups and a limit; room that pending pods will take is taken."""
+        found = plan_removal(
+            RemovalQuestion(
+                self._observed.nodes,
+                self._observed.pods,
+                candidates,
+                DrainRules(self._observed.now),
+                self._observed.budgets,
+                self._observed.namespaces,
+                most,
+                self._spare,
+            ),
+            self._picture.snapshot,
+        )
+        for kept in found.kept:
+            self._staying[kept.node] = Staying(kept.reason, kept.why)
+        return found
+
+    def _ripe(self, unneeded: Mapping[str, datetime], marked: set[str]) -> set[str]:
+        ripe = set()
+        for name, since in unneeded.items():
+            if name in marked or self._observed.now - since >= self._options.unneeded_time:
+                ripe.add(name)
+            else:
+                why = f"nobody has needed it for {self._observed.now - since} of {self._options.unneeded_time}"
+                self._staying[name] = Staying(Needed.NOT_LONG_ENOUGH, why)
+        return ripe
+
+    def _cooling(self, grows: bool) -> str:
+        """Why no Node goes now, whichever it is."""
+        memory, options, now = self._observed.memory, self._options, self._observed.now
+        if not options.enabled:
+            return "scale-down is off"
+        if grows:
+            return "Nodes are added"
+
+        def since(moment: datetime | None, delay: timedelta, what: str) -> str:
+            return f"{what} less than {delay} ago" if moment is not None and now - moment < delay else ""
+
+        return (
+            since(memory.grown_at, options.delay_after_add, "Nodes were added")
+            or since(memory.shrunk_at, options.delay_after_delete, "a Node was removed")
+            or since(memory.failed_at, options.delay_after_failure, "a group failed to grow")
+        )
+
+    def _going(self, ripe: set[str]) -> tuple[Victim, ...]:
+        """As many as may go at a time, those that are on their way included."""
+        leaving = sum(1 for state in self._observed.groups for m in state.machines if m.node_name and state.is_going(m))
+        most = self._options.parallel - leaving
+        candidates = [Candidate(name, self._owner[name][0].id) for name in sorted(ripe)]
+        found = self._removal(candidates, max(0, most)).removed
+        drains = self._options.parallel_drains - leaving
+        victims = []
+        for removed in self._above_the_least(found):
+            if removed.moves:
+                if drains <= 0:
+                    why = f"{counted(self._options.parallel_drains, 'Node is', 'Nodes are')} drained at a time"
+                    self._staying[removed.node] = Staying(Needed.OTHER, why)
+                    continue
+                drains -= 1
+            victims.append(self._victim(removed))
+        return tuple(victims)
+
+    def _above_the_least(self, found: Iterable[Removed]) -> Iterable[Removed]:
+        """Leave as many cores and as much memory as the cluster must have."""
+        limits = self._observed.options.growth
+        cores = sum(node.amount(CPU) for node in self._nodes.values()) - limits.cores.least * MILLI
+        memory = sum(node.amount(MEMORY) for node in self._nodes.values()) - limits.memory.least
+        for removed in found:
+            node: NodeShape = self._nodes[removed.node]
+            if node.amount(CPU) > cores or node.amount(MEMORY) > memory:
+                why = "the cluster would have less cores or memory than it must have"
+                self._staying[removed.node] = Staying(Needed.MINIMAL_LIMIT, why)
+                continue
+            cores -= node.amount(CPU)
+            memory -= node.amount(MEMORY)
+            yield removed
+
+    def _victim(self, removed: Removed) -> Victim:
+        state, machine = self._owner[removed.node]
+        pods = counted(len(removed.moves), "pod")
+        why = (
+            f"Node {removed.node} is not needed: {pods} of it move"
+            if removed.moves
+            else f"Node {removed.node} is empty"
+        )
+        return Victim(state.id, machine, why, removed.node, removed.moves)
+
+
+def _given_up(state: GroupState, observed: Observed) -> list[Victim]:
+    """Machines that nobody should wait for, as far as the minimum allows."""
+    if state.unsettled:
+        return []
+    found = [Victim(state.id, machine, why) for machine, why in hopeless(state, observed)]
+    return found[: state.group.spare]

@@ -1,0 +1,121 @@
+"""What a Node of a group looks like before there is one.
+
+A real Node of the group is the best picture. Without one: what its provider says of the host (``Shape``), and above
+that the annotations ``capacity.cluster-autoscaler.kubernetes.io/…`` of the MachineDeployment or MachineSet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from api import names
+from controllers.kernel.refs import Obj, annotations_of
+from controllers.scheduling import binpacking
+from controllers.scheduling.amounts import ShapeError, quantities, whole
+from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeShape, Taint
+from providers.base.contract import Shape
+
+PREFIX = "template-of-"
+MAX_PODS = "110"
+"""Pods per Node where nobody says how many."""
+_QUANTITIES = {
+    names.CAPACITY_CPU_ANNOTATION: CPU,
+    names.CAPACITY_MEMORY_ANNOTATION: MEMORY,
+    names.CAPACITY_DISK_ANNOTATION: EPHEMERAL_STORAGE,
+    names.CAPACITY_MAX_PODS_ANNOTATION: PODS,
+}
+_ARCHITECTURE, _SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"
+_USUAL = {_ARCHITECTURE: "amd64", _SYSTEM: "linux"}
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_COMES_AND_GOES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
+"""Prefixes of taints that tell how one Node fares, not how the next one will be made."""
+
+
+def from_node(node: NodeShape, group: str) -> NodeShape:
+    """A new Node like this one: without its cordon and its troubles."""
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith(_COMES_AND_GOES))
+    return binpacking.template(replace(node, taints=taints, unschedulable=False), f"{PREFIX}{group}")
+
+
+def from_nothing(body: Obj, group: str, shape: Shape | None = None) -> NodeShape:
+    """For a group without Nodes. Raises ShapeError naming the field that is missing or can't be read."""
+    annotations = annotations_of(body)
+    spec = _machine_spec(body)
+    node = NodeShape(
+        name=group,
+        labels={
+            **_USUAL,
+            **(shape.labels if shape else {}),
+            **_text((spec.get("metadata") or {}).get("labels")),
+            **_labels(annotations),
+        },
+        allocatable=whole(quantities(_capacity(annotations, shape), "metadata.annotations")),
+        taints=tuple(dict.fromkeys((*_given_taints(shape, spec), *_taints(annotations)))),
+    )
+    for key, resource in ((names.CAPACITY_CPU_ANNOTATION, CPU), (names.CAPACITY_MEMORY_ANNOTATION, MEMORY)):
+        if not node.amount(resource):
+            raise ShapeError(_field(key), "is needed: the group has no Node and its provider does not tell")
+    return binpacking.template(node, f"{PREFIX}{group}")
+
+
+def _capacity(annotations: Mapping[str, str], shape: Shape | None) -> dict[str, str]:
+    found = {PODS: MAX_PODS, **(shape.capacity if shape else {})}
+    for key, resource in _QUANTITIES.items():
+        if key in annotations:
+            quantities({resource: annotations[key]}, _field(key))
+            found[resource] = annotations[key]
+    gpu = annotations.get(names.CAPACITY_GPU_TYPE_ANNOTATION)
+    count = annotations.get(names.CAPACITY_GPU_COUNT_ANNOTATION)
+    if count is not None:
+        if not gpu:
+            raise ShapeError(_field(names.CAPACITY_GPU_TYPE_ANNOTATION), "is needed beside the count")
+        if not (count.isascii() and count.isdigit()):
+            raise ShapeError(_field(names.CAPACITY_GPU_COUNT_ANNOTATION), f"{count!r} is not a whole number")
+        found[gpu] = count
+    return found
+
+
+def _labels(annotations: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for part in _listed(annotations, names.CAPACITY_LABELS_ANNOTATION):
+        key, equals, value = part.partition("=")
+        if not key or not equals:
+            raise ShapeError(_field(names.CAPACITY_LABELS_ANNOTATION), f"{part!r} is not like key=value")
+        found[key] = value
+    return found
+
+
+def _taints(annotations: Mapping[str, str]) -> Iterable[Taint]:
+    for part in _listed(annotations, names.CAPACITY_TAINTS_ANNOTATION):
+        rest, _, effect = part.rpartition(":")
+        key, _, value = rest.partition("=")
+        if not key or effect not in _EFFECTS:
+            raise ShapeError(_field(names.CAPACITY_TAINTS_ANNOTATION), f"{part!r} is not like key=value:effect")
+        yield Taint(key, value, effect)
+
+
+def _given_taints(shape: Shape | None, spec: Mapping[str, Any]) -> Iterable[Taint]:
+    for given in shape.taints if shape else ():
+        yield Taint(given.key, given.value, given.effect)
+    for each in spec.get("taints") or ():
+        yield Taint(str(each.get("key", "")), str(each.get("value") or ""), str(each.get("effect", "")))
+
+
+def _listed(annotations: Mapping[str, str], key: str) -> list[str]:
+    return [part.strip() for part in annotations.get(key, "").split(",") if part.strip()]
+
+
+def _machine_spec(body: Obj) -> Mapping[str, Any]:
+    template = (body.get("spec") or {}).get("template") or {}
+    spec: Mapping[str, Any] = template.get("spec") or {}
+    return spec
+
+
+def _text(found: object) -> dict[str, str]:
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+
+
+def _field(annotation: str) -> str:
+    return f"metadata.annotations[{annotation}]"

@@ -1,0 +1,188 @@
+"""A little cluster in core objects: groups whose Machines become Nodes when told, and a scheduler that packs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from api import names
+from controllers.autoscaler.memory import Memory, read, write
+from controllers.autoscaler.observe import Objects, Observed, observe
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.plan import Decision, plan
+from controllers.kernel.actions import Action, Patch, Scale
+from controllers.kernel.conditions import format_time
+
+Obj = dict[str, Any]
+START = datetime(2026, 6, 1, tzinfo=UTC)
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+READY = {"type": "Ready", "status": "True", "reason": "Ready"}
+
+
+@dataclass
+class Fleet:
+    """``capacity``: what a Node of a group offers. ``memory`` goes through its text, as it would through a restart."""
+
+    options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
+    now: datetime = START
+    text: str = ""
+    deployments: dict[str, Obj] = field(default_factory=dict)
+    sets: dict[str, Obj] = field(default_factory=dict)
+    machines: dict[str, Obj] = field(default_factory=dict)
+    nodes: dict[str, Obj] = field(default_factory=dict)
+    pods: dict[str, Obj] = field(default_factory=dict)
+    others: dict[str, list[Obj]] = field(default_factory=dict)
+    made: int = 0
+
+    def group(self, name: str, least: int = 0, most: int = 10, **capacity: str) -> Obj:
+        """A MachineDeployment and its MachineSet, with no Machines."""
+        offer = {"cpu": "4", "memory": "8Gi", **capacity}
+        annotations = {
+            names.AUTOSCALER_MIN_ANNOTATION: str(least),
+            names.AUTOSCALER_MAX_ANNOTATION: str(most),
+            **{f"{names.CAPACITY_PREFIX}{key}": value for key, value in offer.items()},
+        }
+        meta = {
+            "namespace": "ns",
+            "name": name,
+            "uid": f"md-{name}",
+            "resourceVersion": "7",
+            "annotations": annotations,
+        }
+        self.deployments[name] = {"metadata": meta, "spec": {"replicas": 0, "template": {"spec": {}}}}
+        self.sets[name] = {
+            "metadata": {
+                "namespace": "ns",
+                "name": name,
+                "uid": f"ms-{name}",
+                **_owned("MachineDeployment", f"md-{name}"),
+            },
+            "spec": {"replicas": 0},
+        }
+        return self.deployments[name]
+
+    def pod(self, name: str, cpu: str = "1", node: str = "", **spec: Any) -> Obj:
+        """Of a ReplicaSet; pending without ``node``."""
+        body = {
+            "metadata": {"namespace": "default", "name": name, "uid": f"pod-{name}", **_owned("ReplicaSet", "rs")},
+            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec},
+            "status": {"conditions": [] if node else [UNSCHEDULABLE]},
+        }
+        if node:
+            body["spec"]["nodeName"] = node
+        self.pods[name] = body
+        return body
+
+    def size(self, group: str) -> int:
+        replicas: int = self.deployments[group]["spec"]["replicas"]
+        return replicas
+
+    def machine(self, group: str, condition: Obj | None = None) -> Obj:
+        """One more Machine, without a Node."""
+        self.made += 1
+        name = f"{group}-{self.made}"
+        meta = {
+            "namespace": "ns",
+            "name": name,
+            "uid": name,
+            "resourceVersion": "3",
+            "creationTimestamp": format_time(self.now),
+            "annotations": {},
+            **_owned("MachineSet", f"ms-{group}"),
+        }
+        said = condition or {"type": "Ready", "status": "False", "reason": "WaitingForNode"}
+        self.machines[name] = {"metadata": meta, "spec": {}, "status": {"conditions": [said]}}
+        return self.machines[name]
+
+    def join(self, machine: Obj) -> Obj:
+        """Its Node appears and is Ready."""
+        name = machine["metadata"]["name"]
+        group = machine["metadata"]["ownerReferences"][0]["uid"].removeprefix("ms-")
+        annotations = self.deployments[group]["metadata"]["annotations"]
+        capacity = {key: annotations[f"{names.CAPACITY_PREFIX}{key}"] for key in ("cpu", "memory")}
+        machine["status"] = {"nodeRef": {"name": name}, "conditions": [READY]}
+        self.nodes[name] = {
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name},
+                "annotations": {},
+                "creationTimestamp": format_time(self.now),
+            },
+            "spec": {},
+            "status": {"allocatable": {**capacity, "pods": "110"}, "conditions": [READY]},
+        }
+        return self.nodes[name]
+
+    def settle(self) -> None:
+        """The sets make and delete Machines, hosts join, the scheduler puts pods wherever they fit first."""
+        for group, body in self.deployments.items():
+            mine = [m for m in self.machines.values() if m["metadata"]["ownerReferences"][0]["uid"] == f"ms-{group}"]
+            mine.sort(key=lambda m: not m["metadata"]["annotations"].get(names.DELETE_MACHINE_ANNOTATION))
+            for surplus in mine[: max(0, len(mine) - body["spec"]["replicas"])]:
+                self._lose(surplus["metadata"]["name"])
+            for _ in range(body["spec"]["replicas"] - len(mine)):
+                self.machine(group)
+        for machine in self.machines.values():
+            if not machine["status"].get("nodeRef"):
+                self.join(machine)
+        self.schedule()
+
+    def schedule(self) -> None:
+        for pod in self.pods.values():
+            if not pod["spec"].get("nodeName"):
+                pod["spec"]["nodeName"] = next((name for name in sorted(self.nodes) if self._fits(pod, name)), "")
+                pod["status"]["conditions"] = [] if pod["spec"]["nodeName"] else [UNSCHEDULABLE]
+
+    def observed(self) -> Observed:
+        objects = Objects(
+            tuple(self.deployments.values()),
+            tuple(self.sets.values()),
+            tuple(self.machines.values()),
+            tuple(self.nodes.values()),
+            tuple(self.pods.values()),
+            tuple(self.others.get("daemon_sets", ())),
+            tuple(self.others.get("budgets", ())),
+        )
+        return observe(objects, self.now, self.options, read(self.text) if self.text else Memory())
+
+    def decide(self) -> Decision:
+        return plan(self.observed())
+
+    def round(self, steps: int = 9, after: timedelta = timedelta(seconds=10)) -> Decision:
+        """Decide, keep the memory, carry out the first ``steps`` steps; then time passes."""
+        decision = self.decide()
+        self.text = write(decision.memory)
+        for step in decision.steps[:steps]:
+            for action in step:
+                self._carry_out(action)
+        self.now += after
+        return decision
+
+    def _carry_out(self, action: Action) -> None:
+        if isinstance(action, Scale):
+            self.deployments[action.target.key.name]["spec"]["replicas"] = action.replicas
+        elif isinstance(action, Patch):
+            machine = self.machines[action.target.key.name] = {**self.machines[action.target.key.name]}
+            changed = {**machine["metadata"]["annotations"], **action.patch["metadata"]["annotations"]}
+            kept = {key: value for key, value in changed.items() if value is not None}
+            machine["metadata"] = {**machine["metadata"], "annotations": kept}
+
+    def _lose(self, name: str) -> None:
+        del self.machines[name]
+        self.nodes.pop(name, None)
+        for pod in self.pods.values():
+            if pod["spec"].get("nodeName") == name:
+                pod["spec"]["nodeName"] = ""
+
+    def _fits(self, pod: Obj, node: str) -> bool:
+        used = sum(_cpu(other) for other in self.pods.values() if other["spec"].get("nodeName") == node)
+        return used + _cpu(pod) <= float(self.nodes[node]["status"]["allocatable"]["cpu"])
+
+
+def _cpu(pod: Obj) -> float:
+    return float(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def _owned(kind: str, uid: str) -> Obj:
+    return {"ownerReferences": [{"kind": kind, "name": uid, "uid": uid, "controller": True}]}

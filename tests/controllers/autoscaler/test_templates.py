@@ -1,0 +1,77 @@
+"""What a Node of a group looks like before there is one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from api import names
+from controllers.autoscaler.templates import from_node, from_nothing
+from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.shapes import HOSTNAME, NodeShape, Taint
+from providers.base import contract
+from providers.base.contract import Shape
+
+P = names.CAPACITY_PREFIX
+SIZE = {f"{P}cpu": "2", f"{P}memory": "4Gi"}
+SHAPE = Shape({"cpu": "8", "memory": "16Gi"}, {"zone": "a"}, (contract.Taint("spot", "NoSchedule", "yes"),))
+
+
+def test_annotations_say_all() -> None:
+    more = {
+        f"{P}ephemeral-disk": "10Gi",
+        f"{P}gpu-type": "example.com/gpu",
+        f"{P}gpu-count": "2",
+        f"{P}maxPods": "30",
+        f"{P}labels": "disk=ssd, empty=",
+        f"{P}taints": "dedicated=gpu:NoSchedule,soft:PreferNoSchedule",
+    }
+    node = from_nothing({"metadata": {"annotations": {**SIZE, **more}}}, "g")
+    assert dict(node.allocatable) == {
+        "cpu": 2000,
+        "memory": 4 * 1024**3,
+        "ephemeral-storage": 10 * 1024**3,
+        "example.com/gpu": 2,
+        "pods": 30,
+    }
+    assert node.hypothetical
+    assert {"disk": "ssd", "empty": "", "kubernetes.io/os": "linux"}.items() <= node.labels.items()
+    assert node.taints == (Taint("dedicated", "gpu", "NoSchedule"), Taint("soft", "", "PreferNoSchedule"))
+
+
+def test_the_provider_says_what_annotations_do_not_and_the_machine_template_adds_its_own() -> None:
+    taints = [{"key": "own", "effect": "NoExecute"}]
+    spec = {"template": {"spec": {"metadata": {"labels": {"team": "x"}}, "taints": taints}}}
+    node = from_nothing({"metadata": {"annotations": {f"{P}cpu": "4"}}, "spec": spec}, "g", SHAPE)
+    assert (node.amount("cpu"), node.amount("memory"), node.amount("pods")) == (4000, 16 * 1024**3, 110)
+    assert (node.labels["zone"], node.labels["team"]) == ("a", "x")
+    assert node.taints == (Taint("spot", "yes", "NoSchedule"), Taint("own", "", "NoExecute"))
+
+
+BAD: dict[str, tuple[dict[str, str], str]] = {
+    "nothing known": ({}, f"{P}cpu"),
+    "memory missing": ({f"{P}cpu": "1"}, f"{P}memory"),
+    "no quantity": ({**SIZE, f"{P}cpu": "two"}, f"{P}cpu"),
+    "gpus of no type": ({**SIZE, f"{P}gpu-count": "1"}, f"{P}gpu-type"),
+    "gpus in words": ({**SIZE, f"{P}gpu-type": "g", f"{P}gpu-count": "one"}, f"{P}gpu-count"),
+    "half a label": ({**SIZE, f"{P}labels": "a=b,c"}, f"{P}labels"),
+    "no such effect": ({**SIZE, f"{P}taints": "a=b:Never"}, f"{P}taints"),
+    "a taint without effect": ({**SIZE, f"{P}taints": "a=b"}, f"{P}taints"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_can_not_be_read_is_named(name: str) -> None:
+    annotations, field = BAD[name]
+    with pytest.raises(ShapeError, match=re.escape(f"metadata.annotations[{field}]")):
+        from_nothing({"metadata": {"annotations": annotations}}, "g")
+
+
+def test_a_new_node_is_like_the_real_one_but_for_its_troubles() -> None:
+    spot, cordon = Taint("spot", "", "NoSchedule"), Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+    real = NodeShape("n-1", {HOSTNAME: "n-1", "zone": "a"}, (("cpu", 1000),), (spot, cordon), unschedulable=True)
+    new = from_node(real, "g")
+    assert (new.taints, new.unschedulable, new.hypothetical) == ((spot,), False, True)
+    assert new.labels["zone"] == "a"
+    assert new.labels[HOSTNAME] != "n-1", "nobody can ask for it by name"
