@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Kind, Obj, Ref
+from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Kind, Obj, Ref, uid_of
 from hack.realplane import RealPlane
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.crds import load_crds
@@ -38,10 +38,17 @@ async def target(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
 
 
 class Witness:
-    """Looks past the proxy at objects and hosts; a host too many is noticed when it is there, not only in the end."""
+    """Looks past the proxy at objects and hosts; a host too many is noticed when it is there, not only in the end.
+
+    A real plane is shared by the tests of a session: Machines and Nodes that were there ``before`` are not counted.
+    """
 
     def __init__(self, town: Town) -> None:
         self.town = town
+        self.before: frozenset[str] = frozenset()
+
+    async def look_around(self) -> None:
+        self.before = frozenset([uid_of(obj) for kind in (MACHINE, NODE) for obj in await self.all(kind)])
 
     async def all(self, kind: Kind) -> list[Obj]:
         return list((await self.town.client.list_page(kind, limit=0)).items)
@@ -59,9 +66,12 @@ class Witness:
     async def _ready(self, number: int) -> bool:
         doubled = [uid for uid, hosts in self.hosts().items() if hosts > 1]
         assert not doubled, f"two hosts of one Machine: {doubled}"
-        machines, nodes = await self.all(MACHINE), await self.all(NODE)
+        machines, nodes = [
+            [obj for obj in await self.all(kind) if uid_of(obj) not in self.before] for kind in (MACHINE, NODE)
+        ]
         running = [m for m in machines if (m.get("status") or {}).get("phase") == "Running"]
-        return len(machines) == len(running) == len(nodes) == sum(self.hosts().values()) == number
+        hosts = sum(number for uid, number in self.hosts().items() if uid not in self.before)
+        return len(machines) == len(running) == len(nodes) == hosts == number
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -69,6 +79,7 @@ async def test_controllers_converge_through_a_bad_line(target: Connection, seed:
     async with KubeClient(target, "witness") as client, FaultProxy(target, Random(seed), FAULTS).serve() as proxy:
         town = Town(None, proxy.connection, client)  # type: ignore[arg-type]  (what it does with a plane is not used)
         witness = Witness(town)
+        await witness.look_around()
         stop, ready = asyncio.Event(), asyncio.Event()
         options = replace(town.options, grace=2.0)
         working = asyncio.create_task(run_controllers(proxy.connection, options, stop=stop, ready=ready))
