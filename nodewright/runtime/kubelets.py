@@ -190,7 +190,7 @@ class Kubelets:
             node.uid = await self._register(body)
         else:
             try:
-                await self._client.patch_status(Ref(NODE, Key("", host.name), node.uid), body["status"])
+                await self._client.report_status(Ref(NODE, Key("", host.name), node.uid), body["status"])
             except ApiError as error:
                 if not error.not_found and not error.conflict:
                     raise
@@ -214,7 +214,7 @@ class Kubelets:
                 raise
         uid: str = node["metadata"]["uid"]
         if _said(node.get("status") or {}) != _said(status):  # it was there already, or its status was not taken
-            await self._client.patch_status(Ref(NODE, Key("", name), uid), status)
+            await self._client.report_status(Ref(NODE, Key("", name), uid), status)
         return uid
 
     async def _vanished(self, name: str, node: _Node) -> None:
@@ -223,7 +223,7 @@ class Kubelets:
             current = await self._client.get(NODE, Key("", name))
             if current["metadata"]["uid"] == node.uid:
                 status = {"conditions": _silent(current, format_time(self._now()))}
-                await self._client.patch_status(Ref(NODE, Key("", name), node.uid), status)
+                await self._client.report_status(Ref(NODE, Key("", name), node.uid), status)
         except ApiError as error:
             if not error.not_found and not error.conflict:
                 raise

@@ -169,3 +169,18 @@ async def test_a_restart_remembers_its_nodes(village: Village) -> None:
     assert await village.is_ready("m-1") == "True"
     assert await village.is_ready("m-2") == "Unknown"
     assert village.writes() - before <= 2
+
+
+async def test_conditions_that_others_wrote_stay(village: Village) -> None:
+    """As real kubelets report: what a problem detector says of a Node is not theirs to take back."""
+    village.world.create(request())
+    await village.after(20)
+    deadlock = {"type": "KernelDeadlock", "status": "True", "reason": "X", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    said = (await village.node())["status"]["conditions"]
+    await village.client.patch_status(Ref(NODE, Key("", "m-1")), {"conditions": [*said, deadlock]})
+    village.kubelets = village.new_kubelets()
+    await village.kubelets._remember_nodes()
+    await village.after(1)
+    conditions = (await village.node())["status"]["conditions"]
+    assert deadlock["type"] in {condition["type"] for condition in conditions}
+    assert await village.is_ready() == "True"

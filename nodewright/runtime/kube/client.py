@@ -29,6 +29,7 @@ from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
 
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "nodewright"
 
@@ -179,6 +180,12 @@ class KubeClient:
         """Merge ``status`` into the object's own."""
         patch = {"status": status}
         return await self.merge_patch(target, patch, subresource="status", resource_version=resource_version)
+
+    async def report_status(self, target: Ref, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Strategic merge of a built-in kind's ``status``, as kubelets send it: conditions of other types stay."""
+        path = _object_path(target.kind, target.key, "status")
+        body = orjson.dumps(_guarded({"status": status}, target.uid, ""))
+        return await self._object(_Call("patch-status", "PATCH", path, target.kind.plural, body, _STRATEGIC_PATCH))
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
         """Set the replicas of the scale subresource; answers an ``autoscaling/v1 Scale``."""
