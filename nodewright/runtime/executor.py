@@ -50,11 +50,6 @@ from nodewright.runtime.kube.errors import ApiError, KubeError
 _log = structlog.get_logger("nodewright.executor")
 
 
-_CREATES_AT_ONCE = 8
-"""Each creation begins work for other rooms, which share the API server with it: begun faster than they are finished,
-a thousand Machines would all take long, and each would be reported on its way."""
-
-
 class Writer(Protocol):
     """What the executor needs of a client (``KubeClient`` has it; the simulation brings its own)."""
 
@@ -156,15 +151,13 @@ class Executor:
             await self._act(step[0], execution)
             return
         waiting = iter(step)
-        begins = any(isinstance(action, Create) for action in step)
-        at_once = min(self._at_once, _CREATES_AT_ONCE if begins else len(step), len(step))
 
         async def work() -> None:
             for action in waiting:
                 await self._act(action, execution)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(at_once):
+            for _ in range(min(self._at_once, len(step))):
                 group.create_task(work())
 
     async def _act(self, action: Action, execution: Execution) -> None:

@@ -17,8 +17,6 @@ from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from nodewright.runtime.manager import run_controllers
-from nodewright.runtime.options import RunOptions
 from providers.simulated import WORLDS
 
 START_SECONDS = 60.0
@@ -57,6 +55,10 @@ class Session:
 
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
+        # Imported now, not before: a control plane alone is ready twice as soon without them.
+        from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
+        from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+
         await run_controllers(self.connection, RunOptions(grace=GRACE_SECONDS), stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
