@@ -44,9 +44,11 @@ test-long: setup ## The slow tier: 1000 simulated schedules, SIGKILL under load,
 	@$(VENV)/bin/pytest -q -m slow
 
 .PHONY: e2e
+# One after the other: each begins on a real control plane of its own, without what another has left there.
+E2E = tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
+  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/gateways/test_webhook_on_a_real_server.py
 e2e: setup ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
-	@$(VENV)/bin/pytest -q tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
-	  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/gateways/test_webhook_on_a_real_server.py
+	@for suite in $(E2E); do echo "$$suite"; $(VENV)/bin/pytest -q $$suite || exit 1; done
 
 .PHONY: differential
 differential: setup ## Compare the embedded plane with a real kube-apiserver, request by request
