@@ -189,7 +189,7 @@ class _Reading:
                     pending.append(replace(shape, node=""))
             elif shape.node or nominated:
                 seated.append(shape if shape.node else replace(shape, node=str(nominated)))
-            elif _is_unschedulable(body) and shape.kind.priority >= EXPENDABLE_BELOW:
+            elif is_unschedulable(body) and shape.kind.priority >= EXPENDABLE_BELOW:
                 pending.append(shape)
         return tuple(seated), tuple(pending)
 
@@ -272,7 +272,7 @@ def _comes_again(pod: PodShape) -> bool:
     return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
 
 
-def _is_unschedulable(pod: Obj) -> bool:
+def is_unschedulable(pod: Obj) -> bool:
     if is_deleting(pod):
         return False
     said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}

@@ -54,5 +54,9 @@ class ShrinkOptions:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerOptions:
+    """``namespace`` holds the autoscaler's ConfigMaps, and the Cluster Autoscaler's Lease if there is one."""
+
     growth: GrowthOptions = field(default_factory=GrowthOptions)
     shrink: ShrinkOptions = field(default_factory=ShrinkOptions)
+    scan_interval: timedelta = timedelta(seconds=10)
+    namespace: str = "kube-system"

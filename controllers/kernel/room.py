@@ -5,7 +5,7 @@ A room decides for one kind. An event only names a key; ``observe`` looks at the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -64,6 +64,18 @@ class SpeaksOfUnreached(Protocol):
 
     @property
     def speaks_of_unreached(self) -> bool: ...
+
+
+@runtime_checkable
+class ReadsPartly(Protocol):
+    """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
+
+    ``parts`` says which: those of a namespace, or one object of it by name. Nobody else may read the kind.
+    """
+
+    @property
+    def parts(self) -> Mapping[Kind, Key]:
+        """Name "": all of the namespace."""
 
 
 @runtime_checkable

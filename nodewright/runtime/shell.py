@@ -80,7 +80,7 @@ class Controller:
         self._workloads = facts.workloads
         self._hands = hands
         self._executor = Executor(room.name, hands)
-        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now)
+        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now, facts.hosts.shape)
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._key_of: dict[str, Key] = {}

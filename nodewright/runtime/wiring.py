@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from controllers.kernel.refs import Kind
+from controllers.kernel.refs import Key, Kind
+from controllers.kernel.room import ReadsPartly
 from nodewright.runtime.options import Rooms
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.options import AutoscalerOptions
 
 
 def rooms(hosting_node: str = "") -> Rooms:
@@ -19,11 +24,17 @@ def rooms(hosting_node: str = "") -> Rooms:
     return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node), MACHINE_HEALTH_CHECK)
 
 
-def on_request() -> Rooms:
+def on_request(autoscaler: AutoscalerOptions | None = None) -> Rooms:
     """Controllers that only run when they are named: they need rights that a cluster may not want to give."""
+    from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
     from controllers.certificatesigningrequest.room import ROOM as REQUESTS  # noqa: PLC0415
 
-    return (REQUESTS,)
+    return (REQUESTS, AutoscalerRoom(autoscaler))
+
+
+def parts_of(wanted: Rooms) -> dict[Kind, Key]:
+    """Kinds of which only some objects are watched: those of a namespace, or one by name."""
+    return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:
