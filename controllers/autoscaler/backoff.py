@@ -27,7 +27,7 @@ class Backoff:
 def failed(before: Backoff | None, now: datetime, why: str) -> Backoff:
     """After one more failure. Failures during the pause are the same failure; after it the pause doubles."""
     if before is not None and before.is_on(now):
-        return Backoff(before.until, now, before.pause, why)
+        return before
     fresh = before is None or now - before.failed_at >= FORGET_AFTER
     pause = FIRST if before is None or fresh else min(LONGEST, before.pause * 2)
     return Backoff(now + pause, now, pause, why)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from api import names
 from controllers.autoscaler import memory
+from controllers.autoscaler.figures import asleep, figures
 from controllers.autoscaler.plan import plan as decide
 from controllers.autoscaler.standing import Standing
-from controllers.kernel.actions import Create, Patch
+from controllers.autoscaler.telling import configured, report
+from controllers.kernel.actions import Action, Event
 from controllers.kernel.plan import Plan, Step, Wait, steps
-from controllers.kernel.refs import CONFIG_MAP, Key, Obj, ref_of, resource_version_of
+from controllers.kernel.refs import LEASE, Key, Ref
 
 _SOON = 1.0
 """Seconds after which to look again for something that is just being found out."""
@@ -19,13 +21,15 @@ def plan(standing: Standing) -> Plan:
     pause = _why_not(standing)
     interval = options.scan_interval.total_seconds()
     if pause:
-        return Plan((), Wait(min(_SOON, interval) if standing.unclear else interval, pause), (pause,))
+        wait = Wait(min(_SOON, interval) if standing.unclear else interval, pause)
+        return Plan(steps(_warned(standing)), wait, (pause,), asleep())
     decision = decide(standing.observed)
     remembered = memory.write(decision.memory)
     return Plan(
-        (*_kept(standing, remembered), *decision.steps),
+        (*_kept(standing, remembered), *decision.steps, *report(standing, decision)),
         Wait(min(_SOON, interval) if standing.asking else interval, "the next scan"),
         (decision.frozen,) if decision.frozen else (),
+        figures(standing, decision),
     )
 
 
@@ -36,18 +40,18 @@ def _why_not(standing: Standing) -> str:
     return standing.unclear
 
 
+def _warned(standing: Standing) -> list[Action]:
+    """On the Lease: the ConfigMaps are the other's."""
+    key = Key(standing.observed.options.namespace, names.AUTOSCALER_LEASE)
+    if not standing.rival:
+        return []
+    return [Event(Ref(LEASE, key), "Warning", "AnotherAutoscaler", "Nodewright's autoscaler does nothing meanwhile")]
+
+
 def _kept(standing: Standing, text: str) -> tuple[Step, ...]:
     """Before all else, or a rate or a delay would be forgotten by dying."""
     before = standing.kept
     if text == ((before or {}).get("data") or {}).get("memory"):
         return ()
     key = Key(standing.observed.options.namespace, names.AUTOSCALER_MEMORY)
-    return steps([written(key, before, {"memory": text}, "to be remembered")])
-
-
-def written(key: Key, before: Obj | None, data: dict[str, str], why: str) -> Create | Patch:
-    """The ConfigMap ``key`` with ``data``; others' keys in it stay."""
-    if before is None:
-        meta = {"namespace": key.namespace, "name": key.name}
-        return Create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}, why)
-    return Patch(ref_of(CONFIG_MAP, before), {"data": data}, why, resource_version=resource_version_of(before))
+    return steps([configured(key, before, {"memory": text})])

@@ -104,8 +104,8 @@ class GroupState:
 class Observed:
     """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
 
-    ``all_nodes`` counts those too that are not Ready or on their way out, ``unready`` those that should be Ready by
-    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
+    ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
+    that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
     ``unreadable``: object → what is wrong with it.
     """
 
@@ -122,6 +122,7 @@ class Observed:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
     all_nodes: int = 0
+    ready: int = 0
     unready: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
@@ -157,6 +158,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
         {name: why for name, node in ready.items() if (why := _protection(node))},
         len(objects.nodes),
+        len(ready),
         sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
         reading.unreadable,
     )

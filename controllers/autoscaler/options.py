@@ -53,10 +53,19 @@ class ShrinkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthOptions:
+    """More unready Nodes than ``ok_unready`` and than the share ``most_unready``: nothing is scaled."""
+
+    ok_unready: int = 3
+    most_unready: float = 0.45
+
+
+@dataclass(frozen=True, slots=True)
 class AutoscalerOptions:
     """``namespace`` holds the autoscaler's ConfigMaps, and the Cluster Autoscaler's Lease if there is one."""
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)
     shrink: ShrinkOptions = field(default_factory=ShrinkOptions)
+    health: HealthOptions = field(default_factory=HealthOptions)
     scan_interval: timedelta = timedelta(seconds=10)
     namespace: str = "kube-system"

@@ -34,7 +34,9 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
+    Ref,
     key_of,
+    ref_of,
     uid_of,
 )
 from controllers.kernel.view import Home, ShapeUnknown, Unreached, View
@@ -48,22 +50,29 @@ _OUTLIVES = 4
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``aside``: groups that are left alone, by id, with why. ``bodies``: MachineDeployments and MachineSets by uid.
+    """``abroad`` and ``paused``: groups that are left alone, with why. ``shapeless``: group id → why its provider did
+    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid, ``refs`` to them.
 
     ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
     ``asking``: providers have yet to say what hosts would be like. ``priorities_problem``: of the ConfigMap.
     """
 
     observed: Observed
-    aside: Mapping[str, str] = field(default_factory=dict)
+    abroad: Mapping[Ref, str] = field(default_factory=dict)
+    paused: Mapping[Ref, str] = field(default_factory=dict)
+    shapeless: Mapping[str, str] = field(default_factory=dict)
     bodies: Mapping[str, Obj] = field(default_factory=dict)
+    refs: Mapping[str, Ref] = field(default_factory=dict)
     kept: Obj | None = None
     told: Obj | None = None
-    priorities: Obj | None = None
     priorities_problem: str = ""
     rival: str = ""
     unclear: str = ""
     asking: bool = False
+
+    @property
+    def priorities_ref(self) -> Ref:
+        return Ref(CONFIG_MAP, Key(self.observed.options.namespace, names.AUTOSCALER_PRIORITIES))
 
 
 def stand(view: View, options: AutoscalerOptions) -> Standing:
@@ -74,10 +83,12 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
     options, problem = _with_priorities(options, priorities)
     deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
+    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
+    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
     found, _ = discover(deployments, sets)
-    abroad = {group.ref.uid: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
-    paused = {group.ref.uid: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
-    apart = abroad | paused
+    abroad = {group.ref: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
+    paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
+    apart = {ref.uid for ref in (*abroad, *paused)}
     reads = {group.id: _shape(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
     objects = Objects(
         [body for body in deployments if uid_of(body) not in apart],
@@ -93,11 +104,13 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
-        {group.id: apart[group.ref.uid] for group in found if group.ref.uid in apart},
+        abroad,
+        paused,
+        {name: read.why for name, read in reads.items() if isinstance(read, ShapeUnknown)},
         bodies,
+        refs,
         kept,
         told,
-        priorities,
         problem,
         _rival(view, options.namespace),
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
