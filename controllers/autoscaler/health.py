@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.autoscaler.backoff import FORGET_AFTER, Backoff, failed
+from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.kernel.machine_facts import MachineFacts
 from providers.base.errors import ErrorClass
@@ -51,12 +51,13 @@ def upcoming(state: GroupState, observed: Observed) -> int:
 def resting(observed: Observed) -> dict[str, Backoff]:
     """Back-offs as they are now. Groups that are gone and failures long past are forgotten."""
     found: dict[str, Backoff] = {}
+    pauses = observed.options.health.pauses
     for state in observed.groups:
         before = observed.memory.backoffs.get(state.id)
         troubles = hopeless(state, observed)
         if troubles:
-            found[state.id] = failed(before, observed.now, troubles[0][1])
-        elif before is not None and observed.now - before.failed_at < FORGET_AFTER:
+            found[state.id] = failed(before, observed.now, troubles[0][1], pauses)
+        elif before is not None and observed.now - before.failed_at < pauses.forget_after:
             found[state.id] = before
     return found
 

@@ -85,7 +85,7 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
     refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
     refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
-    found, _ = discover(deployments, sets)
+    found, _ = discover(deployments, sets, options.discovery)
     abroad = {group.ref: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
     paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*abroad, *paused)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.refs import Key, Kind
-from controllers.kernel.room import ReadsPartly
+from controllers.kernel.room import ReadsPartly, Room
 from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
@@ -24,12 +24,22 @@ def rooms(hosting_node: str = "") -> Rooms:
     return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node), MACHINE_HEALTH_CHECK)
 
 
-def on_request(autoscaler: AutoscalerOptions | None = None) -> Rooms:
-    """Controllers that only run when they are named: they need rights that a cluster may not want to give."""
-    from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
-    from controllers.certificatesigningrequest.room import ROOM as REQUESTS  # noqa: PLC0415
+def on_request(autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Mapping[str, Callable[[], Room[Any]]]:
+    """Controllers that only run when they are named, by name: they need rights that a cluster may not want to give, or
+    would work against somebody else's. Each is imported when it is made.
+    """
 
-    return (REQUESTS, AutoscalerRoom(autoscaler))
+    def requests() -> Room[Any]:
+        from controllers.certificatesigningrequest.room import ROOM  # noqa: PLC0415
+
+        return ROOM
+
+    def the_autoscaler() -> Room[Any]:
+        from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
+
+        return AutoscalerRoom(autoscaler() if autoscaler is not None else None)
+
+    return {"certificatesigningrequest": requests, "autoscaler": the_autoscaler}
 
 
 def parts_of(wanted: Rooms) -> dict[Kind, Key]:

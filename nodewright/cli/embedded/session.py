@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
@@ -18,6 +19,10 @@ from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from providers.simulated import WORLDS
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.options import AutoscalerOptions
+    from nodewright.runtime.options import Rooms
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -34,13 +39,22 @@ class Wish:
     kubeconfig: Path | None = None
     port: int = 0
     controllers: bool = True
+    autoscaler: AutoscalerOptions | None = None
+    """With the controllers, if it is wanted."""
 
 
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        connection: Connection,
+        stop: asyncio.Event,
+        autoscaler: AutoscalerOptions | None = None,
+    ) -> None:
         self.plane = plane
+        self._autoscaler = autoscaler
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -59,7 +73,10 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        await run_controllers(self.connection, RunOptions(grace=GRACE_SECONDS), stop=self.stop, ready=ready)
+        rooms = None if self._autoscaler is None else _with_autoscaler(self._autoscaler)
+        await run_controllers(
+            self.connection, RunOptions(rooms=rooms, grace=GRACE_SECONDS), stop=self.stop, ready=ready
+        )
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
@@ -98,6 +115,12 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
+def _with_autoscaler(options: AutoscalerOptions) -> Rooms:
+    from nodewright.runtime import wiring  # noqa: PLC0415
+
+    return (*wiring.rooms(), wiring.on_request(lambda: options)["autoscaler"]())
+
+
 async def _named(name: str, task: asyncio.Future[None]) -> None:
     try:
         await task
@@ -120,7 +143,7 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish.autoscaler)
         stack.push_async_callback(running.close)
         if wish.controllers:
             _keep_simulated_hosts(stack, wish)
