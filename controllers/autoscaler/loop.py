@@ -18,7 +18,7 @@ _SOON = 1.0
 
 def plan(standing: Standing) -> Plan:
     options = standing.observed.options
-    pause = _why_not(standing)
+    pause = why_not(standing)
     interval = options.scan_interval.total_seconds()
     if pause:
         wait = Wait(min(_SOON, interval) if standing.unclear else interval, pause)
@@ -33,7 +33,7 @@ def plan(standing: Standing) -> Plan:
     )
 
 
-def _why_not(standing: Standing) -> str:
+def why_not(standing: Standing) -> str:
     """Why nothing may be decided now; "" if it may."""
     if standing.rival:
         return f"the Cluster Autoscaler is at work: {standing.rival} holds the Lease {names.AUTOSCALER_LEASE}"

@@ -108,6 +108,10 @@ class HostDirectory:
             return ShapeUnknown(why or "no provider has such a config")
         return self._shapes.look(config, self._scope(checked.scope, config))
 
+    async def shapes_are_known(self) -> None:
+        """Wait until no provider is being asked for a shape."""
+        await self._shapes.settled()
+
     def submit(self, action: HostAction) -> bool:
         """Start a provider call in the background. False: refused for now, as the next ``look`` tells.
 

@@ -47,6 +47,10 @@ class Shapes:
             self._asking[key] = asyncio.create_task(self._ask(key, config, scope), name="shape", context=Context())
         return known.read if known is not None else _ASKED
 
+    async def settled(self) -> None:
+        """Nobody is being asked; never raises."""
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
     async def close(self) -> None:
         tasks = list(self._asking.values())
         for task in tasks:
