@@ -20,9 +20,7 @@ INTEGER_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "int64": (-(2**63), 2**63 - 1),
 }
 
-_DATE_TIME = (
-    r"(\d{4})-(\d{2})-(\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]\d{2}:?\d{2})"
-)
+_DATE_TIME = r"(\d{4})-(\d{2})-(\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]\d{2}:?\d{2})"
 _DURATION = r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)"
 _WORDY_DURATION = (
     r"\s*\d+\s*(nanoseconds?|nanos?|ns|microseconds?|micros?|us|µs|milliseconds?|millis?|ms|seconds?|secs?|s|"
@@ -47,7 +45,10 @@ def _date_time(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    return _compiled(_DURATION).fullmatch(text) is not None or _compiled(_WORDY_DURATION).fullmatch(text.lower()) is not None
+    return (
+        _compiled(_DURATION).fullmatch(text) is not None
+        or _compiled(_WORDY_DURATION).fullmatch(text.lower()) is not None
+    )
 
 
 def _address(kind: Callable[[str], object]) -> Callable[[str], bool]:
