@@ -1,6 +1,6 @@
 """Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from ``api``.
 
-All definitions together are in ``deploy/crds/crds.yaml`` for kustomize and in ``nodewright/crds.jsonl`` for the program.
+All definitions together are in ``deploy/crds/crds.yaml`` (for kustomize) and ``nodewright/crds.jsonl`` (the program's).
 
 ``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
 """
