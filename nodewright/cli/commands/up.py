@@ -51,9 +51,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
     from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
-    configure(json=log_format.json, level=log_level.value)
+    (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
     if in_memory and data_dir is not None and kubeconfig is None:
         kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()

@@ -17,7 +17,6 @@ from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from providers.simulated import WORLDS
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -55,7 +54,7 @@ class Session:
 
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
-        # Imported now, not before: a control plane alone is ready twice as soon without them.
+        # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
@@ -130,6 +129,8 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
 
 def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
     """The simulated cloud outlives this process as a real one would, if the state does."""
+    from providers.simulated import WORLDS  # noqa: PLC0415
+
     if wish.data_dir is not None:
         try:
             WORLDS.keep_in(wish.data_dir / "simulated")
