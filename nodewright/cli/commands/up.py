@@ -46,6 +46,12 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         ),
     ] = False,
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
+    bind_pods: Annotated[
+        bool,
+        typer.Option(
+            "--bind-pods/--no-bind-pods", help="Find Nodes for pods that wait; off where a kube-scheduler does."
+        ),
+    ] = True,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
 ) -> None:
@@ -57,7 +63,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     if in_memory and data_dir is not None and kubeconfig is None:
         kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
-    asyncio.run(_serve(Wish(folder, kubeconfig.absolute() if kubeconfig else None, port, not no_controllers)))
+    where = kubeconfig.absolute() if kubeconfig else None
+    asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods)))
 
 
 async def _serve(wish: Wish) -> None:

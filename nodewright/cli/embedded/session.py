@@ -33,13 +33,16 @@ class Wish:
     kubeconfig: Path | None = None
     port: int = 0
     controllers: bool = True
+    bind_pods: bool = True
+    """With the controllers: what kube-scheduler does elsewhere."""
 
 
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event) -> None:
+    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, bind_pods: bool) -> None:
         self.plane = plane
+        self._bind_pods = bind_pods
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -58,7 +61,8 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        await run_controllers(self.connection, RunOptions(grace=GRACE_SECONDS), stop=self.stop, ready=ready)
+        options = RunOptions(grace=GRACE_SECONDS, bind_pods=self._bind_pods)
+        await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
@@ -119,7 +123,7 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish.bind_pods)
         stack.push_async_callback(running.close)
         if wish.controllers:
             _keep_simulated_hosts(stack, wish)
