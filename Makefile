@@ -13,18 +13,20 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2}'
 
 # uv makes the set-up a matter of seconds. Where it is missing, pip brings it into a virtual environment of its own,
-# so nothing outside this folder changes.
+# so nothing outside this folder changes. Bytecode is compiled here and now: where PYTHONDONTWRITEBYTECODE is set, as in
+# many containers, every start of the program would else compile a thousand modules anew, which takes longer than they do.
 build/uv/bin/uv:
 	@python3 -m venv build/uv && build/uv/bin/pip install --quiet --disable-pip-version-check 'uv>=0.5'
 
 $(VENV)/.ready: pyproject.toml requirements.lock $(if $(UV),,build/uv/bin/uv)
 	@$(UV_CMD) venv --quiet --allow-existing --python '>=3.11' $(VENV)
-	@$(UV_CMD) pip sync --quiet --python $(PY) --require-hashes requirements.lock
+	@$(UV_CMD) pip sync --quiet --compile-bytecode --python $(PY) --require-hashes requirements.lock
 	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: setup
 setup: $(VENV)/.ready ## Make the virtual environment .venv from the lock file
+	@$(PY) -m compileall -q -j 0 api controllers hack nodewright providers
 
 .PHONY: demo
 demo: setup ## Run the main job on the embedded control plane, live in the terminal

@@ -8,11 +8,14 @@ timeouts, readiness gates. Everything else, known or not, is a new revision: hos
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
 from api.machinerules import TIMEOUTS
+from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
+from controllers.kernel.refs import Kind, Obj
 
 IN_PLACE_SCALARS = (
     *TIMEOUTS,
@@ -92,6 +95,34 @@ def template_problem(template: object) -> str:
     if taints is not None and not _are_taints(taints):
         return "spec.template.spec.taints: must be a list of taints with key and effect"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What an owner makes (``template``), and by what it knows its own. ``problem`` names the field at fault."""
+
+    selector: Selector = NOTHING
+    template: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_pattern(spec: Obj, selects: Kind) -> Pattern:
+    """``spec.selector`` and ``spec.template`` of an owner of objects of kind ``selects``; never raises."""
+    template = spec.get("template")
+    problem = template_problem(template)
+    if problem or not isinstance(template, Mapping):
+        return Pattern(problem=problem)
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError as error:
+        return Pattern(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
+    if selector.empty or selector.nothing:
+        return Pattern(
+            problem=f"spec.selector: must not be empty, it would select every {selects.name} of the namespace"
+        )
+    if not selector.matches((template.get("metadata") or {}).get("labels")):
+        return Pattern(problem="spec.template.metadata.labels: do not match spec.selector")
+    return Pattern(selector, template)
 
 
 def is_count(value: object) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
 from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
-from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
-from controllers.kernel.refs import Obj
-from controllers.kernel.template import is_count, template_problem
+from controllers.kernel.refs import MACHINE_SET, Obj
+from controllers.kernel.template import is_count, read_pattern
 from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
 
 MAX_REPLICAS = 100_000
@@ -52,26 +52,17 @@ def read_wish(body: Obj) -> Wish:
         if not is_count(value) or value > MAX_REPLICAS:
             return Wish(problem=f"spec.{name}: {value!r} is not a number from 0 to {MAX_REPLICAS}")
         counts[name] = value
-    template = spec.get("template")
-    problem = template_problem(template)
-    if problem or not isinstance(template, Mapping):
-        return Wish(problem=problem)
-    try:
-        selector = from_label_selector(spec.get("selector"))
-    except SelectorError as error:
-        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
-    if selector.empty or selector.nothing:
-        return Wish(problem="spec.selector: must not be empty, it would select every MachineSet of the namespace")
-    if not selector.matches((template.get("metadata") or {}).get("labels")):
-        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    pattern = read_pattern(spec, MACHINE_SET)
+    if pattern.problem:
+        return Wish(problem=pattern.problem)
     wish = Wish(
         replicas=counts["replicas"],
         min_ready=timedelta(seconds=counts["minReadySeconds"]),
         history_limit=counts["revisionHistoryLimit"],
         deadline=timedelta(seconds=counts["progressDeadlineSeconds"]),
         paused=spec.get("paused") is True,
-        selector=selector,
-        template=template,
+        selector=pattern.selector,
+        template=pattern.template,
     )
     return _with_strategy(wish, spec.get("strategy") or {})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from api import names
 from api.names import DeletePolicy, InPlace
-from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.selectors import NOTHING, Selector
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
@@ -31,7 +31,7 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
-from controllers.kernel.template import is_count, template_problem
+from controllers.kernel.template import is_count, read_pattern
 from controllers.kernel.view import OWNER, View
 
 MAX_REPLICAS = 100_000
@@ -141,25 +141,16 @@ def read_wish(body: Obj) -> Wish:
         return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {MAX_REPLICAS}")
     if not is_count(min_ready):
         return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
-    template = spec.get("template")
-    problem = template_problem(template)
-    if problem or not isinstance(template, Mapping):
-        return Wish(problem=problem)
-    try:
-        selector = from_label_selector(spec.get("selector"))
-    except SelectorError as error:
-        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
-    if selector.empty or selector.nothing:
-        return Wish(problem="spec.selector: must not be empty, it would select every Machine of the namespace")
-    labels = (template.get("metadata") or {}).get("labels")
-    if not selector.matches(labels):
-        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    pattern = read_pattern(spec, MACHINE)
+    if pattern.problem:
+        return Wish(problem=pattern.problem)
     policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
     if policy not in tuple(DeletePolicy):
         return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
     in_place = _read_in_place(spec.get("inPlaceUpdate"))
     if isinstance(in_place, str):
         return Wish(problem=f"spec.inPlaceUpdate{in_place}")
+    selector, template = pattern.selector, pattern.template
     return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
 
 

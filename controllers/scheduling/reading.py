@@ -31,6 +31,11 @@ class Reader:
         self._kinds: dict[bytes, PodKind] = {}
         self._owners: dict[Owner, Owner] = {}
 
+    @property
+    def size(self) -> int:
+        """Kinds that it holds."""
+        return len(self._kinds)
+
     def pod(self, pod: Obj) -> PodShape:
         """Raises ShapeError naming the field that can't be read."""
         meta, spec = pod["metadata"], pod.get("spec") or {}

@@ -239,7 +239,21 @@ async def run_controllers(
             on_manager(manager)
         if kubelets is not None:
             await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
+        await _play_pods(stack, manager, client)
         await manager.run(stop, announce)
+
+
+async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient) -> None:
+    """Start the pods of simulated hosts, and bind them first, where that is wanted and pods are read at all."""
+    options, there = manager.options, manager.cache.stores.keys()
+    if not (options.simulated_kubelets or options.bind_pods):
+        return
+    from nodewright.runtime import pods  # noqa: PLC0415  (only if it is wanted)
+
+    if options.simulated_kubelets and there >= set(pods.KUBELETS_READ):
+        await stack.enter_async_context(pods.PodKubelets(client, manager.cache, options.now))
+    if options.bind_pods and there >= set(pods.BINDER_READS):
+        await stack.enter_async_context(pods.Binder(client, manager.cache, options.now))
 
 
 def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:

@@ -68,7 +68,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     leader_elect_resource_namespace: election.ResourceNamespace = "",
     simulated_kubelets: Annotated[
         bool,
-        typer.Option("--simulated-kubelets/--no-simulated-kubelets", help="Register the Nodes of simulated hosts."),
+        typer.Option(
+            "--simulated-kubelets/--no-simulated-kubelets",
+            help="Register the Nodes of simulated hosts, and start pods there.",
+        ),
     ] = True,
     simulated_cloud: Annotated[
         Path | None,

@@ -18,7 +18,6 @@ from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from providers.simulated import WORLDS
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
@@ -39,6 +38,8 @@ class Wish:
     kubeconfig: Path | None = None
     port: int = 0
     controllers: bool = True
+    bind_pods: bool = True
+    """With the controllers: what kube-scheduler does elsewhere."""
     autoscaler: AutoscalerOptions | None = None
     """With the controllers, if it is wanted."""
 
@@ -46,15 +47,9 @@ class Wish:
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        connection: Connection,
-        stop: asyncio.Event,
-        autoscaler: AutoscalerOptions | None = None,
-    ) -> None:
+    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, wish: Wish) -> None:
         self.plane = plane
-        self._autoscaler = autoscaler
+        self._wish = wish
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -69,14 +64,13 @@ class Session:
 
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
-        # Imported now, not before: a control plane alone is ready twice as soon without them.
+        # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        rooms = None if self._autoscaler is None else _with_autoscaler(self._autoscaler)
-        await run_controllers(
-            self.connection, RunOptions(rooms=rooms, grace=GRACE_SECONDS), stop=self.stop, ready=ready
-        )
+        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish.autoscaler)
+        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
+        await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
@@ -143,7 +137,7 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish.autoscaler)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish)
         stack.push_async_callback(running.close)
         if wish.controllers:
             _keep_simulated_hosts(stack, wish)
@@ -153,6 +147,8 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
 
 def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
     """The simulated cloud outlives this process as a real one would, if the state does."""
+    from providers.simulated import WORLDS  # noqa: PLC0415
+
     if wish.data_dir is not None:
         try:
             WORLDS.keep_in(wish.data_dir / "simulated")

@@ -225,6 +225,14 @@ class KubeClient:
         path = _object_path(target.kind, target.key, "eviction")
         return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
 
+    async def bind(self, target: Ref, node: str) -> dict[str, Any]:
+        """POST a binding of the pod ``target`` to ``node``; 409 if it has one, or is another pod by now."""
+        meta = {"name": target.key.name, "namespace": target.key.namespace, "uid": target.uid}
+        to = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = orjson.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
+        path = _object_path(target.kind, target.key, "binding")
+        return await self._object(_Call("bind", "POST", path, target.kind.plural, body))
+
     async def version(self) -> dict[str, Any]:
         """``/version``: the cheapest way to see whether the server is there."""
         return await self._object(_Call("version", "GET", "/version", ""))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+import orjson
 
 from nodewright.runtime.kube.connection import Connection, FileToken, StaticToken, TokenSource, in_cluster
 from nodewright.runtime.kube.errors import ConfigurationError
@@ -185,14 +185,23 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _document(text: bytes, title: str) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(text.decode())
+        document = orjson.loads(text)  # what programs write, ours too: no need to load a parser of YAML
+    except orjson.JSONDecodeError:
+        document = _yaml(text, title)
+    if not isinstance(document, Mapping):
+        raise ConfigurationError(f"{title}: not a kubeconfig")
+    return document
+
+
+def _yaml(text: bytes, title: str) -> Any:
+    import yaml  # noqa: PLC0415
+
+    try:
+        return yaml.safe_load(text.decode())
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
         # Not chained: PyYAML quotes the line, which may hold a secret.
         raise ConfigurationError(f"{title}: not YAML{f' (line {where.line + 1})' if where else ''}") from None
-    if not isinstance(document, Mapping):
-        raise ConfigurationError(f"{title}: not a kubeconfig")
-    return document
 
 
 def _data(entry: Mapping[str, Any], name: str, origin: _Origin) -> bytes:
