@@ -54,7 +54,7 @@ class Standing:
     not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid, ``refs`` to them.
 
     ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
-    ``asking``: providers have yet to say what hosts would be like. ``priorities_problem``: of the ConfigMap.
+    ``asking``: groups whose providers have yet to say that. ``priorities_problem``: of the ConfigMap.
     """
 
     observed: Observed
@@ -68,7 +68,7 @@ class Standing:
     priorities_problem: str = ""
     rival: str = ""
     unclear: str = ""
-    asking: bool = False
+    asking: frozenset[str] = frozenset()
 
     @property
     def priorities_ref(self) -> Ref:
@@ -114,7 +114,7 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
         problem,
         _rival(view, options.namespace),
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
-        any(isinstance(read, ShapeUnknown) and read.asked for read in reads.values()),
+        frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
     )
 
 

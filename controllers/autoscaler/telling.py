@@ -31,6 +31,8 @@ def problems_of(standing: Standing, decision: Decision) -> dict[Ref, tuple[Reaso
     found |= {ref: (Reason.NODES_ELSEWHERE, why) for ref, why in standing.abroad.items()}
     for state in standing.observed.groups:
         rest = decision.memory.backoffs.get(state.id)
+        if state.template is None and state.id in standing.asking:
+            continue
         if state.template is None:
             why = standing.shapeless.get(state.id, "")
             text = f"{state.problem} ({why})" if why else state.problem
@@ -91,7 +93,8 @@ def _events(standing: Standing, decision: Decision, problems: dict[Ref, tuple[Re
         yield Event(whole, "Warning", "ClusterUnhealthy", decision.frozen)
     if standing.priorities_problem:
         yield Event(standing.priorities_ref, "Warning", Reason.INVALID_CONFIGURATION, standing.priorities_problem)
-    yield from _left(decision)
+    if not standing.asking:
+        yield from _left(decision)
 
 
 def _left(decision: Decision) -> Iterator[Event]:

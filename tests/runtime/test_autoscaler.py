@@ -17,7 +17,7 @@ from nodewright.runtime import metrics, wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import NoAnswer
 from nodewright.runtime.options import utc_now
-from tests.runtime.binder import pod_of, pods_on_nodes, replica_set, schedule, scheduler
+from tests.runtime.replicas import pod_of, pods_on_nodes, replica_set
 from tests.runtime.town import FAST, Town
 
 QUICK = AutoscalerOptions(
@@ -27,7 +27,7 @@ QUICK = AutoscalerOptions(
 
 
 def with_autoscaler(town: Town, options: AutoscalerOptions = QUICK) -> None:
-    town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(options)))
+    town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(options)), bind_pods=True)
 
 
 async def group(town: Town, name: str, least: int, most: int, **config: Any) -> None:
@@ -55,7 +55,7 @@ def size(town: Town, name: str) -> int:
 async def test_a_group_grows_from_nothing_and_shrinks_to_its_minimum(town: Town) -> None:
     with_autoscaler(town)
     await group(town, "workers", 0, 10, cpus=4)
-    async with town.controllers(), scheduler(town):
+    async with town.controllers():
         web = await replica_set(town, "web")
         for number in range(8):
             await pod_of(town, web, f"web-{number}")
@@ -101,7 +101,7 @@ def events(town: Town, reason: str) -> list[str]:
 async def test_at_rest_nothing_is_written(town: Town) -> None:
     with_autoscaler(town)
     await group(town, "workers", 2, 4, cpus=4)
-    async with town.controllers(), scheduler(town):
+    async with town.controllers():
         await pod_of(town, await replica_set(town, "web"), "web-0")
         await town.until(lambda: pods_on_nodes(town) == 1 and town.ready() == 2)
         await town.until(lambda: told(town).get("clusterWide", {}).get("scaleUp", {}).get("status") == "NoActivity")
@@ -123,7 +123,7 @@ async def test_one_bad_group_is_told_its_field_and_the_others_go_on(town: Town) 
     await group(town, "broken", 0, 4, cpus=64)
     bad = {names.AUTOSCALER_MAX_ANNOTATION: "many"}
     await town.client.merge_patch(Ref(MACHINE_DEPLOYMENT, Key("default", "broken")), {"metadata": {"annotations": bad}})
-    async with town.controllers(), scheduler(town):
+    async with town.controllers():
         await pod_of(town, await replica_set(town, "web"), "web-0")
         await town.until(lambda: pods_on_nodes(town) == 1)
         await town.until(lambda: bool(scaling_active(town, "broken")))
@@ -143,7 +143,7 @@ async def test_one_bad_group_is_told_its_field_and_the_others_go_on(town: Town) 
 async def test_a_pod_that_fits_nowhere_is_told_why(town: Town) -> None:
     with_autoscaler(town)
     await group(town, "workers", 0, 4, cpus=4)
-    async with town.controllers(), scheduler(town):
+    async with town.controllers():
         await pod_of(town, await replica_set(town, "web"), "huge", cpu="64")
         await town.until(lambda: "huge" in events(town, "NotTriggerScaleUp"))
         assert size(town, "workers") == 0
@@ -159,7 +159,7 @@ async def test_beside_a_live_cluster_autoscaler_it_does_nothing(town: Town) -> N
     meta = {"namespace": "kube-system", "name": names.AUTOSCALER_LEASE}
     body = {"apiVersion": LEASE.api_version, "kind": "Lease", "metadata": meta, "spec": spec}
     await town.client.create(LEASE, body)
-    async with town.controllers(), scheduler(town):
+    async with town.controllers():
         await pod_of(town, await replica_set(town, "web"), "web-0")
         await town.until(lambda: names.AUTOSCALER_LEASE in events(town, "AnotherAutoscaler"))
         seen = rounds()
@@ -181,13 +181,11 @@ async def test_killed_between_its_memory_and_the_new_size_it_adds_the_nodes_once
         manager.controllers[-1]._executor._hands = replace(
             manager.controllers[-1]._executor._hands, writer=Dying(town.client)
         )
-        await schedule(town)
         await town.until(lambda: any(b["metadata"]["name"] == names.AUTOSCALER_MEMORY and "nodes" in b["data"]["memory"]
                                      for b in town.objects(CONFIG_MAP)))  # fmt: skip
     assert size(town, "workers") == 0
     async with town.controllers():
-        async with scheduler(town):
-            await town.until(lambda: pods_on_nodes(town) == 6)
+        await town.until(lambda: pods_on_nodes(town) == 6)
         assert size(town, "workers") == 2
 
 
