@@ -55,6 +55,7 @@ class Standing:
 
     ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
     ``asking``: groups whose providers have yet to say that. ``priorities_problem``: of the ConfigMap.
+    ``missing``: groups that an option names and that are not there.
     """
 
     observed: Observed
@@ -66,6 +67,7 @@ class Standing:
     kept: Obj | None = None
     told: Obj | None = None
     priorities_problem: str = ""
+    missing: tuple[Key, ...] = ()
     rival: str = ""
     unclear: str = ""
     asking: frozenset[str] = frozenset()
@@ -112,6 +114,7 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
         kept,
         told,
         problem,
+        tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
         _rival(view, options.namespace),
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
         frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),

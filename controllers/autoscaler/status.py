@@ -33,7 +33,7 @@ def status_of(observed: Observed, decision: Decision) -> dict[str, Any]:
     moving = any(coming.values()) or bool(decision.growing.added)
     return {
         "autoscalerStatus": "Running",
-        **({"message": decision.frozen} if decision.frozen else {}),
+        "message": decision.frozen,
         "clusterWide": {
             "health": {
                 "status": "Unhealthy" if unhealthy(observed) else "Healthy",

@@ -46,6 +46,9 @@ def _status(standing: Standing, decision: Decision) -> Iterator[Action]:
     now, before = standing.observed.now, standing.told
     old = str(((before or {}).get("data") or {}).get("status") or "")
     said = status.status_of(standing.observed, decision)
+    said["message"] = "; ".join(
+        filter(None, [decision.frozen, *(f"no group is called {key}, which --nodes names" for key in standing.missing)])
+    )
     text = status.written(said, now)
     if not status.says_the_same(old, text):
         key = Key(standing.observed.options.namespace, names.AUTOSCALER_STATUS)
