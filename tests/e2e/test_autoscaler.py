@@ -44,7 +44,7 @@ class Cluster:
         self.made_by_kubernetes = made_by_kubernetes
 
 
-@pytest.fixture(scope="module", params=PLANES)
+@pytest.fixture(scope="module", params=(pytest.param("embedded", marks=pytest.mark.slow), PLANES[1]))
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path
 ) -> Iterator[Cluster]:

@@ -54,13 +54,13 @@ def size(town: Town, name: str) -> int:
 
 async def test_a_group_grows_from_nothing_and_shrinks_to_its_minimum(town: Town) -> None:
     with_autoscaler(town)
-    await group(town, "workers", 0, 10, cpus=4)
+    await group(town, "workers", 0, 10, cpus=16)
     async with town.controllers():
         web = await replica_set(town, "web")
-        for number in range(8):
+        for number in range(50):
             await pod_of(town, web, f"web-{number}")
-        await town.until(lambda: pods_on_nodes(town) == 8)
-        assert 2 <= size(town, "workers") <= 3
+        await town.until(lambda: pods_on_nodes(town) == 50)
+        assert 4 <= size(town, "workers") <= 5
         for pod in town.objects(POD):
             await town.client.delete(Ref(POD, key_of(pod)))
         await town.until(lambda: size(town, "workers") == 0 and not town.objects(MACHINE) and not town.objects(NODE))
