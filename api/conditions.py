@@ -60,6 +60,8 @@ class SetCondition(StrEnum):
     """The set is going."""
     PAUSED = "Paused"
     """The set, its owner or its Cluster is paused."""
+    SCALING_ACTIVE = "ScalingActive"
+    """HPA's word: False while the autoscaler can't scale the set as its annotations ask for; only shown once it was."""
 
 
 class DeploymentCondition(StrEnum):
@@ -89,6 +91,8 @@ class DeploymentCondition(StrEnum):
     """The deployment is going."""
     PAUSED = "Paused"
     """The deployment or its Cluster is paused."""
+    SCALING_ACTIVE = "ScalingActive"
+    """HPA's word: False while the autoscaler can't scale it as its annotations ask for; only shown once it was."""
 
 
 class ClusterCondition(StrEnum):
@@ -287,3 +291,9 @@ class Reason(StrEnum):
     """Failures have something in common (a zone, an API); replacing Machines would not help."""
     REMEDIATION_ALLOWED = "RemediationAllowed"
     """Few enough are unhealthy."""
+    SCALED = "Scaled"
+    """The autoscaler decides how many Machines there are."""
+    BACKED_OFF = "BackedOff"
+    """The group failed to grow and rests; the message says until when."""
+    NODES_ELSEWHERE = "NodesElsewhere"
+    """Its Nodes live in a cluster of their own, and the autoscaler looks at this one only."""

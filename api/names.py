@@ -226,6 +226,16 @@ CAPACITY_LABELS_ANNOTATION: Final = f"{CAPACITY_PREFIX}labels"
 """``key=value`` pairs, comma separated."""
 CAPACITY_TAINTS_ANNOTATION: Final = f"{CAPACITY_PREFIX}taints"
 """``key=value:effect`` triples, comma separated."""
+AUTOSCALER_STATUS: Final = "cluster-autoscaler-status"
+"""ConfigMap (CA): key ``status`` says in YAML how the autoscaler and its groups are."""
+AUTOSCALER_MEMORY: Final = "nodewright-autoscaler"
+"""ConfigMap: key ``memory`` holds what the autoscaler must not forget when it is started again."""
+AUTOSCALER_PRIORITIES: Final = "cluster-autoscaler-priority-expander"
+"""ConfigMap (CA): key ``priorities`` is a YAML map from a number to patterns of group ids; the highest goes first."""
+AUTOSCALER_LEASE: Final = "cluster-autoscaler"
+"""Lease (CA): while somebody holds it, our autoscaler does nothing."""
+AUTOSCALER_LAST_UPDATED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/last-updated"
+"""CA, on the ConfigMap with the status: when it was written."""
 
 # --- phases, policies, limits ---------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ A room decides for one kind. An event only names a key; ``observe`` looks at the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -67,6 +67,18 @@ class SpeaksOfUnreached(Protocol):
 
 
 @runtime_checkable
+class ReadsPartly(Protocol):
+    """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
+
+    ``parts`` says which: those of a namespace, or one object of it by name. Nobody else may read the kind.
+    """
+
+    @property
+    def parts(self) -> Mapping[Kind, Key]:
+        """Name "": all of the namespace."""
+
+
+@runtime_checkable
 class SpansClusters(Protocol):
     """A room whose keys concern Machines of several clusters. Its rounds are at home, and it asks ``View.of_cluster``.
 
@@ -107,6 +119,10 @@ class RoomAround:
     @property
     def spans_clusters(self) -> bool:
         return isinstance(self.room, SpansClusters) and self.room.spans_clusters
+
+    @property
+    def parts(self) -> Mapping[Kind, Key]:
+        return self.room.parts if isinstance(self.room, ReadsPartly) else {}
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return self.room.needs(key, view)

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Dry run: what the controllers would do now, and why",
     "describe": "Show a Cluster, MachineDeployment, MachineSet or Machine as a tree with reasons",
     "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",
+    "autoscaler": "Ask the autoscaler why a pod gets no Node, or a group stays as it is",
     "simulate": "Run random schedules with crashes, stale views and lost events",
     "version": "Print the version",
 }

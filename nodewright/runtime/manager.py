@@ -14,6 +14,7 @@ from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
 from nodewright.runtime.hosts.directory import HostDirectory
@@ -57,8 +58,11 @@ class Manager:
         self.cache = Cache(wiring.kinds_of(self.rooms))
         registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        parts = wiring.parts_of(self.rooms)
+        cached = client.named("cache")
         self.reflectors = tuple(
-            Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
+            Reflector(Part(cached, parts[kind]) if kind in parts else cached, self.cache, kind, options.reflector)
+            for kind in self.cache.stores
         )
         self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []

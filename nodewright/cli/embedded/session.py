@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
@@ -17,6 +18,10 @@ from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.options import AutoscalerOptions
+    from nodewright.runtime.options import Rooms
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -35,14 +40,16 @@ class Wish:
     controllers: bool = True
     bind_pods: bool = True
     """With the controllers: what kube-scheduler does elsewhere."""
+    autoscaler: AutoscalerOptions | None = None
+    """With the controllers, if it is wanted."""
 
 
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, bind_pods: bool) -> None:
+    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, wish: Wish) -> None:
         self.plane = plane
-        self._bind_pods = bind_pods
+        self._wish = wish
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -61,7 +68,8 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        options = RunOptions(grace=GRACE_SECONDS, bind_pods=self._bind_pods)
+        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish.autoscaler)
+        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
         await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -101,6 +109,12 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
+def _with_autoscaler(options: AutoscalerOptions) -> Rooms:
+    from nodewright.runtime import wiring  # noqa: PLC0415
+
+    return (*wiring.rooms(), wiring.on_request(lambda: options)["autoscaler"]())
+
+
 async def _named(name: str, task: asyncio.Future[None]) -> None:
     try:
         await task
@@ -123,7 +137,7 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish.bind_pods)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish)
         stack.push_async_callback(running.close)
         if wish.controllers:
             _keep_simulated_hosts(stack, wish)
