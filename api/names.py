@@ -345,5 +345,7 @@ MAX_TEMPLATE_HASH_LENGTH: Final = 10
 """Characters of TEMPLATE_HASH_LABEL (an encoded 32-bit number in the lineage)."""
 MAX_MACHINESET_NAME: Final = MAX_NODE_NAME - OWNER_DIGEST_LENGTH - MAX_ORDINAL_DIGITS - 2
 """So that ``<machineset>-<5>-<ordinal>`` is a valid Node name: 50."""
+MAX_FAILURE_DOMAINS: Final = 32
+"""Failure domains that a Cluster or a set may name."""
 MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
 """So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""

@@ -26,6 +26,7 @@ IN_PLACE_SCALARS = (
 IN_PLACE_FIELDS = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
 """Fields of ``spec`` that need no rollout."""
 NEVER_FROM_TEMPLATE = frozenset(("providerID",))
+FAILURE_DOMAIN = "failureDomain"
 HASH_LENGTH = 8
 
 
@@ -50,6 +51,17 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
     if names.RESTARTED_AT_ANNOTATION in annotations:
         part["restartedAt"] = annotations[names.RESTARTED_AT_ANNOTATION]
     return part
+
+
+def is_made_of(machine_spec: object, part: Mapping[str, Any]) -> bool:
+    """Whether a Machine's spec is what the rollout part of a template asks for.
+
+    A template without a failure domain leaves it to the set, which chose one.
+    """
+    own = rollout_part({"spec": machine_spec})
+    if FAILURE_DOMAIN not in part:
+        own.pop(FAILURE_DOMAIN, None)
+    return own == part
 
 
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:

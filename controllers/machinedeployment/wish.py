@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
+from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
 from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
@@ -37,6 +38,7 @@ class Wish:
     paused: bool = False
     selector: Selector = NOTHING
     template: Mapping[str, Any] = field(default_factory=dict)
+    failure_domains: tuple[str, ...] | None = None
     problem: str = ""
 
 
@@ -55,6 +57,9 @@ def read_wish(body: Obj) -> Wish:
     pattern = read_pattern(spec, MACHINE_SET)
     if pattern.problem:
         return Wish(problem=pattern.problem)
+    domains = spec.get("failureDomains")
+    if fault := failure_domains_fault(domains):
+        return Wish(problem=f"spec.failureDomains: {fault}")
     wish = Wish(
         replicas=counts["replicas"],
         min_ready=timedelta(seconds=counts["minReadySeconds"]),
@@ -63,6 +68,7 @@ def read_wish(body: Obj) -> Wish:
         paused=spec.get("paused") is True,
         selector=pattern.selector,
         template=pattern.template,
+        failure_domains=tuple(domains) if domains is not None else None,
     )
     return _with_strategy(wish, spec.get("strategy") or {})
 

@@ -55,7 +55,7 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
     released = {machine.key for machine in claims.released}
     staying = tuple(machine for machine in observed.members.active if machine.key not in released)
     members = replace(observed.members, active=staying)
-    found = removal(members, observed.wish.replicas, observed.wish.policy)
+    found = removal(members, observed.wish.replicas, observed.wish.policy, observed.domains)
     return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
 
 

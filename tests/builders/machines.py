@@ -88,6 +88,17 @@ class MachineBuilder(Builder):
         self.spec["providerID"] = provider_id
         return self
 
+    def in_domain(self, domain: str) -> Self:
+        """Asked for in this failure domain; if it has a host, that is there."""
+        self.spec["failureDomain"] = domain
+        if self.spec.get("providerID"):
+            self.status["failureDomain"] = domain
+        return self
+
+    def short(self, reason: str = "StockOut", message: str = "none left") -> Self:
+        """Its provider has no host for it where it is asked for."""
+        return self.pending(reason, message).condition("InfrastructureReady", "False", reason, message)
+
     def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
         self.spec.setdefault("taints", []).append({"key": key, "value": value, "effect": effect})
         return self
@@ -120,6 +131,10 @@ class TemplateBuilder(Builder):
         self.spec.pop("replicas", None)
         if replicas is not None:
             self.spec["replicas"] = replicas
+        return self
+
+    def spread_over(self, *domains: str) -> Self:
+        self.spec["failureDomains"] = list(domains)
         return self
 
     def min_ready(self, seconds: int) -> Self:
