@@ -30,14 +30,14 @@ from providers.base.contract import Shape
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 MARK = "nodewright-autoscaler"
 """Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
-_FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
     """Everything of one cluster, as it came from the API. ``shapes``: what providers say of groups, by id.
 
-    ``book``: claims and volumes, None to leave them out.
+    ``book``: claims and volumes, None to leave them out. ``reader`` may be kept from one look to the next: then
+    only what has changed since is read. It takes bodies for frozen, as the cache's are.
     """
 
     machine_deployments: Sequence[Obj] = ()
@@ -50,6 +50,7 @@ class Objects:
     namespaces: Sequence[Obj] = ()
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     book: VolumeBook | None = None
+    reader: Reader = field(default_factory=Reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ class _Reading:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._reader = Reader(objects.book)
+        self._reader = objects.reader
+        self._reader.look(objects.book)
         self._unclear: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
@@ -181,9 +183,9 @@ class _Reading:
         seated, pending = [], []
         for body in self._objects.pods:
             shape = self._pod(body)
-            if shape is None:
+            if shape is None or shape.kind.keeping.finished:
                 continue
-            nominated = (body.get("status") or {}).get("nominatedNodeName")
+            nominated = "" if shape.node else (body.get("status") or {}).get("nominatedNodeName")
             if shape.node in going:
                 if _comes_again(shape):
                     pending.append(replace(shape, node=""))
@@ -218,13 +220,12 @@ class _Reading:
         return tuple(found)
 
     def _pod(self, body: Obj) -> PodShape | None:
-        if (body.get("status") or {}).get("phase") in _FINISHED:
-            return None
         try:
             return self._reader.pod(body)
         except ShapeError as error:
-            self.unreadable[f"Pod {key_of(body)}"] = str(error)
-            self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
+            if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+                self.unreadable[f"Pod {key_of(body)}"] = str(error)
+                self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
             return None
 
 

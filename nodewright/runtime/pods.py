@@ -35,8 +35,6 @@ _SHARE = 10
 """Rounds take at most one part in so many of the time."""
 _RETRY = 1.0
 _AT_ONCE = 16
-_KNOWN_KINDS = 10_000
-"""Kinds of pods that a Reader may hold before a new one is begun."""
 
 
 class _PodRounds:
@@ -157,8 +155,7 @@ class Binder(_PodRounds):
             pod = self._cache.stores[POD].by_uid(uid)
             if pod is None or not waits(pod):
                 del self._bound[uid]
-        if self._reader.size > _KNOWN_KINDS:
-            self._reader = Reader()
+        self._reader.look()
 
 
 class PodKubelets(_PodRounds):
