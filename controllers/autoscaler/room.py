@@ -37,6 +37,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.scheduling.reading import Reader
 
 GATHER = 2.0
 """Seconds for which changes are gathered, where the scan does not come sooner: pods rarely come alone."""
@@ -69,6 +70,8 @@ class AutoscalerRoom:
     def __init__(self, options: AutoscalerOptions | None = None) -> None:
         self.options = options or AutoscalerOptions()
         self.key = Key(self.options.namespace, names.AUTOSCALER_MEMORY)
+        self._reader = Reader()
+        """A memory of what was read, not of what was decided: with a new one every look says the same."""
         self.parts: Mapping[Kind, Key] = {
             CONFIG_MAP: Key(self.options.namespace, ""),
             LEASE: Key(self.options.namespace, names.AUTOSCALER_LEASE),
@@ -85,7 +88,7 @@ class AutoscalerRoom:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Standing | None:
-        return stand(view, self.options) if key == self.key else None
+        return stand(view, self.options, self._reader) if key == self.key else None
 
     def plan(self, observed: Standing) -> Plan:
         return plan(observed)

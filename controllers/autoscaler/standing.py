@@ -41,6 +41,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import Home, ShapeUnknown, Unreached, View
 from controllers.kernel.workload import cluster_key_of
+from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
@@ -77,7 +78,8 @@ class Standing:
         return Ref(CONFIG_MAP, Key(self.observed.options.namespace, names.AUTOSCALER_PRIORITIES))
 
 
-def stand(view: View, options: AutoscalerOptions) -> Standing:
+def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Standing:
+    """``reader``: the one of the last look, so that only pods that have changed since are read."""
     kept, told, priorities = (
         view.get(CONFIG_MAP, Key(options.namespace, name))
         for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS, names.AUTOSCALER_PRIORITIES)
@@ -103,6 +105,7 @@ def stand(view: View, options: AutoscalerOptions) -> Standing:
         view.all(NAMESPACE),
         {name: read for name, read in reads.items() if isinstance(read, Shape)},
         _book(view),
+        reader or Reader(),
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
