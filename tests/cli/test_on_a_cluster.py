@@ -75,3 +75,17 @@ def test_run_refuses_a_controller_that_does_not_exist() -> None:
     assert refused.returncode == 2
     assert "no controller named nonsense" in refused.stderr
     assert "machineset" in refused.stderr
+
+
+def test_explain_says_why_a_group_and_a_node_stay_as_they_are(at_work: Kubectl) -> None:
+    config = ("--kubeconfig", str(at_work.kubeconfig))
+    told = nodewright("autoscaler", "explain", "md", "workers", "--nodes=1:5:default/workers", *config)
+    assert told.returncode == 0, told.stderr
+    assert "asks for 3 Nodes, between 1 and 5" in told.stdout
+    assert "does not grow: no pod waits for a Node" in told.stdout
+    assert "NotUnneededLongEnough" in told.stdout
+    other = nodewright("autoscaler", "explain", "md", "workers", *config)
+    assert "is no group: no annotation and no --nodes gives it a minimum" in other.stdout
+    missing = nodewright("autoscaler", "explain", "pod", "nobody", *config)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "Pod default/nobody does not exist" in missing.stderr

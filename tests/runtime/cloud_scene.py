@@ -19,6 +19,7 @@ from providers.base.contract import (
     HostRequest,
     HostState,
     Registration,
+    Shape,
     UpdateAnswer,
     Updated,
 )
@@ -74,6 +75,10 @@ class FakeCloud:
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
         await self._call("update", host.machine_uid)
         return self.answer
+
+    async def shape(self, config: Mapping[str, Any]) -> Shape:
+        await self._call("shape")
+        return Shape({"cpu": str(config.get("size", 1))})
 
     def lists(self) -> int:
         return self.calls.count("list")

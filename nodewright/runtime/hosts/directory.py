@@ -103,7 +103,7 @@ class HostDirectory:
     def shape(self, config: Mapping[str, Any]) -> ShapeRead:
         """What a host of ``config`` would be like; it is asked in the background."""
         checked = self._check(config)
-        if checked.scope is None:
+        if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
         return self._shapes.look(config, self._scope(checked.scope, config))

@@ -1,0 +1,96 @@
+"""The autoscaler's options: what they mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from controllers.autoscaler.groups import Bounds, Filter
+from controllers.autoscaler.options import AutoscalerOptions, Range
+from controllers.kernel.refs import Key
+from nodewright.cli.autoscaling import Flags, options_of
+from nodewright.cli.election import rooms_named
+from nodewright.cli.exits import USAGE, CliError
+from tests.docs.pages import ROOT
+
+GIB = 1024**3
+
+
+def test_without_any_they_are_the_cluster_autoscaler_s_defaults() -> None:
+    assert options_of(Flags()) == AutoscalerOptions()
+
+
+def test_every_option_changes_something() -> None:
+    """But those that are switches or numbers already at an end of their range."""
+    other = {str: "7m", int: 7, float: 0.25}
+    special = {
+        "nodes": ["1:2:ns/a"],
+        "node_group_auto_discovery": ["clusterapi:namespace=ns"],
+        "expander": "most-pods,random",
+        "cores_total": "1:9",
+        "memory_total": "1:9",
+        "scale_up_rate": "5:1m",
+        "autoscaler_namespace": "ns",
+    }
+    for each in fields(Flags):
+        value = special.get(each.name, not each.default if isinstance(each.default, bool) else None)
+        value = other[type(each.default)] if value is None else value
+        assert options_of(replace(Flags(), **{each.name: value})) != AutoscalerOptions(), each.name
+
+
+def test_what_they_say_is_understood() -> None:
+    found = options_of(
+        Flags(
+            nodes=["1:10:default/workers", "0:3:other/gpu"],
+            node_group_auto_discovery=["clusterapi:namespace=ns,clusterName=prod,pool=a", "clusterapi:pool=b"],
+            memory_total="2:64",
+            scale_up_rate="100:10m",
+            max_total_unready_percentage=30,
+        )
+    )
+    assert found.discovery.given == {Key("default", "workers"): Bounds(1, 10), Key("other", "gpu"): Bounds(0, 3)}
+    assert found.discovery.filters == (Filter("ns", "prod", (("pool", "a"),)), Filter("", "", (("pool", "b"),)))
+    assert found.growth.memory == Range(2 * GIB, 64 * GIB)
+    assert (found.growth.nodes_per_window, found.growth.window) == (100, timedelta(minutes=10))
+    assert found.health.most_unready == 0.3
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"scan_interval": "often"}, "--scan-interval: 'often'"),
+        ({"scan_interval": "0s"}, "--scan-interval: must be more than 0"),
+        ({"nodes": ["workers"]}, "--nodes: 'workers' is not like 1:10:default/workers"),
+        ({"nodes": ["3:1:ns/a"]}, "--nodes: in '3:1:ns/a' the maximum is less"),
+        ({"node_group_auto_discovery": ["mig:namespace=x"]}, "--node-group-auto-discovery: 'mig:namespace=x'"),
+        ({"node_group_auto_discovery": ["clusterapi:pool"]}, "--node-group-auto-discovery: 'clusterapi:pool'"),
+        ({"expander": "best"}, "--expander: no expander is called 'best'"),
+        ({"expander": "random,price"}, "--expander: nothing may follow random"),
+        ({"cores_total": "9:1"}, "--cores-total: '9:1'"),
+        ({"memory_total": "much"}, "--memory-total: 'much'"),
+        ({"scale_up_rate": "0:1m"}, "--scale-up-rate: '0:1m'"),
+        ({"scale_up_rate": "5"}, "--scale-up-rate: "),
+        ({"max_node_provision_time": "15"}, "--max-node-provision-time: '15'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_means_nothing_is_refused_by_the_name_of_the_option(flags: dict[str, object], expected: str) -> None:
+    with pytest.raises(CliError) as raised:
+        options_of(replace(Flags(), **flags))
+    assert expected in str(raised.value)
+    assert raised.value.code == USAGE
+
+
+def test_it_runs_only_where_it_is_named_and_with_the_options_given() -> None:
+    assert "autoscaler" not in {room.name for room in rooms_named("*")}
+    options = options_of(Flags(autoscaler_namespace="ns"))
+    (room,) = rooms_named("autoscaler", autoscaler=lambda: options)
+    assert room.options == options  # type: ignore[attr-defined]
+
+
+def test_the_page_says_which_options_are_our_own() -> None:
+    page = Path(ROOT / "docs" / "cli.md").read_text()
+    assert "of its own are `--scale-up-rate` and `--autoscaler-namespace`" in page
