@@ -147,6 +147,8 @@ def decrease(facts: GroupFacts, delta: int) -> Decision:
         return _impossible(f"size decrease too large - desired:{size} min:{group.bounds.min_size}")
     staying = [machine for machine in facts.live if machine not in facts.leaving]
     unmade = max(0, group.replicas - len(staying))
+    if unmade and not facts.applied:
+        return NotNow(f"{group.id} has yet to make {unmade} Machines")
     waiting = sorted((machine for machine in staying if not machine.node_name), key=_least_promising)
     needed = max(0, -delta - unmade)
     if needed > len(waiting):
