@@ -1,13 +1,10 @@
 """Certificates of the gRPC server: who we are, and whose certificates callers must have.
 
-Files are read anew at each connection, so whoever renews them need not restart us. TLS 1.3 only: gRPC for Python has
-no setting for the lowest version, but one for the cipher suites of older ones, and a suite that needs a key which
-nobody has agreed upon leaves none.
+Files are read anew at each connection, so whoever renews them need not restart us. TLS 1.3 only: see the package.
 """
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from dataclasses import dataclass
@@ -17,12 +14,10 @@ from pathlib import Path
 import grpc
 import structlog
 
+from nodewright.gateways.externalgrpc import TLS_1_3_ONLY
 from nodewright.runtime import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
-
-_NOTHING_BEFORE_TLS_1_3 = "ECDHE-PSK-CHACHA20-POLY1305"
-_CIPHERS = "GRPC_SSL_CIPHER_SUITES"
 
 
 class TlsError(Exception):
@@ -39,13 +34,11 @@ class TlsFiles:
 
 
 class ServerTls:
-    """``credentials`` are for a server that requires client certificates. Raises TlsError if the files are no good.
-
-    Made before anything else speaks TLS by gRPC in this process, since the suites are read once.
-    """
+    """``credentials`` are for a server that requires client certificates. Raises TlsError if the files are no good."""
 
     def __init__(self, files: TlsFiles) -> None:
-        os.environ[_CIPHERS] = _NOTHING_BEFORE_TLS_1_3
+        if not TLS_1_3_ONLY:
+            _log.warning("TLS 1.2 is spoken as well: something else loaded gRPC first")
         self._files = files
         self._lock = threading.Lock()
         self._refused: tuple[bytes, ...] = ()
