@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ type capiCloud struct {
 	namespace      string
 	machines       []unstructured.Unstructured
 	scalable       map[string]*unstructured.Unstructured
+	lock           sync.Mutex // deletions come in parallel, and each writes a size that it has read
 }
 
 func newCapiCloud(client dynamic.Interface, discovery string) *capiCloud {
@@ -249,6 +251,8 @@ func (c *capiCloud) DecreaseTargetSize(ctx context.Context, group string, delta 
 }
 
 func (c *capiCloud) DeleteNodes(ctx context.Context, group string, nodes []*corev1.Node) error {
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	size, err := c.scale(ctx, group)
 	if err != nil {
 		return err

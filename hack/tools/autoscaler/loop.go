@@ -115,7 +115,8 @@ func (l *Loop) deleteUnregistered(ctx context.Context, s *State) {
 			}
 			seen[each.id] = earlier(l.firstSeen[each.id], time.Now())
 			if time.Since(seen[each.id]) > l.settings.provision && s.target[group.id] > group.min {
-				log.Printf("instance %s of %s is no node in time", each.id, group.id)
+				log.Printf("instance %s of %s is no node in time; backing off", each.id, group.id)
+				l.backoff[group.id] = time.Now().Add(l.settings.backoff)
 				l.delete(ctx, group.id, fake(each.id, "unregistered"))
 			}
 		}
