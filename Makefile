@@ -76,12 +76,17 @@ verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.crds --check
 	@$(PY) -m hack.reference --check
 	@$(PY) -m hack.features --check
+	@$(PY) -m hack.proto --check
 
 .PHONY: generate
 generate: setup ## Write every generated file (CRDs, field tables, features)
 	@$(PY) -m hack.crds --write
 	@$(PY) -m hack.reference --write
 	@$(PY) -m hack.features --write
+
+.PHONY: proto
+proto: setup ## Generate the Python code of the .proto files
+	@$(PY) -m hack.proto --write
 
 .PHONY: format
 format: setup ## Format the code
@@ -104,7 +109,7 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
-	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
+	  --quiet --extra externalgrpc --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)

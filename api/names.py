@@ -166,6 +166,9 @@ TOUCHED_ANNOTATION: Final = "nodewright.dev/touched"
 """On a MachineSet: written only to learn whether a decided size was applied."""
 RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 """In a template's metadata: RFC 3339 time of a requested restart; a change of it is a new revision."""
+REMOVED_MACHINES_ANNOTATION: Final = "nodewright.dev/removed-machines"
+"""On a MachineDeployment or MachineSet: names, comma separated, of the Machines for which ``nodewright gateway
+externalgrpc`` has lowered ``replicas``. Written with them in one patch, so that no repeat lowers them again."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
 """CAPI, on a MachineSet: it creates no Machines (old sets under OnDelete)."""
 NOT_COPIED_ANNOTATIONS: Final = frozenset(
@@ -176,6 +179,7 @@ NOT_COPIED_ANNOTATIONS: Final = frozenset(
         DESIRED_REPLICAS_ANNOTATION,
         MAX_REPLICAS_ANNOTATION,
         CAPI_REVISION_ANNOTATION,
+        REMOVED_MACHINES_ANNOTATION,
     }
 )
 """A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""

@@ -174,3 +174,12 @@ REVIEW_SECONDS = _seconds("admission_review_seconds", "How long a review took.")
 CERTIFICATE_EXPIRY = _gauge(
     "webhook_certificate_expiry_timestamp_seconds", "When the webhook's certificate ends (Unix time)."
 )
+
+# The Cluster Autoscaler over gRPC.
+GRPC_CALLS = _counter(
+    "externalgrpc_calls_total", "Calls of `nodewright gateway externalgrpc`, by gRPC status.", "method", "code"
+)
+GRPC_SECONDS = _seconds("externalgrpc_call_seconds", "How long such a call took.", "method")
+GRPC_CERTIFICATE_EXPIRY = _gauge(
+    "externalgrpc_certificate_expiry_timestamp_seconds", "When the gateway's certificate ends (Unix time)."
+)

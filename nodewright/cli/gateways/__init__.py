@@ -1,0 +1,1 @@
+"""The gateways as commands: one module each."""
