@@ -148,6 +148,11 @@ DRAINING_TAINT: Final = "nodewright.dev/draining"
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
 
+CLOUDPOOL_SCALE_DOWN_ANNOTATION: Final = "nodewright.dev/cloudpool-scale-down"
+"""On a Node: JSON that says which cloudpool proxy is taking its machine away, since when, and how far it is."""
+CLOUDPOOL_TAINT: Final = "node-about-to-be-drained"
+"""Taint (NoSchedule, ``true``) on a Node that a cloudpool proxy empties, under the name that its clients know."""
+
 # --- annotations: MachineSets and MachineDeployments ----------------------------------------------------------------
 
 REVISION_ANNOTATION: Final = "machinedeployment.clusters.k8s.io/revision"
