@@ -96,9 +96,14 @@ class Scene:
         """Who makes the pods of the namespace anew; a garbage collector asks whether it is there."""
         if namespace not in self.extra:
             if namespace not in {"default", "kube-system"}:
-                await self.kube.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+                await self.kube.create(
+                    NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+                )
             labels = {"app": "web"}
-            template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example.com/c"}]}}
+            template = {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "c", "image": "example.com/c"}]},
+            }
             spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
             meta = {"name": "web", "namespace": namespace}
             body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tests.gateways.cloudpool.scene import Scene
-from tests.runtime.stub_server import until
 
 
 async def test_a_request_that_takes_nothing_away_passes(stage: Scene) -> None:

@@ -1,0 +1,17 @@
+"""``nodewright gateway``."""
+
+from __future__ import annotations
+
+import typer
+
+from nodewright.cli.gateways import cloudpool_proxy
+
+HELP = """Serve other programs, each in its own protocol.
+
+Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
+"""
+
+group = typer.Typer(help=HELP, no_args_is_help=True)
+group.command(
+    "cloudpool-proxy", help=cloudpool_proxy.HELP, short_help="Stand in front of a cloudpool, and drain first"
+)(cloudpool_proxy.command)
