@@ -24,7 +24,7 @@ from controllers.cloudpool.evacuation import (
 from controllers.cloudpool.record import Record, record_of
 from controllers.cloudpool.scaledown import Victim
 from controllers.drain.surroundings import around
-from controllers.kernel.actions import Action, Event, HostAction
+from controllers.kernel.actions import Action, Event, HostAction, Patch
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import NODE, Key, Obj, uid_of
 from nodewright.gateways.cloudpool.backend import Backend, BackendError
@@ -36,12 +36,14 @@ from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.cloudpool")
 
-LOOK_AGAIN, LOOK_SOON = 5.0, 0.25
-"""Seconds until the next look if nothing changes; soon, after something was asked for."""
+LOOK_AGAIN, LOOK_SOON, ASK_AGAIN = 1.0, 0.25, 5.0
+"""Seconds until the next look (at memory) if nothing changes; soon, after something was asked for; until a pod is asked
+to go once more."""
 _CACHED = timedelta(minutes=10)
 _PUT_BACK_TRIES = 3
 _RATE, _BURST = 200.0, 1000.0
 """Evictions per second: a gateway empties a few Nodes at a time, and is to wait for pods, not for itself."""
+_MOST_PODS = 20_000
 _HOPELESS = (401, 403, 404, 405, 422)
 GoesOn = Callable[[], str]
 """Why an evacuation is to stop where it still can; "" while it goes on."""
@@ -137,8 +139,9 @@ class Evacuator:
             self.busy[name] = step.why
             match step:
                 case Act(actions=actions):
-                    await self._do(actions, case)
-                    await self._watching.change(LOOK_SOON if actions else LOOK_AGAIN)
+                    closed = await self._do(actions, case) and any(isinstance(each, Patch) for each in actions)
+                    if not closed:
+                        await self._watching.change(LOOK_SOON if actions else self._pause(case))
                 case GiveUp(why=why):
                     await self._put_back(name, why)
                     raise EvacuationError(f"Node {name}: {why}")
@@ -152,8 +155,15 @@ class Evacuator:
                     assert_never(step)
 
     def _evacuating(self, case: _Case, node: Obj) -> Evacuating:
-        deadline = case.record.started + timedelta(seconds=self._options.drain_timeout)
-        return Evacuating(case.record, node, around(node, self._watching.view()), self._watching.now(), deadline)
+        around_it = around(node, self._watching.view())
+        return Evacuating(case.record, node, around_it, self._watching.now(), self._deadline(case))
+
+    def _deadline(self, case: _Case) -> datetime:
+        return case.record.started + timedelta(seconds=self._options.drain_timeout)
+
+    def _pause(self, case: _Case) -> float:
+        left = (self._deadline(case) - self._watching.now()).total_seconds()
+        return min(LOOK_AGAIN, max(left, LOOK_SOON / 10))
 
     async def _is_really_empty(self, case: _Case, node: Obj) -> bool:
         """A pod that was bound just before the Node was closed may not have been told by the watch yet."""
@@ -263,5 +273,23 @@ class Evacuator:
             _log.info(event.reason, why=event.why)
 
         watching = self._watching
-        pace = EvictionPace(_RATE, _BURST)
-        return Hands(watching.client, watching.cache, no_host, told, watching.now, evictions=pace)
+        return Hands(watching.client, watching.cache, no_host, told, watching.now, evictions=AskedOnce())
+
+
+class AskedOnce(EvictionPace):
+    """A pod that was asked to go is not asked again before its end could be seen: others wake us in between."""
+
+    def __init__(self) -> None:
+        super().__init__(_RATE, _BURST)
+        self._now = 0.0
+        self._asked: dict[str, float] = {}
+
+    def may(self, uid: str, now: float) -> bool:
+        self._now = now
+        return now >= self._asked.get(uid, 0.0) and super().may(uid, now)
+
+    def accepted(self, uid: str) -> None:
+        super().accepted(uid)
+        if len(self._asked) >= _MOST_PODS:
+            self._asked.clear()
+        self._asked[uid] = self._now + ASK_AGAIN

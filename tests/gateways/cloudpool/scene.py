@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,7 @@ from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.gateways.cloudpool.pool import Pool, serving
 
+SLOW = "example.com/slow"
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 
 
@@ -52,10 +54,11 @@ def pod_body(name: str, node: str, cpu: str = "100m", **more: Any) -> dict[str, 
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**meta, "ownerReferences": more.pop("owners", []), **more.pop("metadata", {})},
+        # What takes its time to stop does so until ``Scene.kill`` takes this away.
+        "metadata": {**meta, "ownerReferences": more.pop("owners", []), "finalizers": [SLOW] * more.pop("slow", False)},
         "spec": {
             "nodeName": node,
-            "terminationGracePeriodSeconds": more.pop("grace", 0),
+            "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "c", "image": "example.com/c", "resources": {"requests": {"cpu": cpu}}}],
             **more.pop("spec", {}),
         },
@@ -133,7 +136,13 @@ class Scene:
 
     async def kill(self, pod: str, namespace: str = "default") -> None:
         """As a kubelet, once the pod has stopped."""
-        await self.kube.delete(Ref(POD, Key(namespace, pod)), grace_seconds=0)
+        await self.kube.merge_patch(Ref(POD, Key(namespace, pod)), {"metadata": {"finalizers": None}})
+
+    async def comes(self, ask: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until the answer is yes."""
+        async with asyncio.timeout(10.0):
+            while not await ask():  # noqa: ASYNC110  (the facts are in servers, which know no events of ours)
+                await asyncio.sleep(0.01)
 
     async def start(self, **more: Any) -> CloudpoolProxy:
         self.options = options_for(self.pool, **more)
@@ -146,6 +155,15 @@ class Scene:
         if self.proxy is not None:
             await self.proxy.__aexit__(None, None, None)
             self.proxy = None
+
+    async def crash(self) -> None:
+        """End the proxy without giving it time for anything."""
+        assert self.proxy is not None
+        tasks = list(self.proxy._scaler.operations._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.stop()
 
     async def ask(self, method: str, path: str, **what: Any) -> tuple[int, Any]:
         assert self.proxy is not None
@@ -173,6 +191,23 @@ class Scene:
                     verb = f"{sample.labels['verb']} {sample.labels['resource']}"
                     found[verb] = found.get(verb, 0) + int(sample.value)
         return found
+
+
+async def scale_down(stage: Scene, nodes: int, pods: int) -> int:
+    """By ``nodes`` of twice as many, with that many ``pods`` on each; how many requests it took of the API server."""
+    for number in range(2 * nodes):
+        await stage.node(f"n{number:02}", cpu="16")
+    await stage.owner()
+    going = [stage.pod(f"p{number:02}-{pod}", f"n{number:02}") for number in range(nodes) for pod in range(pods)]
+    staying = [stage.pod(f"q{number}", f"n{number:02}", cpu="4") for number in range(nodes, 2 * nodes)]
+    await asyncio.gather(*going, *staying)
+    await stage.start()
+    before = stage.proxy_calls()
+    assert await stage.set_size(nodes) == (200, "")
+    assert sorted(stage.pool.terminated) == [f"n{number:02}" for number in range(nodes)]
+    assert stage.pool.chosen == []
+    assert len(await stage.pods()) == nodes
+    return stage.proxy_calls() - before
 
 
 @asynccontextmanager
