@@ -133,6 +133,11 @@ INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
 BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
 """MC: one-shot permission to change a Machine's spec. Ours may always be changed; the key is tolerated."""
 
+CLOUDPOOL_MEMBERSHIP_ANNOTATION: Final = "nodewright.dev/cloudpool-membership-status"
+"""On a Machine: JSON ``{"active": bool, "evictable": bool}``, what a cloudpool client said of its membership."""
+CLOUDPOOL_SERVICE_STATE_ANNOTATION: Final = "nodewright.dev/cloudpool-service-state"
+"""On a Machine: what a cloudpool client said of the service on it; nothing follows from it."""
+
 # --- annotations: Nodes ---------------------------------------------------------------------------------------------
 
 NODE_MACHINE_ANNOTATION: Final = "cluster.k8s.io/machine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from nodewright.cli.gateways import cloudpool_proxy
+from nodewright.cli.gateways import cloudpool, cloudpool_proxy
 
 HELP = """Serve other programs, each in its own protocol.
 
@@ -15,3 +15,6 @@ group = typer.Typer(help=HELP, no_args_is_help=True)
 group.command(
     "cloudpool-proxy", help=cloudpool_proxy.HELP, short_help="Stand in front of a cloudpool, and drain first"
 )(cloudpool_proxy.command)
+group.command("cloudpool", help=cloudpool.HELP, short_help="MachineDeployments and MachineSets as cloudpools")(
+    cloudpool.command
+)
