@@ -8,7 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 
+from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.crds import load_crds
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.gateways.cloudpool.scene import Scene, scene
+from tests.runtime.town import Town
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +27,11 @@ def quiet_logs() -> Iterator[None]:
 async def stage() -> AsyncIterator[Scene]:
     async with scene() as found:
         yield found
+
+
+@pytest.fixture
+async def town() -> AsyncIterator[Town]:
+    async with ControlPlane(ControlPlaneConfig(crds=tuple(load_crds()))) as plane:
+        connection = await load_kubeconfig([plane.kubeconfig_path])
+        async with KubeClient(connection, "tests") as client:
+            yield Town(plane, connection, client)
