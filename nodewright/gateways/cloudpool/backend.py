@@ -21,12 +21,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """``url`` without a trailing slash; ``timeout``: seconds for a request. ``tls`` None: as the system trusts."""
+    """``url`` without a trailing slash; ``timeout``: seconds for a request. ``tls`` None: as the system trusts.
+
+    ``login``: the value of the header Authorization, "" for none.
+    """
 
     url: str
     timeout: float = 300.0
     tls: ssl.SSLContext | None = None
-    login: aiohttp.BasicAuth | None = field(default=None, repr=False)
+    login: str = field(default="", repr=False)
 
 
 class BackendError(Exception):
@@ -88,12 +91,15 @@ class Backend:
             raise BackendError(f"GET {path}: the answer can't be read: {error}", 200) from error
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
-        headers = {"Accept": "application/json"}
+        headers = {
+            "Accept": "application/json",
+            **({"Authorization": self.options.login} if self.options.login else {}),
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         data = orjson.dumps(body) if body is not None else None
         request = self.session.request(
-            method, self.options.url + path, data=data, headers=headers, auth=self.options.login, allow_redirects=False
+            method, self.options.url + path, data=data, headers=headers, allow_redirects=False
         )
         try:
             async with request as response:

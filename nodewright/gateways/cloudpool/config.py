@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
-
+from nodewright.gateways.cloudpool import basic_auth
 from nodewright.gateways.cloudpool.backend import BackendOptions
 from nodewright.runtime.kube.connection import Connection, in_cluster
 from nodewright.runtime.kube.errors import ConfigurationError
@@ -140,10 +139,10 @@ async def connection_of(config: ProxyConfig) -> Connection:
 def backend_of(config: ProxyConfig) -> BackendOptions:
     """Raises ConfigurationError."""
     files = config.backend_files
-    login = None
+    login = ""
     if files.username:
         password = _pem(files.password, "backend.auth.passwordPath").decode().rstrip("\n")
-        login = aiohttp.BasicAuth(files.username, password)
+        login = basic_auth.encode(files.username, password)
     return BackendOptions(config.backend_url, config.backend_timeout, _backend_tls(files), login)
 
 

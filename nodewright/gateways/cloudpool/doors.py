@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
 import orjson
 import structlog
 from aiohttp import web
 
 from controllers.cloudpool.messages import MessageError, error_message
 from nodewright.gateways.admission.certificate import ServedCertificate
+from nodewright.gateways.cloudpool import basic_auth
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.runtime import metrics
 
@@ -131,12 +131,11 @@ class DoorKeeper:
     def _may_ask(self, request: web.Request) -> bool:
         if self._doors.users is None:
             return True
-        try:
-            login = aiohttp.BasicAuth.decode(request.headers.get("Authorization", ""))
-        except ValueError:
+        login = basic_auth.decode(request.headers.get("Authorization", ""))
+        if login is None:
             return False
-        known = self._doors.users.get(login.login)
-        return hmac.compare_digest((known or "").encode(), login.password.encode()) and known is not None
+        known = self._doors.users.get(login[0])
+        return hmac.compare_digest((known or "").encode(), login[1].encode()) and known is not None
 
     def _write_down(self, request: web.Request, status: int, seconds: float) -> None:
         said = request.get(SAID, "")
@@ -174,10 +173,8 @@ def _user_of(request: web.Request) -> str:
     named = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
     if named:
         return str(named[0])
-    try:
-        return str(aiohttp.BasicAuth.decode(request.headers.get("Authorization", "")).login)
-    except ValueError:
-        return ""
+    login = basic_auth.decode(request.headers.get("Authorization", ""))
+    return login[0] if login is not None else ""
 
 
 async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) -> str:

@@ -81,8 +81,8 @@ def _passed_on(request: web.Request, backend: Backend) -> CIMultiDict[str]:
     if request.remote:
         came_by = headers.get(hdrs.X_FORWARDED_FOR)
         headers[hdrs.X_FORWARDED_FOR] = f"{came_by}, {request.remote}" if came_by else request.remote
-    if backend.options.login is not None:
-        headers[hdrs.AUTHORIZATION] = backend.options.login.encode()
+    if backend.options.login:
+        headers[hdrs.AUTHORIZATION] = backend.options.login
     return headers
 
 
