@@ -1,4 +1,4 @@
-"""The pools that are served, by name: which object each one is, and whether it is started. Kept in a file on request."""
+"""The pools that are served, by name: which object each is, and whether it is started. Kept in a file on request."""
 
 from __future__ import annotations
 
