@@ -17,6 +17,7 @@ from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
 from nodewright.gateways.cloudpool.doors import ROUTE, DoorKeeper, Doors, read_body
 from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions
 from nodewright.gateways.cloudpool.forwarding import forward, plain_path
+from nodewright.gateways.cloudpool.openapi import document
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
 from nodewright.gateways.cloudpool.watching import Watching
@@ -111,4 +112,6 @@ class CloudpoolProxy:
     def _own(self, path: str) -> web.Response:
         if path == f"{OWN}/status":
             return web.Response(body=orjson.dumps(self._scaler.status()), content_type="application/json")
+        if path == f"{OWN}/openapi.json":
+            return web.Response(body=orjson.dumps(document()), content_type="application/json")
         raise web.HTTPNotFound
