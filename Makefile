@@ -48,7 +48,7 @@ test-long: setup ## The slow tier: 1000 simulated schedules, SIGKILL under load,
 .PHONY: e2e
 # One after the other: each begins on a real control plane of its own, without what another has left there.
 E2E = tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
-  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/gateways/test_webhook_on_a_real_server.py
+  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/gateways/test_webhook_on_a_real_server.py tests/gateways/cloudpool/test_on_a_real_plane.py
 e2e: setup ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
 	@for suite in $(E2E); do echo "$$suite"; $(VENV)/bin/pytest -q $$suite || exit 1; done
 
@@ -76,12 +76,17 @@ verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.crds --check
 	@$(PY) -m hack.reference --check
 	@$(PY) -m hack.features --check
+	@$(PY) -m hack.proto --check
 
 .PHONY: generate
 generate: setup ## Write every generated file (CRDs, field tables, features)
 	@$(PY) -m hack.crds --write
 	@$(PY) -m hack.reference --write
 	@$(PY) -m hack.features --write
+
+.PHONY: proto
+proto: setup ## Generate the Python code of the .proto files
+	@$(PY) -m hack.proto --write
 
 .PHONY: format
 format: setup ## Format the code
@@ -104,7 +109,7 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
-	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
+	  --quiet --extra externalgrpc --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)

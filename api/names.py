@@ -129,6 +129,11 @@ INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
 BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
 """MC: one-shot permission to change a Machine's spec. Ours may always be changed; the key is tolerated."""
 
+CLOUDPOOL_MEMBERSHIP_ANNOTATION: Final = "nodewright.dev/cloudpool-membership-status"
+"""On a Machine: JSON ``{"active": bool, "evictable": bool}``, what a cloudpool client said of its membership."""
+CLOUDPOOL_SERVICE_STATE_ANNOTATION: Final = "nodewright.dev/cloudpool-service-state"
+"""On a Machine: what a cloudpool client said of the service on it; nothing follows from it."""
+
 # --- annotations: Nodes ---------------------------------------------------------------------------------------------
 
 NODE_MACHINE_ANNOTATION: Final = "cluster.k8s.io/machine"
@@ -143,6 +148,11 @@ DRAINING_TAINT: Final = "nodewright.dev/draining"
 """Taint (NoSchedule) on a Node while it is drained, beside its cordon; the value is the UID of its Machine."""
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
+
+CLOUDPOOL_SCALE_DOWN_ANNOTATION: Final = "nodewright.dev/cloudpool-scale-down"
+"""On a Node: JSON that says which cloudpool proxy is taking its machine away, since when, and how far it is."""
+CLOUDPOOL_TAINT: Final = "node-about-to-be-drained"
+"""Taint (NoSchedule, ``true``) on a Node that a cloudpool proxy empties, under the name that its clients know."""
 
 # --- annotations: MachineSets and MachineDeployments ----------------------------------------------------------------
 
@@ -166,6 +176,9 @@ TOUCHED_ANNOTATION: Final = "nodewright.dev/touched"
 """On a MachineSet: written only to learn whether a decided size was applied."""
 RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 """In a template's metadata: RFC 3339 time of a requested restart; a change of it is a new revision."""
+REMOVED_MACHINES_ANNOTATION: Final = "nodewright.dev/removed-machines"
+"""On a MachineDeployment or MachineSet: names, comma separated, of the Machines for which ``nodewright gateway
+externalgrpc`` has lowered ``replicas``. Written with them in one patch, so that no repeat lowers them again."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
 """CAPI, on a MachineSet: it creates no Machines (old sets under OnDelete)."""
 NOT_COPIED_ANNOTATIONS: Final = frozenset(
@@ -176,6 +189,7 @@ NOT_COPIED_ANNOTATIONS: Final = frozenset(
         DESIRED_REPLICAS_ANNOTATION,
         MAX_REPLICAS_ANNOTATION,
         CAPI_REVISION_ANNOTATION,
+        REMOVED_MACHINES_ANNOTATION,
     }
 )
 """A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""

@@ -43,7 +43,7 @@ def missing(names: Sequence[str] = SERVERS) -> str:
     return f"{', '.join(lacking)} not found: {binaries.REMEDY}" if lacking else ""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -83,7 +83,7 @@ class RealPlane:
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = {name: binaries.ensure(name) for name in (*SERVERS, *self._optional)}
-        client_port, peer_port, port = _free_ports(3)
+        client_port, peer_port, port = free_ports(3)
         self.url = f"https://127.0.0.1:{port}"
         credentials.write_all(self.folder, self.url)
         flags = {

@@ -1,8 +1,9 @@
 """Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
 
-    deleting > annotated > failed, unhealthy or no Node > not Ready > user's priority > fullest failure domain
-    > policy by exact age > name
+    deleting > annotated > failed, unhealthy or no Node > not Ready > failed or unhealthy, but Ready > user's priority
+     > fullest failure domain > policy by exact age > name
 
+One that is Ready serves, whatever else is said of it, and a minimum counts it: whoever does not serve goes first.
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
 them through an exponential that is 1.0 after about a year, so that old Machines tie with annotated ones
 (cluster-api#5424, #10755).
@@ -27,7 +28,8 @@ class Rank(IntEnum):
     ANNOTATED = 1
     FAILED = 2
     NOT_READY = 3
-    READY = 4
+    AILING = 4
+    READY = 5
 
 
 def rank(machine: MachineFacts) -> Rank:
@@ -35,9 +37,10 @@ def rank(machine: MachineFacts) -> Rank:
         return Rank.DELETING
     if machine.annotated:
         return Rank.ANNOTATED
-    if machine.failed or machine.unhealthy or not machine.node_name:
-        return Rank.FAILED
-    return Rank.READY if machine.ready else Rank.NOT_READY
+    ails = machine.failed or machine.unhealthy or not machine.node_name
+    if machine.ready:
+        return Rank.AILING if ails else Rank.READY
+    return Rank.FAILED if ails else Rank.NOT_READY
 
 
 def in_order(

@@ -87,6 +87,15 @@ class SetState:
         return max(self.replicas, self.members.alive)
 
     @property
+    def scaled_for(self) -> int | None:
+        """Replicas of the deployment for which it was sized; None without a record."""
+        return self.recorded(names.DESIRED_REPLICAS_ANNOTATION)
+
+    def recorded(self, annotation: str) -> int | None:
+        text = annotations_of(self.body).get(annotation, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+    @property
     def quiet(self) -> bool:
         """It is as it was asked to be."""
         return self.members.existing == self.replicas and not self.members.leaving

@@ -28,6 +28,7 @@ _WHY = {
     Rank.ANNOTATED: "it is marked for deletion",
     Rank.FAILED: "it failed, is unhealthy or has no Node",
     Rank.NOT_READY: "it is not ready",
+    Rank.AILING: "it failed or is unhealthy, though it is ready",
     Rank.READY: "all are ready",
 }
 

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the CustomResourceDefinitions into a cluster",
     "webhook": "Serve the validating admission webhook over TLS",
+    "gateway": "Serve other programs: the Cluster Autoscaler over gRPC, cloudpools, a proxy before one",
     "validate": "Check manifests offline: all errors, with file, line and field",
     "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
     "plan": "Dry run: what the controllers would do now, and why",

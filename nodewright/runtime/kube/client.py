@@ -160,6 +160,12 @@ class KubeClient:
             item.setdefault("kind", kind.name)
         return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
 
+    async def pods_on(self, node: str) -> list[dict[str, Any]]:
+        """Its pods as the server has them now: what a watch has not told yet is among them."""
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
+        answer = await self._object(_Call("list", "GET", f"/api/v1/pods?{query}", "pods"))
+        return answer.get("items") or []
+
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""

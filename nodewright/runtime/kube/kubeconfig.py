@@ -67,6 +67,16 @@ async def load_kubeconfig(files: list[Path], context: str | None = None) -> Conn
     return connection
 
 
+async def load_kubeconfig_for(path: Path, server: str) -> Connection:
+    """The connection of a context whose cluster has that URL: the current one if it has, else the first that does.
+
+    Raises ConfigurationError naming the file.
+    """
+    merged = _Merged()
+    merged.add(_read(path), _Origin(str(path), path))
+    return await load_kubeconfig([path], merged.context_for(server, str(path)))
+
+
 def parse_kubeconfig(text: bytes, title: str) -> Connection:
     """The connection of the current context of a kubeconfig that came from the API.
 
@@ -166,6 +176,24 @@ class _Merged:
         named = chosen.get("user")
         user: _Entry = self._entry("users", "user", str(named), origin.title) if named else ({}, origin)
         return _Chosen(name, chosen, cluster, user)
+
+    def context_for(self, server: str, title: str) -> str:
+        """Name of a context whose cluster has that URL."""
+        clusters = {
+            name
+            for (section, name), (cluster, _) in self._entries.items()
+            if section == "clusters" and str(cluster.get("server") or "").rstrip("/") == server.rstrip("/")
+        }
+        if not clusters:
+            raise ConfigurationError(f"{title}: there is no cluster with server {server}")
+        contexts = [
+            name
+            for (section, name), (context, _) in self._entries.items()
+            if section == "contexts" and str(context.get("cluster")) in clusters
+        ]
+        if not contexts:
+            raise ConfigurationError(f"{title}: there is no context for the cluster {sorted(clusters)[0]!r}")
+        return self.current_context if self.current_context in contexts else contexts[0]
 
     def _entry(self, section: str, inner: str, name: str, origin: str) -> _Entry:
         found = self._entries.get((section, name))

@@ -24,6 +24,10 @@ def order(*builders: MachineBuilder, policy: str = "Random") -> list[str]:
     return [found.key.name for found in in_order([facts(builder) for builder in builders], policy)]
 
 
+def unhealthy(name: str) -> MachineBuilder:
+    return machine(name).condition("HealthCheckSucceeded", "False", "UnhealthyNode")
+
+
 FIRST_THEN_SECOND = {
     "deleting before annotated": (machine("z").ready().deleting(), machine("a").ready().marked_for_deletion()),
     "annotated before failed": (machine("z").ready().marked_for_deletion(), machine("a").failed()),
@@ -34,6 +38,10 @@ FIRST_THEN_SECOND = {
     "failed before not ready": (machine("z").failed(), machine("a").not_ready()),
     "without a node before not ready": (machine("z").pending(), machine("a").not_ready()),
     "failed with a node before not ready": (machine("z").on_node("n").failed(), machine("a").not_ready()),
+    "unhealthy and not ready before not ready": (unhealthy("z").not_ready(), machine("a").not_ready()),
+    "not ready before unhealthy and ready all the same": (machine("z").not_ready(), unhealthy("a").ready()),
+    "not ready before failed and ready all the same": (machine("z").not_ready(), machine("a").failed().ready()),
+    "unhealthy and ready before ready": (unhealthy("z").ready(), machine("a").ready().priority(100)),
     "not ready before ready": (machine("z").not_ready(), machine("a").ready()),
     "higher delete priority before lower": (machine("z").ready().priority(5), machine("a").ready()),
     "negative priority protects": (machine("z").ready(), machine("a").ready().priority(-1)),

@@ -1,0 +1,1 @@
+"""The commands of ``nodewright gateway``, one file for each protocol."""

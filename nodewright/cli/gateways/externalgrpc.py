@@ -1,0 +1,280 @@
+"""``nodewright gateway externalgrpc``, and ``… certs``."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.cluster.access import Target, connect, plain_errors
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.gateways.externalgrpc.gateway import GatewayOptions
+    from nodewright.gateways.externalgrpc.prices import PriceTable
+    from nodewright.gateways.externalgrpc.tls import ServerTls
+    from nodewright.runtime.kube.connection import Connection
+
+HELP = """Serve the Cluster Autoscaler over gRPC (`--cloud-provider=externalgrpc`), until SIGTERM or Ctrl-C.
+
+It answers from memory and changes nothing but the replicas of MachineDeployments and MachineSets that have bounds, and
+marks on Machines. Certificates that were renewed are taken without a restart. Exit code 0: stopped as asked; 1: failed;
+2: wrong usage.
+"""
+_EXTRA = "Install the extra: pip install 'nodewright[externalgrpc]'"
+
+group = typer.Typer(help=HELP, invoke_without_command=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tls:
+    certificate: Path | None
+    key: Path | None
+    client_ca: Path | None
+    insecure: bool
+
+    @property
+    def given(self) -> tuple[Path, ...]:
+        return tuple(path for path in (self.certificate, self.key, self.client_ca) if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    host: str
+    port: int
+    tls: _Tls
+    reflection: bool
+    deadline: float
+    at_once: int
+    namespace: str
+    cluster: str
+    gpu_label: str
+    group_options: bool
+    prices: Path | None
+    metrics_host: str
+    metrics_port: int | None
+
+
+@group.callback()
+def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    ctx: typer.Context,
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")] = 8086,
+    cert_file: Annotated[
+        Path | None,
+        typer.Option("--tls-cert-file", metavar="FILE", help="Certificate, with its chain behind it (PEM)."),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="Its key (PEM).")
+    ] = None,
+    client_ca_file: Annotated[
+        Path | None,
+        typer.Option("--client-ca-file", metavar="FILE", help="Callers need a certificate of one of these CAs (PEM)."),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Serve plaintext to anybody who can reach it, also beyond loopback.")
+    ] = False,
+    reflection: Annotated[bool, typer.Option("--reflection", help="Serve gRPC reflection as well.")] = False,
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=0.1, metavar="SECONDS", help="Longest time for one change of a size.")
+    ] = 10.0,
+    max_concurrent_calls: Annotated[
+        int, typer.Option("--max-concurrent-calls", min=1, metavar="N", help="Further calls are refused.")
+    ] = 256,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Serve groups of it only. [default: all]")
+    ] = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="NAME", help="Serve groups of this Cluster only. [default: all]")
+    ] = "",
+    gpu_label: Annotated[
+        str, typer.Option("--gpu-label", metavar="LABEL", help="Label by which Nodes with GPUs are told.")
+    ] = "cluster-api/accelerator",
+    node_group_options: Annotated[
+        bool,
+        typer.Option("--node-group-options", help="Answer NodeGroupGetOptions from annotations of the groups."),
+    ] = False,
+    price_table: Annotated[
+        Path | None,
+        typer.Option("--price-table", metavar="FILE", help="Prices of Nodes and pods (YAML). [default: none are told]"),
+    ] = None,
+    metrics_listen: Annotated[
+        str, typer.Option("--metrics-listen", metavar="HOST", help="Where health and metrics listen.")
+    ] = "127.0.0.1",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option("--metrics-port", min=0, max=65535, help="Serve health and metrics there. [default: not served]"),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
+    how = _How(
+        listen,
+        port,
+        _Tls(cert_file, key_file, client_ca_file, insecure),
+        reflection,
+        deadline,
+        max_concurrent_calls,
+        namespace,
+        cluster,
+        gpu_label,
+        node_group_options,
+        price_table,
+        metrics_listen,
+        metrics_port,
+    )
+    _check(how)
+    from nodewright.runtime.logs import configure  # noqa: PLC0415
+
+    configure(json=log_format.json, level=log_level.value)
+    asyncio.run(_serve(Target(kubeconfig, context), how))
+
+
+@group.command("certs", short_help="Make certificates for it and for the Cluster Autoscaler")
+def certs(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write them.")],
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME", help="Name or address to be called by; repeat it. [default: loopback]"),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to be called at.")] = 8086,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are good for.")] = 365,
+) -> None:
+    """Make a CA, a server's and a client's certificate, and say how to use them.
+
+    A CA that is there already is used again: so both certificates are renewed. The first --host is the one that the
+    Cluster Autoscaler is told to call.
+    """
+    from nodewright.gateways.externalgrpc import certificates  # noqa: PLC0415
+
+    hosts = tuple(host or ("localhost", "127.0.0.1"))
+    folder = out.absolute()
+    try:
+        written = certificates.write_all(folder, certificates.Wish(hosts, days))
+    except certificates.CertificateError as error:
+        raise CliError(str(error), "Choose another folder with --out, or other names with --host") from error
+    config = folder / "cloud-config.yaml"
+    config.write_text(certificates.cloud_config(_address(hosts[0], port), folder))
+    for path in (*written, config):
+        typer.echo(f"wrote {path}")
+    typer.echo(
+        f"""
+Serve with:
+  nodewright gateway externalgrpc --port={port} --tls-cert-file={folder / "server.crt"} \\
+    --tls-private-key-file={folder / "server.key"} --client-ca-file={folder / "ca.crt"}
+Call with:
+  cluster-autoscaler --cloud-provider=externalgrpc --cloud-config={config}
+{config.name} says:
+{config.read_text()}"""
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check(how: _How) -> None:
+    """Plaintext is for loopback, unless somebody says that it is meant."""
+    tls = how.tls
+    if tls.given and tls.insecure:
+        raise CliError("--insecure and certificates contradict each other", "Leave one of them out", USAGE)
+    if tls.given and len(tls.given) < 3:
+        needed = "--tls-cert-file, --tls-private-key-file and --client-ca-file"
+        raise CliError(f"{needed} belong together: the Cluster Autoscaler has no other form of TLS", "", USAGE)
+    if not tls.given and not tls.insecure and not _is_loopback(how.host):
+        hint = "`nodewright gateway externalgrpc certs` makes them; --insecure serves plaintext all the same"
+        raise CliError(f"certificates are needed to listen on {how.host}, which is not loopback", hint, USAGE)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _serve(target: Target, how: _How) -> None:
+    options = _options(how)
+    connection = await connect(target)
+    try:
+        with plain_errors():
+            await _run(connection, options, how)
+    except OSError as error:
+        raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
+    typer.echo("stopped")
+
+
+async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
+    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.gateway import Gateway  # noqa: PLC0415
+    from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    gateway = Gateway(connection, options)
+    async with AsyncExitStack() as stack:
+        if how.metrics_port is not None:
+            watching = ObservabilityServer(how.metrics_host, how.metrics_port, gateway)
+            await stack.enter_async_context(watching)
+        safety = "mutual TLS" if options.server.tls is not None else "plaintext"
+        await gateway.run(stop, lambda address: typer.echo(f"ready: serving externalgrpc at {address} ({safety})"))
+
+
+def _options(how: _How) -> GatewayOptions:
+    """Raises CliError."""
+    tls = _credentials(how.tls)
+    from nodewright.gateways.externalgrpc.fleet import Scope  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415
+
+    return GatewayOptions(
+        scope=Scope(how.namespace, how.cluster),
+        reads=ReadOptions(how.gpu_label, how.group_options, _prices(how.prices)),
+        server=ServerOptions(
+            host=how.host,
+            port=how.port,
+            tls=tls,
+            reflection=how.reflection,
+            deadline=how.deadline,
+            at_once=how.at_once,
+        ),
+    )
+
+
+def _credentials(tls: _Tls) -> ServerTls | None:
+    try:
+        from nodewright.gateways.externalgrpc.tls import ServerTls, TlsError, TlsFiles  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise CliError(f"{error.name} is not installed", _EXTRA) from error
+    if not tls.given:
+        return None
+    try:
+        return ServerTls(TlsFiles(*tls.given))
+    except TlsError as error:
+        raise CliError(str(error), "`nodewright gateway externalgrpc certs` makes all that is needed") from error
+
+
+def _prices(path: Path | None) -> PriceTable | None:
+    if path is None:
+        return None
+    from nodewright.gateways.externalgrpc.prices import PriceTableError, read_table  # noqa: PLC0415
+
+    try:
+        return read_table(path.read_text())
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+    except PriceTableError as error:
+        raise CliError(f"{path}: {error}") from error

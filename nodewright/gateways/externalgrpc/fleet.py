@@ -1,0 +1,236 @@
+"""Groups and their Machines as the cache has them. Every question is a look into a dict, none a search.
+
+An instance's id is its Machine's ``spec.providerID``, and until there is one ``pending://namespace/name``; the latter
+is understood for good, since whoever heard of it may come back later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from api import names
+from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
+from controllers.kernel import machine_facts
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.pausing import cluster_name_of, paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Obj,
+    annotations_of,
+    generation_of,
+    key_of,
+    resource_version_of,
+    uid_of,
+)
+from controllers.kernel.view import OWNER, PROVIDER_ID
+from nodewright.gateways.externalgrpc.decide import Asked, GroupFacts
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.store import Change
+
+_log = structlog.get_logger("nodewright.externalgrpc")
+
+KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+PENDING = "pending://"
+FAKE_NODE_ANNOTATION = "k8s.io/cluster-autoscaler/fake-node-reason"
+"""Set by the Cluster Autoscaler on what it passes for a Node and is none."""
+_DECIDES = ("labels", "annotations", "ownerReferences", "deletionTimestamp")
+
+
+class AmbiguousError(Exception):
+    """Several Machines claim one providerID; nobody can say which is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which objects are served; "": all. ``cluster`` is the name of a Cluster, as the label has it."""
+
+    namespace: str = ""
+    cluster: str = ""
+
+    def has(self, body: Obj) -> bool:
+        if self.namespace and key_of(body).namespace != self.namespace:
+            return False
+        return not self.cluster or cluster_name_of(body) == self.cluster
+
+
+def instance_id(machine: MachineFacts) -> str:
+    known = (machine.body.get("spec") or {}).get("providerID")
+    return known if isinstance(known, str) and known else f"{PENDING}{machine.key}"
+
+
+class Fleet:
+    """One event loop; reads are valid until the next ``await``."""
+
+    def __init__(self, cache: Cache, now: Callable[[], datetime], scope: Scope | None = None) -> None:
+        self._cache = cache
+        self._now = now
+        self._scope = scope or Scope()
+        self._groups: dict[str, NodeGroup] = {}
+        self._by_set: dict[str, NodeGroup] = {}
+        self._told: dict[str, str] = {}
+        self._stale = True
+        self._moved = asyncio.Event()
+        self.version = 0
+        """Grows with every change of what groups there are."""
+        for kind in KINDS:
+            cache.listen(kind, self._changed)
+
+    def unread(self) -> str:
+        """Which kinds are not completely read, or not current; "" if all are."""
+        return ", ".join(kind.plural for kind in KINDS if not self._cache.complete(kind))
+
+    def groups(self) -> Mapping[str, NodeGroup]:
+        """By id. Sizes and versions are those of the last relevant change; see ``facts`` for exact ones."""
+        if self._stale:
+            self._discover()
+        return self._groups
+
+    def body(self, group: NodeGroup) -> Obj | None:
+        return self._cache.stores[group.ref.kind].get(group.ref.key)
+
+    def machine(self, id_: str) -> MachineFacts | None:
+        """The Machine of an instance. Raises AmbiguousError."""
+        if id_.startswith(PENDING):
+            namespace, _, name = id_.removeprefix(PENDING).partition("/")
+            found = self._cache.stores[MACHINE].get(Key(namespace, name))
+            return machine_facts.read(found) if found is not None else None
+        claim = self._claim(id_)
+        return machine_facts.read(claim) if claim is not None else None
+
+    def group_of(self, id_: str) -> NodeGroup | None:
+        """The group of an instance or a Node, by its providerID. Raises AmbiguousError."""
+        if self._stale:
+            self._discover()
+        if id_.startswith(PENDING):
+            machine = self.machine(id_)
+            return self._by_set.get(machine.owner_uid) if machine is not None else None
+        claim = self._claim(id_)
+        return self._by_set.get(controller_uid(claim)) if claim is not None else None
+
+    def asked(self, id_: str, annotations: Mapping[str, str]) -> Asked:
+        """What a request means by a node. Raises AmbiguousError."""
+        machine = self.machine(id_) if id_ else None
+        group = self.group_of(id_) if machine is not None else None
+        return Asked(id_, machine, group.id if group is not None else "", bool(annotations.get(FAKE_NODE_ANNOTATION)))
+
+    def replicas(self, group: NodeGroup) -> int:
+        body = self.body(group)
+        size = (body.get("spec") or {}).get("replicas") if body is not None else None
+        return size if isinstance(size, int) else group.replicas
+
+    def is_rolling(self, group: NodeGroup) -> bool:
+        """Machines of several revisions are about: the rollout says which go."""
+        return sum(1 for found in self._sets(group) if _has_machines(found)) > 1
+
+    def machines(self, group: NodeGroup) -> tuple[MachineFacts, ...]:
+        """Those that count for the size: not what is kept aside for debugging."""
+        now = self._now()
+        store = self._cache.stores[MACHINE]
+        bodies = (body for found in self._sets(group) for body in store.indexed(OWNER, uid_of(found)))
+        read = (machine_facts.read(body) for body in bodies)
+        return tuple(sorted((m for m in read if not m.is_preserved(now)), key=lambda machine: machine.key))
+
+    def facts(self, id_: str) -> GroupFacts | None:
+        """Everything about a group, as of now; None: there is no such group."""
+        known = self.groups().get(id_)
+        body = self.body(known) if known is not None else None
+        if known is None or body is None:
+            return None
+        group = replace(known, replicas=self.replicas(known), resource_version=resource_version_of(body))
+        listed = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
+        return GroupFacts(
+            group,
+            self.machines(group),
+            frozenset(name for name in listed.split(",") if name),
+            self._is_applied(group, body),
+            self.is_rolling(group),
+        )
+
+    async def moved(self) -> None:
+        """Return once anything has changed."""
+        self._moved.clear()
+        await self._moved.wait()
+
+    def _claim(self, provider_id: str) -> Obj | None:
+        claims = self._cache.stores[MACHINE].indexed(PROVIDER_ID, provider_id)
+        if len(claims) > 1:
+            raise AmbiguousError(f"{len(claims)} Machines have the providerID {provider_id!r}")
+        return claims[0] if claims else None
+
+    def _sets(self, group: NodeGroup) -> Iterator[Obj]:
+        if group.ref.kind == MACHINE_SET:
+            body = self.body(group)
+            return iter(() if body is None else (body,))
+        return iter(self._cache.stores[MACHINE_SET].indexed(OWNER, group.ref.uid))
+
+    def _is_applied(self, group: NodeGroup, body: Obj) -> bool:
+        sets = list(self._sets(group))
+        sizes = sum((found.get("spec") or {}).get("replicas") or 0 for found in sets)
+        return all(map(_is_observed, (body, *sets))) and sizes == group.replicas
+
+    def _changed(self, change: Change, _from_list: bool) -> None:
+        self._moved.set()
+        if change.kind != MACHINE and not self._stale and _decides(change):
+            self._stale = True
+
+    def _discover(self) -> None:
+        deployments, sets = (
+            [body for body in self._cache.stores[kind] if self._scope.has(body)]
+            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
+        )
+        found, bad = discover(deployments, sets)
+        self._groups = {group.id: group for group in found if not self._pause(group)}
+        self._by_set = {}
+        for group in self._groups.values():
+            for body in self._sets(group):
+                self._by_set[uid_of(body)] = group
+        self._stale = False
+        self.version += 1
+        self._tell(bad)
+
+    def _pause(self, group: NodeGroup) -> str:
+        """Why it is left alone. A paused group is none, nor are its Nodes anybody's, as in the Cluster Autoscaler."""
+        body = self.body(group)
+        if body is None:
+            return "it is gone"
+        cluster = cluster_name_of(body)
+        key = Key(group.ref.key.namespace, cluster)
+        return paused_by((body, self._cache.stores[CLUSTER].get(key) if cluster else None))
+
+    def _tell(self, bad: tuple[BadGroup, ...]) -> None:
+        """Each fault once, until it is another one."""
+        faults = {f"{each.ref}": f"{each.field}: {each.message}" for each in bad}
+        for name, fault in faults.items():
+            if self._told.get(name) != fault:
+                _log.warning("no node group", object=name, fault=fault)
+        self._told = faults
+
+
+def _decides(change: Change) -> bool:
+    """Whether the change has to do with what groups there are."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    if old.get("spec") != new.get("spec"):
+        return True
+    return any(old["metadata"].get(field) != new["metadata"].get(field) for field in _DECIDES)
+
+
+def _is_observed(body: Obj) -> bool:
+    seen = (body.get("status") or {}).get("observedGeneration")
+    return isinstance(seen, int) and seen >= generation_of(body)
+
+
+def _has_machines(machine_set: Obj) -> bool:
+    counts = ((machine_set.get(part) or {}).get("replicas") for part in ("spec", "status"))
+    return any(isinstance(count, int) and count > 0 for count in counts)

@@ -1,0 +1,184 @@
+"""The calls that change nothing, answered from memory and without waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from api import names
+from controllers.autoscaler import templates
+from controllers.autoscaler.groups import NodeGroup
+from controllers.kernel.refs import Obj, annotations_of
+from controllers.scheduling.amounts import ShapeError
+from nodewright.gateways.externalgrpc import group_options, translate
+from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
+from nodewright.gateways.externalgrpc.prices import PriceTable
+from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
+from nodewright.gateways.externalgrpc.wire import core_pb2 as core
+
+NOBODYS = wire.NodeGroupForNodeResponse(nodeGroup=wire.NodeGroup()).SerializeToString()
+_Code = grpc.StatusCode
+
+
+class CallError(Exception):
+    """Ends a call with a status."""
+
+    def __init__(self, code: grpc.StatusCode, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """``group_options``: answer NodeGroupGetOptions. ``prices`` None: no prices are told."""
+
+    gpu_label: str = "cluster-api/accelerator"
+    group_options: bool = False
+    prices: PriceTable | None = None
+
+
+class Reads:
+    """One method a call, named as on the wire. Each takes the request and returns the answer, or raises CallError."""
+
+    def __init__(self, fleet: Fleet, options: ReadOptions) -> None:
+        self._fleet = fleet
+        self._options = options
+        self._answers: dict[str, bytes] = {}
+        self._version = -1
+
+    def Refresh(self, _: wire.RefreshRequest) -> wire.RefreshResponse:
+        """The autoscaler's loop begins. On a world that is not completely read it must not."""
+        if unread := self._fleet.unread():
+            raise CallError(_Code.UNAVAILABLE, f"not read, or not current: {unread}")
+        self._answers.clear()
+        return wire.RefreshResponse()
+
+    def Cleanup(self, _: wire.CleanupRequest) -> wire.CleanupResponse:
+        """Nothing is kept for a caller."""
+        return wire.CleanupResponse()
+
+    def NodeGroups(self, _: wire.NodeGroupsRequest) -> wire.NodeGroupsResponse:
+        return wire.NodeGroupsResponse(nodeGroups=map(self._told, self._fleet.groups().values()))
+
+    def NodeGroupForNode(self, request: wire.NodeGroupForNodeRequest) -> bytes:
+        """By providerID alone. Asked for every Node in every loop, so answers are kept until the next one."""
+        provider_id = request.node.providerID
+        if not provider_id:
+            return NOBODYS
+        try:
+            group = self._fleet.group_of(provider_id)
+        except AmbiguousError as error:
+            raise CallError(_Code.FAILED_PRECONDITION, str(error)) from error
+        if group is None:
+            return NOBODYS
+        if self._version != self._fleet.version:
+            self._answers.clear()
+            self._version = self._fleet.version
+        answer = self._answers.get(group.id)
+        if answer is None:
+            answer = wire.NodeGroupForNodeResponse(nodeGroup=self._told(group)).SerializeToString()
+            self._answers[group.id] = answer
+        return answer
+
+    def NodeGroupTargetSize(self, request: wire.NodeGroupTargetSizeRequest) -> wire.NodeGroupTargetSizeResponse:
+        return wire.NodeGroupTargetSizeResponse(targetSize=self._fleet.replicas(self._group(request.id)))
+
+    def NodeGroupNodes(self, request: wire.NodeGroupNodesRequest) -> wire.NodeGroupNodesResponse:
+        facts = self._fleet.facts(self._group(request.id).id)
+        return wire.NodeGroupNodesResponse() if facts is None else translate.instances(facts.machines, facts.leaving)
+
+    def NodeGroupTemplateNodeInfo(
+        self, request: wire.NodeGroupTemplateNodeInfoRequest
+    ) -> wire.NodeGroupTemplateNodeInfoResponse:
+        """Never an empty Node: clients of some releases die of it."""
+        group = self._group(request.id)
+        body = self._body(group)
+        try:
+            return translate.template(templates.from_nothing(body, group.id))
+        except ShapeError as error:
+            told = any(key.startswith(names.CAPACITY_PREFIX) for key in annotations_of(body))
+            raise CallError(_Code.FAILED_PRECONDITION if told else _Code.UNIMPLEMENTED, str(error)) from error
+
+    def NodeGroupGetOptions(
+        self, request: wire.NodeGroupAutoscalingOptionsRequest
+    ) -> wire.NodeGroupAutoscalingOptionsResponse:
+        if not self._options.group_options:
+            raise CallError(_Code.UNIMPLEMENTED, "options of single groups are off (--node-group-options)")
+        annotations = annotations_of(self._body(self._group(request.id)))
+        answer = group_options.answer(annotations, request.defaults)
+        return wire.NodeGroupAutoscalingOptionsResponse(nodeGroupAutoscalingOptions=answer)
+
+    def GPULabel(self, _: wire.GPULabelRequest) -> wire.GPULabelResponse:
+        return wire.GPULabelResponse(label=self._options.gpu_label)
+
+    def GetAvailableGPUTypes(self, _: wire.GetAvailableGPUTypesRequest) -> wire.GetAvailableGPUTypesResponse:
+        shapes = []
+        for group in self._fleet.groups().values():
+            try:
+                shapes.append(templates.from_nothing(self._body(group), group.id).labels)
+            except (ShapeError, CallError):
+                continue  # asked for its template, the group says what is missing
+        return translate.gpu_types(shapes, self._options.gpu_label)
+
+    def PricingNodePrice(self, request: wire.PricingNodePriceRequest) -> wire.PricingNodePriceResponse:
+        table = self._prices()
+        span = _span(request)
+        try:
+            group = self._fleet.group_of(request.node.providerID) if request.node.providerID else None
+        except AmbiguousError as error:
+            raise CallError(_Code.FAILED_PRECONDITION, str(error)) from error
+        price = table.node(group.id if group is not None else "", request.node.labels, span)
+        if price is None:
+            raise CallError(_Code.NOT_FOUND, f"the price table has no price of Node {request.node.name!r}")
+        return wire.PricingNodePriceResponse(price=price)
+
+    def PricingPodPrice(self, request: wire.PricingPodPriceRequest) -> wire.PricingPodPriceResponse:
+        table = self._prices()
+        span = _span(request)
+        try:
+            pod = core.Pod.FromString(request.pod_bytes or request.pod)
+            return wire.PricingPodPriceResponse(price=table.pod(pod, span))
+        except (DecodeError, ValueError, ArithmeticError) as error:
+            raise CallError(_Code.INVALID_ARGUMENT, f"no pod: {error}") from error
+
+    def _told(self, group: NodeGroup) -> wire.NodeGroup:
+        return translate.node_group(group, self._fleet.replicas(group), self._fleet.is_rolling(group))
+
+    def _group(self, id_: str) -> NodeGroup:
+        group = self._fleet.groups().get(id_)
+        if group is None:
+            raise CallError(_Code.NOT_FOUND, f"there is no node group {id_!r}")
+        return group
+
+    def _body(self, group: NodeGroup) -> Obj:
+        body = self._fleet.body(group)
+        if body is None:
+            raise CallError(_Code.NOT_FOUND, f"there is no node group {group.id!r}")
+        return body
+
+    def _prices(self) -> PriceTable:
+        if self._options.prices is None:
+            raise CallError(_Code.UNIMPLEMENTED, "there is no price table (--price-table)")
+        return self._options.prices
+
+
+def _span(request: wire.PricingNodePriceRequest | wire.PricingPodPriceRequest) -> timedelta:
+    """Of either generation. Raises CallError."""
+    try:
+        if request.HasField("startTimestamp"):
+            ends = request.startTimestamp.ToDatetime(UTC), request.endTimestamp.ToDatetime(UTC)
+        else:
+            ends = _moment(request.startTime), _moment(request.endTime)
+    except (ValueError, OverflowError, OSError) as error:
+        raise CallError(_Code.INVALID_ARGUMENT, f"startTimestamp, endTimestamp: {error}") from error
+    if ends[1] < ends[0]:
+        raise CallError(_Code.INVALID_ARGUMENT, "endTimestamp: before the start")
+    return ends[1] - ends[0]
+
+
+def _moment(found: wire.MetaTime) -> datetime:
+    return datetime.fromtimestamp(found.seconds, UTC) + timedelta(microseconds=found.nanos / 1000)

@@ -1,0 +1,137 @@
+"""Carry out decisions on the size of groups: one after the other in a group, again on a newer view where needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NoReturn
+
+import structlog
+
+from api import names
+from controllers.kernel.actions import HostAction
+from controllers.kernel.refs import Obj, annotations_of, resource_version_of
+from nodewright.gateways.externalgrpc.decide import Decision, Done, Edit, GroupFacts, NotNow, Refusal, Refused
+from nodewright.gateways.externalgrpc.fleet import Fleet
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.executor import Execution, Executor, Hands
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import KubeError
+from nodewright.runtime.options import utc_now
+from nodewright.runtime.recorder import EventRecorder
+
+_log = structlog.get_logger("nodewright.externalgrpc")
+
+NAME = "externalgrpc"
+PATIENCE = 2.0
+"""Seconds for which the controllers are waited for; clients give a call five by default."""
+_MOST_ATTEMPTS = 8
+
+
+class RefusedError(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.why)
+        self.refusal = refusal
+
+
+class UnavailableError(Exception):
+    """It could not be done now; a later call may succeed."""
+
+
+class Scaler:
+    """Of one process. Another one beside it does no harm: sizes are written on the version that was decided on."""
+
+    def __init__(self, client: KubeClient, cache: Cache, fleet: Fleet, recorder: EventRecorder) -> None:
+        self._client = client
+        self._cache = cache
+        self._fleet = fleet
+        self._executor = Executor(NAME, Hands(client, cache, _no_hosts, recorder.record, utc_now))
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def change(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> None:
+        """Until it is so. Raises RefusedError and UnavailableError.
+
+        Once a write is under way it is finished, whatever becomes of the caller.
+        """
+        if group_id not in self._fleet.groups():
+            raise RefusedError(Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}"))
+        async with self._turns[group_id]:
+            patience = asyncio.get_running_loop().time() + PATIENCE
+            for _ in range(_MOST_ATTEMPTS):
+                edit = await self._decided(group_id, decide, patience)
+                if edit is None or await asyncio.shield(self._carried_out(group_id, edit)):
+                    return
+        raise UnavailableError(f"{group_id} changed again and again while it was to be scaled")
+
+    async def _decided(self, group_id: str, decide: Callable[[GroupFacts], Decision], until: float) -> Edit | None:
+        """None: it is so already."""
+        while True:
+            match self._judge(group_id, decide):
+                case Edit() as edit:
+                    return edit
+                case Done():
+                    return None
+                case Refusal() as refusal:
+                    raise RefusedError(refusal)
+                case NotNow(why):
+                    await self._wait(until, why)
+
+    def _judge(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> Decision:
+        if unread := self._fleet.unread():
+            raise UnavailableError(f"not read, or not current: {unread}")
+        facts = self._fleet.facts(group_id)
+        if facts is None:
+            return Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}")
+        return decide(facts)
+
+    async def _wait(self, until: float, why: str) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self._fleet.moved()
+        except TimeoutError:
+            raise UnavailableError(why) from None
+
+    async def _carried_out(self, group_id: str, edit: Edit) -> bool:
+        """False: the view was old, or the answer got lost and it was not done. What is true now is in the cache."""
+        execution = await self._executor.execute(edit.plan)
+        if execution.ok:
+            return True
+        ambiguous = any(failure.error.ambiguous for failure in execution.failures)
+        before = self._fleet.facts(group_id)
+        now = await self._read(group_id)
+        if ambiguous and now is not None and _says(now, edit):
+            return True
+        if ambiguous and before is not None and now is not None:
+            moved = resource_version_of(now) != before.group.resource_version
+            if moved and (now.get("spec") or {}).get("replicas") != before.group.replicas:
+                raise UnavailableError(f"{group_id}: no answer, and its size is another one now; look again")
+        if not ambiguous and not all(failure.stale for failure in execution.failures):
+            self._give_up(execution)
+        return False
+
+    async def _read(self, group_id: str) -> Obj | None:
+        """The group as the server has it. Machines that a plan missed are dropped from the cache by the executor."""
+        group = self._fleet.groups().get(group_id)
+        if group is None:
+            return None
+        try:
+            body = await self._client.get(group.ref.kind, group.ref.key)
+        except KubeError as error:
+            raise UnavailableError(f"{group_id}: {error}") from error
+        self._cache.wrote(group.ref.kind, body)
+        return body
+
+    def _give_up(self, execution: Execution) -> NoReturn:
+        errors = [str(failure.error) for failure in execution.failures if not failure.stale]
+        _log.warning("a size could not be changed", errors=errors)
+        raise UnavailableError("; ".join(errors))
+
+
+def _says(body: Obj, edit: Edit) -> bool:
+    said = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
+    return (body.get("spec") or {}).get("replicas") == edit.replicas and said == edit.removed
+
+
+def _no_hosts(_: HostAction) -> bool:
+    raise AssertionError("a gateway asks no provider for hosts")
