@@ -48,6 +48,7 @@ class Objects:
     daemon_sets: Sequence[Obj] = ()
     budgets: Sequence[Obj] = ()
     namespaces: Sequence[Obj] = ()
+    csi_nodes: Sequence[Obj] = ()
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     book: VolumeBook | None = None
     reader: Reader = field(default_factory=Reader)
@@ -197,12 +198,13 @@ class _Reading:
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeShape, ...]:
         chosen = set(wanted) - self._unclear
+        drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._objects.csi_nodes}
         shapes = []
         for body in self._objects.nodes:
             name = body["metadata"]["name"]
             if name in chosen:
                 try:
-                    shapes.append(read_node(body))
+                    shapes.append(read_node(body, drivers.get(name)))
                 except ShapeError as error:
                     self.unreadable[f"Node {name}"] = str(error)
         return tuple(sorted(shapes, key=lambda shape: shape.name))

@@ -16,6 +16,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
     CONFIG_MAP,
+    CSI_NODE,
     DAEMON_SET,
     LEASE,
     MACHINE,
@@ -53,6 +54,7 @@ class AutoscalerRoom:
         CONFIG_MAP,
         LEASE,
         CLUSTER,
+        CSI_NODE,
         MACHINE,
         MACHINE_CLASS,
         MACHINE_DEPLOYMENT,

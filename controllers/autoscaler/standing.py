@@ -19,6 +19,7 @@ from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.provider_config import Unresolved, resolve
 from controllers.kernel.refs import (
     CONFIG_MAP,
+    CSI_NODE,
     DAEMON_SET,
     LEASE,
     MACHINE,
@@ -103,6 +104,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         view.all(DAEMON_SET),
         view.all(POD_DISRUPTION_BUDGET),
         view.all(NAMESPACE),
+        view.all(CSI_NODE),
         {name: read for name, read in reads.items() if isinstance(read, Shape)},
         _book(view),
         reader or Reader(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from controllers.autoscaler.standing import stand
 from controllers.kernel.actions import Create, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Wait
-from controllers.kernel.refs import CONFIG_MAP, LEASE, Key
+from controllers.kernel.refs import CONFIG_MAP, CSI_NODE, LEASE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Key, Kind
 from controllers.kernel.view import Reached, ShapeUnknown, Unreached
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
@@ -155,3 +156,25 @@ def test_priorities_come_from_a_config_map_and_faults_in_it_are_named(fleet: Fle
         standing = standing_of(fleet, (CONFIG_MAP, priorities), options=options)
         assert fault in standing.priorities_problem
         assert [a for a in plan(standing).actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
+
+
+def test_a_pod_whose_volumes_no_node_may_take_any_more_gets_a_new_one(fleet: Fleet) -> None:
+    """kube-scheduler counts them by the CSINode; whoever does not, believes that the pod fits and adds nothing."""
+    fleet.deployments["web"]["spec"]["replicas"] = 1
+    del fleet.pods["p"]
+    fleet.settle()
+    (name,) = fleet.nodes
+    more: list[tuple[Kind, dict[str, Any]]] = [
+        (CSI_NODE, {"metadata": {"name": name}, "spec": {"drivers": [{"name": "csi", "allocatable": {"count": 1}}]}})
+    ]
+    for pod, node in (("old", name), ("new", "")):
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": pod}}]
+        fleet.pod(pod, "0.5", node, volumes=volumes)
+        bound = {"pv.kubernetes.io/bind-completed": "yes"}
+        claim = {"namespace": "default", "name": pod, "annotations": bound}
+        more.append((PERSISTENT_VOLUME_CLAIM, {"metadata": claim, "spec": {"volumeName": pod}}))
+        source = {"csi": {"driver": "csi", "volumeHandle": pod}}
+        more.append((PERSISTENT_VOLUME, {"metadata": {"name": pod}, "spec": source}))
+    (decided,) = [a for a in plan(standing_of(fleet, *more)).actions() if isinstance(a, Scale)]
+    assert decided.replicas == 2
+    assert not [a for a in plan(standing_of(fleet, *more[1:])).actions() if isinstance(a, Scale)], "it would fit"
