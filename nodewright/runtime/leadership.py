@@ -19,11 +19,11 @@ from typing import Any, Protocol
 
 import structlog
 
-from controllers.kernel.refs import Key, Kind, Obj, Ref, ref_of, resource_version_of
+from controllers.kernel.refs import LEASE, Key, Kind, Obj, Ref, ref_of, resource_version_of
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.client import ClientLimits
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.lease import LEASE, Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
+from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
 
 _log = structlog.get_logger("nodewright.leadership")
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controllers.kernel.refs import Kind, Obj, resource_version_of, uid_of
-
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+from controllers.kernel.refs import Obj, resource_version_of, uid_of
 
 _JITTER = 1.2
 """Candidates wait up to so many retry periods, lest they ask in step; the deadline must leave room for that."""

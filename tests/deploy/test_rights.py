@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.kernel.refs import POD, SECRET, WORKLOAD_KINDS
-from nodewright.runtime.lease import LEASE
+from controllers.kernel.refs import LEASE, POD, SECRET, WORKLOAD_KINDS
 from nodewright.runtime.wiring import rooms
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
 from tests.docs.pages import ROOT, blocks

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import MACHINE, Key, Ref
+from controllers.kernel.refs import LEASE, MACHINE, Key, Ref
 from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.values import ApiError as ServerError
 from nodewright.runtime.kube.errors import NotLeadingError
 from nodewright.runtime.leadership import LeadershipLostError, LeaseOptions
-from nodewright.runtime.lease import LEASE, Terms, spec_of
+from nodewright.runtime.lease import Terms, spec_of
 from nodewright.runtime.manager import Manager, run_controllers
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for

@@ -13,11 +13,10 @@ import pytest
 import yaml
 
 from controllers.cloudpool import pool
-from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, POD
+from controllers.kernel.refs import LEASE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, POD
 from nodewright.gateways.cloudpool.config import parse
 from nodewright.gateways.cloudpool.instances import parse_pool
 from nodewright.gateways.cloudpool.scaler import READS
-from nodewright.runtime.lease import LEASE
 from tests.cli.test_docs import options_of
 from tests.deploy.rights import Right, granted, right
 from tests.docs.pages import ROOT
