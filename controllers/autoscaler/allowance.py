@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api.durations import format_duration
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.picture import Picture
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
@@ -23,7 +24,7 @@ class Allowance:
             self._counts.append((left, f"the cluster may have {options.max_nodes} Nodes"))
         if options.nodes_per_window:
             left = options.nodes_per_window - observed.memory.grown_since(observed.now - options.window)
-            why = f"{options.nodes_per_window} Nodes may be added in {options.window}"
+            why = f"{options.nodes_per_window} Nodes may be added in {format_duration(options.window)}"
             self._counts.append((left, why))
         self._amounts = {
             CPU: (

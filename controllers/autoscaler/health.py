@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.kernel.machine_facts import MachineFacts
@@ -28,7 +29,7 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
         elif is_late(machine, observed):
-            found.append((machine, f"no Node after {observed.options.growth.provision_time}"))
+            found.append((machine, f"no Node after {format_duration(observed.options.growth.provision_time)}"))
     return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from api.durations import format_duration
 from controllers.autoscaler.allowance import MILLI
 from controllers.autoscaler.health import hopeless
 from controllers.autoscaler.observe import GroupState, Observed
@@ -176,7 +177,9 @@ class _Shrinking:
             if name in marked or self._observed.now - since >= self._options.unneeded_time:
                 ripe.add(name)
             else:
-                why = f"nobody has needed it for {self._observed.now - since} of {self._options.unneeded_time}"
+                so_far = timedelta(seconds=int((self._observed.now - since).total_seconds()))
+                needed = format_duration(self._options.unneeded_time)
+                why = f"nobody has needed it for {format_duration(so_far)} of {needed}"
                 self._staying[name] = Staying(Needed.NOT_LONG_ENOUGH, why)
         return ripe
 
@@ -189,7 +192,9 @@ class _Shrinking:
             return "Nodes are added"
 
         def since(moment: datetime | None, delay: timedelta, what: str) -> str:
-            return f"{what} less than {delay} ago" if moment is not None and now - moment < delay else ""
+            return (
+                f"{what} less than {format_duration(delay)} ago" if moment is not None and now - moment < delay else ""
+            )
 
         return (
             since(memory.grown_at, options.delay_after_add, "Nodes were added")
