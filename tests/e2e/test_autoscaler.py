@@ -1,7 +1,8 @@
 """Fifty pods find no Node: a MachineDeployment grows from nothing, and shrinks to its minimum when they are gone.
 
 On the real plane Kubernetes' own controllers make and place the pods; on the embedded one its binder places them, and
-the test makes them. Where the cluster outlives the program it is killed while the group grows: no Node is added twice.
+the test makes them. There the autoscaler has the rights of deploy/autoscaler alone, and is killed while the group
+grows: no Node is added twice.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from api import names
 from hack.program import Kubectl, Program, Run, Up
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
+from tests.docs.pages import ROOT
 from tests.e2e.manifests import machine_deployment
 from tests.realplane import LIKE_EMBEDDED, PLANES, require
 from tests.runtime.stub_server import until
@@ -37,12 +41,16 @@ QUICK = (
 )
 
 
+RIGHTS = ("ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+ELECTION = ("nodewright-leader-election-autoscaler",)
+
+
 class Cluster:
     """``made_by_kubernetes``: somebody else makes pods for a Deployment."""
 
-    def __init__(self, running: Program, made_by_kubernetes: bool) -> None:
-        self.program = running
-        self.kubectl: Kubectl = running.kubectl
+    def __init__(self, autoscaler: Program, kubectl: Kubectl, made_by_kubernetes: bool) -> None:
+        self.autoscaler = autoscaler
+        self.kubectl = kubectl
         self.made_by_kubernetes = made_by_kubernetes
 
 
@@ -53,16 +61,32 @@ def cluster(
     folder = tmp_path_factory.mktemp("autoscaler")
     if request.param == "embedded":
         with Up(folder, kubectl_binary, "--in-memory", "--autoscaler", *QUICK) as running:
-            yield Cluster(running, False)
+            yield Cluster(running, running.kubectl, False)
         return
     require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
     with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
         kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        kept = f"--simulated-cloud={folder / 'cloud'}"
-        with Run(folder, kubectl, "--controllers=*,autoscaler", kept, *QUICK) as running:
-            yield Cluster(running, True)
+        with Run(folder, kubectl), _autoscaler(folder / "autoscaler", plane, kubectl) as running:
+            yield Cluster(running, kubectl, True)
+
+
+def _autoscaler(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
+    """In a process of its own, with the account and the rights of deploy/autoscaler and no others."""
+    folder.mkdir()
+    kubectl("apply", "-k", str(ROOT / "deploy" / "namespace"))
+    kubectl("apply", "-f", str(ROOT / "deploy" / "rbac" / "kubeconfigs.yaml"))
+    rendered = [doc for doc in yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "autoscaler"))) if doc]
+    wanted = [doc for doc in rendered if doc["kind"] in RIGHTS and doc["metadata"]["name"] not in ELECTION]
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
+    token = kubectl("create", "token", "nodewright-autoscaler", "--namespace=nodewright-system").strip()
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path = folder / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    return Run(folder, replace(kubectl, kubeconfig=path), "--controllers=autoscaler", *QUICK)
 
 
 def group(name: str, least: int, most: int) -> str:
@@ -134,8 +158,8 @@ async def test_fifty_pods_grow_a_group_from_nothing_and_it_shrinks_when_they_go(
     run(cluster, PODS)
     if cluster.made_by_kubernetes:
         await until(lambda: size(kubectl, "workers") > 0, SECONDS)
-        cluster.program.stop(signal.SIGKILL)
-        cluster.program.start()
+        cluster.autoscaler.stop(signal.SIGKILL)
+        cluster.autoscaler.start()
     await until(lambda: len(running(kubectl)) == PODS, SECONDS)
     per_node = Counter(pod["spec"]["nodeName"] for pod in running(kubectl))
     grown = size(kubectl, "workers")
