@@ -101,7 +101,7 @@ class _Census:
 class _Promise:
     """What a MachineSet was told when it got its size. ``there``: UIDs of the Machines that were counted on then.
 
-    ``unmarked``: those that nobody had marked as the first to go.
+    ``unmarked``: those that nobody had marked as the first to go; all of them, if a person had scaled.
     """
 
     bounds: Bounds
@@ -118,7 +118,7 @@ class Guard:
     What people do to single Machines is no breach, if they did it since: a size was decided with the Machines that were
     there, and the MachineSet that gets down to it can't take the decision back. So a Machine that a person has deleted
     or edited since counts as if it were still there, and one that a person has marked since may go. What had happened
-    when the size was decided is no excuse.
+    when the size was decided is no excuse; but who marks Machines and then scales means those, as autoscalers do.
     """
 
     def __init__(self, plane: Plane) -> None:
@@ -153,7 +153,8 @@ class Guard:
                 self._in_force.setdefault(action.body["metadata"]["name"], _promise(seen, believed))
             case Patch() if action.target.kind is MACHINE_SET:
                 if {"replicas", "inPlaceUpdate"} & (action.patch.get("spec") or {}).keys():
-                    self._in_force[action.target.key.name] = _promise(seen, believed)
+                    before = self._in_force.get(action.target.key.name)
+                    self._in_force[action.target.key.name] = _promise(seen, believed, before)
                 self._remember_choice(action, seen)
 
     def _remember_choice(self, action: Patch, seen: Iterable[Obj]) -> None:
@@ -246,9 +247,10 @@ class Guard:
         return next((self._in_force[name] for name in _owners(machine) if name in self._in_force), _Promise(believed))
 
 
-def _promise(seen: Iterable[Obj], believed: Bounds) -> _Promise:
+def _promise(seen: Iterable[Obj], believed: Bounds, before: _Promise | None = None) -> _Promise:
     there = frozenset(uid_of(machine) for machine in seen if available(machine))
-    marked = (uid_of(machine) for machine in seen if annotations_of(machine).get(DELETE_MACHINE_ANNOTATION))
+    scaled = before is not None and before.bounds != believed
+    marked = (uid_of(m) for m in seen if annotations_of(m).get(DELETE_MACHINE_ANNOTATION) and not scaled)
     return _Promise(believed, there, frozenset(map(uid_of, seen)).difference(marked))
 
 
