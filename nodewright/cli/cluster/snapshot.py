@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind, Obj
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    NODE,
+    Kind,
+    Obj,
+)
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 
-OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS)
+OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
 KINDS = (*OUR_KINDS, NODE)
 
 
