@@ -33,7 +33,7 @@ Indexer = Callable[[Obj], str | None]
 def _at(obj: Obj, *path: str) -> Any:
     value: Any = obj
     for name in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):  # what JSON gives; asked for a dozen times for each object that changes
             return None
         value = value.get(name)
     return value
