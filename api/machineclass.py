@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from api import names
-from api.meta import Conditions, Generation, ObjectMeta, RawExtension
+from api.meta import Conditions, Count, Generation, ObjectMeta, RawExtension
 from api.model import Model, Rule
 from api.resource import AGE, Column, Resource
 
@@ -52,5 +52,7 @@ class MachineClass(Model):
     """The configuration: an object with apiVersion and kind that only its provider understands."""
     provider_config: RawExtension | None = None
     """Older name of ``providerSpec``. Exactly one of both must be given."""
+    max_hosts_in_flight: Count | None = None
+    """Hosts of Machines of this class that may come up at once; further ones wait for their turn. 0: none is made."""
     status: MachineClassStatus | None = None
     """What was seen."""

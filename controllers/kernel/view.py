@@ -131,8 +131,8 @@ class HostReads:
 
     ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None;
     ``answered_at`` when it said so (after ``InProgress.after`` seconds from then the plan asks again).
-    ``in_flight`` names the provider call that is still running ("" if none). ``scope`` is the account or region in
-    which a present host was found, as ``provider/scope``.
+    ``in_flight`` names the provider call that is still running ("" if none); ``queued`` says why it has not begun.
+    ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
     """
 
     host: HostRead
@@ -142,6 +142,7 @@ class HostReads:
     in_flight: str = ""
     answered_at: datetime | None = None
     scope: str = ""
+    queued: str = ""
 
 
 UNRECORDED = "?"
@@ -186,6 +187,12 @@ MACHINE_CLASS_REF = "machineClass"
 CLUSTER_NAME = "clusterName"
 """Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
 MachineDeployments)."""
+
+
+COMING_UP = "comingUp"
+"""Index: ``namespace/name`` of the Cluster ("" for the implicit one) of Machines that have no Node yet and stay."""
+JOINED = "joined"
+"""Index: the same of Machines that have a Node."""
 
 
 def host_name_of(machine: Obj) -> str:

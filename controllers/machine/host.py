@@ -25,6 +25,7 @@ from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
 from controllers.machine.readiness import node_is_ready
+from controllers.machine.turns import Turn, turn
 from providers.base.contract import Host, HostRequest, HostState
 
 REPLACEMENT = "the replacement of its host"
@@ -82,30 +83,38 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     attempt = attempts.current(observed)
     failure = attempts.terminal(attempt)
     doing = f"making the host of Machine {observed.name}"
+    waits = turn(observed.lines) if attempts.is_due(attempt, observed) else None
     actions: list[Action] = []
     guard: list[Action] = []
-    if attempts.is_due(attempt, observed):
+    if attempts.is_due(attempt, observed) and waits is None:
         finalizers = with_finalizer(observed)
         if finalizers:
             patch = {"metadata": {"finalizers": finalizers}}
             guard.append(Patch(observed.ref, patch, "hold the Machine while it may have a host", "", observed.version))
         actions.append(CreateHost(observed.ref, request, f"make the host of Machine {observed.name}"))
-    if attempt is None:
-        said = infrastructure(False, Reason.PROVISIONING, "the provider was asked for a host")
-        warning = None
-    else:
-        said = infrastructure(False, attempt.error_class, attempts.message(attempt))
-        warning = Failure(attempt.error_class, attempts.message(attempt))
     stage = Stage.REFUSED if failure else Stage.REPLACING if observed.replaced_host else Stage.WAITING
+    outcome = attempts.outcome(None if actions else attempt, observed, doing)
     return Decision(
         stage,
         steps(guard, actions),
-        attempts.outcome(None if actions else attempt, observed, doing),
-        infrastructure=said,
+        outcome if waits is None else Wait(waits.look_again, waits.why),
+        infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
-        warning=warning,
+        warning=Failure(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
     )
+
+
+def _why_there_is_none(observed: Observed, waits: Turn | None) -> Condition:
+    """A refusal of the provider says more than that others are served before."""
+    attempt = attempts.current(observed)
+    if attempt is not None:
+        return infrastructure(False, attempt.error_class, attempts.message(attempt))
+    if waits is not None:
+        return infrastructure(False, waits.reason, waits.why)
+    if observed.reads.queued:
+        return infrastructure(False, Reason.HOSTS_IN_FLIGHT, observed.reads.queued)
+    return infrastructure(False, Reason.PROVISIONING, "the provider was asked for a host")
 
 
 def _no_host_yet(observed: Observed) -> Condition:

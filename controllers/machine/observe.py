@@ -14,6 +14,7 @@ from controllers.drain.cordon import is_cordoned_for
 from controllers.drain.stages import Deadlines
 from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
@@ -34,6 +35,7 @@ from controllers.kernel.view import (
     UNRECORDED,
     ConfigProblem,
     Home,
+    HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
@@ -43,10 +45,11 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import node_link, others
+from controllers.machine import node_link, others, turns
 from controllers.machine.host_spec import Wish, wish_of
 from controllers.machine.node_link import Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
+from controllers.machine.turns import Line
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -61,6 +64,7 @@ class Observed:
     """``left_nodes`` go when the Machine's host has gone; ``around`` and ``others`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
+    ``lines``: in which a Machine that has no host yet waits for its turn to get one.
     """
 
     now: datetime
@@ -74,6 +78,7 @@ class Observed:
     others: Others = NO_OTHERS
     workload: Workload = HOME
     cluster_is_going: bool = False
+    lines: tuple[Line, ...] = ()
 
     @property
     def unreached(self) -> Unreached | None:
@@ -191,7 +196,9 @@ def needs(key: Key, view: View) -> HostNeed | None:
     )
 
 
-def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "") -> Observed | None:
+def observe(
+    key: Key, view: View, hosts: HostReads | None, hosting_node: str = "", limits: Limits = NO_LIMITS
+) -> Observed | None:
     """None if the Machine is gone. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
     machine = view.get(MACHINE, key)
     if machine is None:
@@ -211,6 +218,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "
         left_nodes=_left_nodes(machine, link, view) if reached else (),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
+        lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
         return observed
@@ -239,6 +247,11 @@ def _is_still(machine: Obj) -> bool:
         and status.get("phase") == names.MachinePhase.RUNNING
         and status.get("observedGeneration") == generation_of(machine)
     )
+
+
+def _has_no_host_yet(machine: Obj, reads: HostReads) -> bool:
+    absent = isinstance(reads.host, HostAbsent) and not node_link.provider_id_of(machine)
+    return absent and not is_deleting(machine)
 
 
 def _may_drain(observed: Observed, node: Obj) -> bool:

@@ -94,6 +94,7 @@ class HostDirectory:
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
             scope=scope.name if isinstance(read, HostPresent) else "",
+            queued=scope.queued(uid),
         )
 
     def submit(self, action: HostAction) -> bool:
