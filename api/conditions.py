@@ -253,6 +253,8 @@ class Reason(StrEnum):
     """Failure domains differ by more than one Machine. What is made and deleted next evens it out; nothing is moved."""
     FAILURE_DOMAIN_EXHAUSTED = "FailureDomainExhausted"
     """A failure domain is out of stock or quota; the message says which, why, and until when others are used."""
+    WAITING_FOR_ROLLOUT = "WaitingForRollout"
+    """The MachineClass has changed, and the MachineSet has not handed the change to this Machine (yet)."""
     REACHABLE = "Reachable"
     """The cluster's API answers."""
     UNREACHABLE = "Unreachable"

@@ -37,6 +37,7 @@ class MachineFacts:
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
     is condemned is kept until then.
     ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
+    ``class_digest``: that of the MachineClass's configuration which its host has.
     ``host_since``: when its host was first seen to run.
     ``shortage``: the class of error for which there is no host where it is asked for now, "" if that is not so.
     """
@@ -67,6 +68,7 @@ class MachineFacts:
     failure_domain: str = ""
     has_host: bool = False
     shortage: str = ""
+    class_digest: str = ""
     host_since: datetime | None = field(default=None, compare=False)
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
@@ -177,17 +179,22 @@ def _read(obj: Obj) -> MachineFacts:
         failure_domain=_failure_domain(spec, status),
         has_host=bool(spec.get("providerID")),
         shortage="" if spec.get("providerID") else _shortage(host, meta.get("generation") or 0),
+        class_digest=str(status.get("machineClassDigest") or ""),
         host_since=parse_time(host.get("lastTransitionTime")) if host and host.get("status") == "True" else None,
         body=obj,
     )
 
 
 def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool | None:
-    """A condition that was decided on an older spec: not yet. None at all: the provider has not been heard."""
+    """A condition that was decided on an older spec: not yet. None at all: the provider has not been heard.
+
+    A host that only waits for its set to hand it an edited MachineClass is all that it was asked to be.
+    """
     if condition is None:
         return None
     seen = condition.get("observedGeneration")
-    return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
+    as_asked = condition.get("status") == "True" or condition.get("reason") == Reason.WAITING_FOR_ROLLOUT
+    return as_asked and (not isinstance(seen, int) or seen >= generation)
 
 
 def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:

@@ -6,6 +6,8 @@ again under the same Machine (kubermatic re-creates it, machine-controller#381 g
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from api import names
 from api.conditions import Reason
 from controllers.drain.cordon import is_cordoned_for, uncordon
@@ -139,6 +141,8 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
+    if host.spec_hash != request.spec_hash and observed.waits_for_its_set:
+        return _held_by_its_set(observed, host)
     if host.spec_hash != request.spec_hash and observed.unreached is not None:
         return unreached.hold_change(observed, "the change of its host")
     if host.spec_hash != request.spec_hash:
@@ -190,8 +194,23 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         _outcome(observed, host),
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
-        record={"replacement": None},
+        record={"replacement": None, **_class_of_host(observed)},
     )
+
+
+def _class_of_host(observed: Observed) -> dict[str, str]:
+    return {"machineClassDigest": observed.class_digest} if observed.class_digest else {}
+
+
+def _held_by_its_set(observed: Observed, host: Host) -> Decision:
+    """An edit of a class is a change of many templates at once: it reaches hosts that run by their sets' budgets."""
+    text = (
+        "its MachineClass has changed since: its MachineSet hands that out within spec.inPlaceUpdate; without it only "
+        "new Machines get it, and a restart of the rollout replaces this one"
+    )
+    as_it_runs = _as_asked(observed, host)
+    record = {"replacement": None}
+    return replace(as_it_runs, up_to_date=up_to_date(False, Reason.WAITING_FOR_ROLLOUT, text), record=record)
 
 
 def _stage(observed: Observed, host: Host) -> Stage | None:

@@ -15,9 +15,12 @@ from controllers.drain.stages import Deadlines
 from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.machine_class import class_digest
+from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
+    MACHINE_SET,
     NODE,
     Key,
     Obj,
@@ -64,6 +67,7 @@ class Observed:
     """``left_nodes`` go when the Machine's host has gone; ``around`` and ``others`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
+    ``class_digest``: that of the MachineClass which the spec names, "" for none.
     ``lines``: in which a Machine that has no host yet waits for its turn to get one.
     """
 
@@ -79,6 +83,7 @@ class Observed:
     workload: Workload = HOME
     cluster_is_going: bool = False
     lines: tuple[Line, ...] = ()
+    class_digest: str = ""
 
     @property
     def unreached(self) -> Unreached | None:
@@ -167,6 +172,14 @@ class Observed:
         return isinstance(seen, int) and seen != self.generation
 
     @property
+    def waits_for_its_set(self) -> bool:
+        """Its MachineClass is not as it was given it: its MachineSet decides when its host may follow."""
+        given = self.annotations.get(names.MACHINE_CLASS_ANNOTATION)
+        owner = controller_of(self.machine)
+        owned = owner is not None and owner.get("kind") == MACHINE_SET.name
+        return bool(given and self.class_digest and given != self.class_digest and owned)
+
+    @property
     def drain_deadlines(self) -> Deadlines:
         return Deadlines(
             delete=self.timeout("nodeDrainDeleteAfter"),
@@ -218,6 +231,7 @@ def observe(
         left_nodes=_left_nodes(machine, link, view) if reached else (),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
+        class_digest=class_digest(machine.get("spec"), key.namespace, view),
         lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
