@@ -15,6 +15,8 @@ class MachineClassStatus(Model):
 
     observed_generation: Generation | None = None
     """``metadata.generation`` that this status is about."""
+    machines: Count | None = None
+    """Machines that name it."""
     conditions: Conditions | None = None
     """Aspects of the class's state."""
 
@@ -38,6 +40,12 @@ class MachineClass(Model):
         columns=(
             Column("Provider", ".providerSpec.apiVersion", "API version of the configuration."),
             Column("Config", ".providerSpec.kind", "Kind of the configuration."),
+            Column("Machines", ".status.machines", "Machines that name it.", "integer"),
+            Column(
+                "Accepted",
+                '.status.conditions[?(@.type=="Accepted")].status',
+                "Whether its provider's schema finds no fault in it.",
+            ),
             AGE,
         ),
     )

@@ -153,6 +153,7 @@ UNRECORDED = "?"
 class HostNeed:
     """Ask the shell to read the host of ``machine_uid`` in the scope that ``config`` belongs to.
 
+    ``machine_uid`` "": only the config is to be checked, for ``HostReads.problems``; nobody's host is looked for.
     ``config`` None: the Machine's own config could not be resolved (``problems`` says why); the shell then looks
     for the UID in every scope it knows. ``fresh_within`` (seconds) is how old the list may be.
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.

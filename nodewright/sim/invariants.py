@@ -289,4 +289,4 @@ def _is_as_given(machine: Obj, updated: Mapping[str, Any]) -> bool:
     given = annotations_of(machine).get(MACHINE_CLASS_ANNOTATION)
     if given != ((machine.get("status") or {}).get("machineClassDigest") or given):
         return False
-    return updated["status"] == "True" or updated["reason"] == Reason.WAITING_FOR_ROLLOUT
+    return bool(updated["status"] == "True" or updated["reason"] == Reason.WAITING_FOR_ROLLOUT)
