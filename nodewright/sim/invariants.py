@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from api.names import DELETE_MACHINE_ANNOTATION, TEMPLATE_ANNOTATION
+from api.conditions import Reason
+from api.names import DELETE_MACHINE_ANNOTATION, MACHINE_CLASS_ANNOTATION, TEMPLATE_ANNOTATION
 from controllers.kernel.actions import Action, Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
@@ -191,7 +193,7 @@ class Guard:
     def _serves(self, machine: Obj) -> bool:
         """Available, and its host is known to have followed the template that it was handed last."""
         updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
-        if not available(machine) or updated is None or updated["status"] != "True":
+        if not available(machine) or updated is None or not _is_as_given(machine, updated):
             return False
         digest, generation = self._handed.get(uid_of(machine), ("", 0))
         handed = annotations_of(machine).get(TEMPLATE_ANNOTATION) == digest
@@ -344,3 +346,11 @@ def _node(plane: Plane, machine: Obj, provider_id: str) -> Iterator[str]:
     for key, value in wanted.items():
         if labels.get(key) != value:
             yield f"Node {key_of(node)} has {key}={labels.get(key)}, Machine {key_of(machine)} asks for {value}"
+
+
+def _is_as_given(machine: Obj, updated: Mapping[str, Any]) -> bool:
+    """Its host is up to date, or waits for its set to hand it an edited MachineClass, which disturbs nobody yet."""
+    given = annotations_of(machine).get(MACHINE_CLASS_ANNOTATION)
+    if given != ((machine.get("status") or {}).get("machineClassDigest") or given):
+        return False
+    return bool(updated["status"] == "True" or updated["reason"] == Reason.WAITING_FOR_ROLLOUT)

@@ -217,9 +217,9 @@ async def _serve(target: Target, how: _How) -> None:
 
 
 async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import Gateway  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

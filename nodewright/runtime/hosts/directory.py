@@ -78,8 +78,10 @@ class HostDirectory:
         """What is known of the host. None: a list is under way; the listener is told when to look again."""
         checked = self._check(need.config) if need.config is not None else _Checked(None, ())
         uid = need.machine_uid
-        known = self._known_home(need)
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
+        if not uid:
+            return HostReads(HostUnknown("only its config was to be checked"), problems)
+        known = self._known_home(need)
         if checked.scope is None and uid not in self._home:
             read = self._look_everywhere(need)
             return None if read is None else HostReads(self._doubted(read, need, False), problems)
@@ -98,6 +100,7 @@ class HostDirectory:
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
             scope=scope.name if isinstance(read, HostPresent) else "",
+            queued=scope.queued(uid),
         )
 
     def shape(self, config: Mapping[str, Any]) -> ShapeRead:
