@@ -17,6 +17,8 @@ from api import names
 from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.members import partition
+from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of, paused_by
 from controllers.kernel.refs import (
@@ -134,11 +136,13 @@ class Fleet:
 
     def machines(self, group: NodeGroup) -> tuple[MachineFacts, ...]:
         """Those that count for the size: not what is kept aside for debugging."""
-        now = self._now()
-        store = self._cache.stores[MACHINE]
-        bodies = (body for found in self._sets(group) for body in store.indexed(OWNER, uid_of(found)))
-        read = (machine_facts.read(body) for body in bodies)
-        return tuple(sorted((m for m in read if not m.is_preserved(now)), key=lambda machine: machine.key))
+        now, store = self._now(), self._cache.stores[MACHINE]
+        found: list[MachineFacts] = []
+        for machine_set in self._sets(group):
+            owned = map(machine_facts.read, store.indexed(OWNER, uid_of(machine_set)))
+            members = partition(owned, Ordinals(), "", now)
+            found += (*members.active, *members.deleting)
+        return tuple(sorted(found, key=lambda machine: machine.key))
 
     def facts(self, id_: str) -> GroupFacts | None:
         """Everything about a group, as of now; None: there is no such group."""
