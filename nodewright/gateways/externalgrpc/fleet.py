@@ -1,8 +1,4 @@
-"""Groups and their Machines as the cache has them. Every question is a look into a dict, none a search.
-
-An instance's id is its Machine's ``spec.providerID``, and until there is one ``pending://namespace/name``; the latter
-is understood for good, since whoever heard of it may come back later.
-"""
+"""Groups and their Machines as the cache has them. Every question is a look into a dict, none a search."""
 
 from __future__ import annotations
 
@@ -36,13 +32,13 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID
 from nodewright.gateways.externalgrpc.decide import Asked, GroupFacts
+from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 
 KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
-PENDING = "pending://"
 FAKE_NODE_ANNOTATION = "k8s.io/cluster-autoscaler/fake-node-reason"
 """Set by the Cluster Autoscaler on what it passes for a Node and is none."""
 _DECIDES = ("labels", "annotations", "ownerReferences", "deletionTimestamp")
@@ -63,11 +59,6 @@ class Scope:
         if self.namespace and key_of(body).namespace != self.namespace:
             return False
         return not self.cluster or cluster_name_of(body) == self.cluster
-
-
-def instance_id(machine: MachineFacts) -> str:
-    known = (machine.body.get("spec") or {}).get("providerID")
-    return known if isinstance(known, str) and known else f"{PENDING}{machine.key}"
 
 
 class Fleet:
