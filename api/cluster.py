@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api import names
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
-from api.meta import Conditions, Count, Generation, Message, ObjectMeta
+from api.meta import Conditions, Count, FailureDomains, Generation, Message, ObjectMeta
 from api.model import ATOMIC_LIST, Model, name_fits
 from api.resource import AGE, Column, Resource
 
@@ -45,6 +45,8 @@ class ClusterSpec(Model):
     """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
     provider_spec: ProviderSpec | None = None
     """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
+    failure_domains: FailureDomains | None = None
+    """Zones (or the like) over which sets spread their Machines, unless they or their templates name others."""
     paused: bool = False
     """True makes the controllers leave the cluster and all its Machines alone."""
 

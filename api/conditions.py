@@ -51,12 +51,17 @@ class SetCondition(StrEnum):
     """Roll-up of the Machines' UpToDate conditions."""
     REMEDIATING = "Remediating"
     """Unhealthy Machines are being replaced, or wait for it; the reason says which."""
+    BALANCED = "Balanced"
+    """Its Machines are spread evenly over the failure domains; the message names those that rest, and why. Only where
+    there are ``failureDomains``."""
     FROZEN = "Frozen"
     """Creation is stopped by the ceiling on Machines owned."""
     DELETING = "Deleting"
     """The set is going."""
     PAUSED = "Paused"
     """The set, its owner or its Cluster is paused."""
+    SCALING_ACTIVE = "ScalingActive"
+    """HPA's word: False while the autoscaler can't scale the set as its annotations ask for; only shown once it was."""
 
 
 class DeploymentCondition(StrEnum):
@@ -78,12 +83,16 @@ class DeploymentCondition(StrEnum):
     """Roll-up of the Machines' UpToDate conditions."""
     REMEDIATING = "Remediating"
     """Unhealthy Machines are being replaced."""
+    BALANCED = "Balanced"
+    """What its MachineSets say of it. Only where there are ``failureDomains``."""
     DISRUPTION_ALLOWED = "DisruptionAllowed"
     """False while a disruption budget stops the rollout. Only with ``strategy.disruptionBudgets``."""
     DELETING = "Deleting"
     """The deployment is going."""
     PAUSED = "Paused"
     """The deployment or its Cluster is paused."""
+    SCALING_ACTIVE = "ScalingActive"
+    """HPA's word: False while the autoscaler can't scale it as its annotations ask for; only shown once it was."""
 
 
 class ClusterCondition(StrEnum):
@@ -238,6 +247,12 @@ class Reason(StrEnum):
     NEEDS_REPLACEMENT = "NeedsReplacement"
     """The provider can't change the running host, and ``inPlace: Require`` forbids another; or Machines would have to
     be replaced."""
+    BALANCED = "Balanced"
+    """No two failure domains differ by more than one Machine."""
+    UNBALANCED = "Unbalanced"
+    """Failure domains differ by more than one Machine. What is made and deleted next evens it out; nothing is moved."""
+    FAILURE_DOMAIN_EXHAUSTED = "FailureDomainExhausted"
+    """A failure domain is out of stock or quota; the message says which, why, and until when others are used."""
     REACHABLE = "Reachable"
     """The cluster's API answers."""
     UNREACHABLE = "Unreachable"
@@ -276,3 +291,9 @@ class Reason(StrEnum):
     """Failures have something in common (a zone, an API); replacing Machines would not help."""
     REMEDIATION_ALLOWED = "RemediationAllowed"
     """Few enough are unhealthy."""
+    SCALED = "Scaled"
+    """The autoscaler decides how many Machines there are."""
+    BACKED_OFF = "BackedOff"
+    """The group failed to grow and rests; the message says until when."""
+    NODES_ELSEWHERE = "NodesElsewhere"
+    """Its Nodes live in a cluster of their own, and the autoscaler looks at this one only."""

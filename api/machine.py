@@ -212,11 +212,17 @@ class LastOperation(Model):
     """Which kind of operation."""
 
 
+EarlierHosts = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=8), ATOMIC_LIST]
+"""Identities of hosts that are gone, oldest first."""
+
+
 class Replacement(Model):
-    """A host that is being replaced under the same Machine. Here as long as the old host may exist."""
+    """A host that is being replaced under the same Machine. Here until a Node of the new host has joined."""
 
     provider_id: Annotated[str, Field(max_length=512)] | None = None
     """Identity of the host that goes."""
+    earlier_provider_ids: EarlierHosts | None = None
+    """Hosts that were replaced before it and whose successors never joined: Nodes of theirs may still turn up."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
     """Why the provider could not change it in place."""
     started_at: Time | None = None
@@ -299,7 +305,7 @@ class MachineStatus(Model):
     failure_domain: Annotated[str, Field(max_length=253)] | None = None
     """Zone (or the like) in which the host is."""
     replacement: Replacement | None = None
-    """Present while the host is replaced under this Machine."""
+    """Present while the host is replaced under this Machine, until a Node of the new host has joined."""
     applied_node_metadata: AppliedNodeMetadata | None = None
     """What of the Node's metadata came from this Machine."""
     deletion: MachineDeletion | None = None

@@ -7,8 +7,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from api import names
-from api.machineset import NAMES_NODES, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
-from api.meta import Conditions, Count, Duration, Generation, IntOrString, Message, ObjectMeta, OwningSelector, Time
+from api.machineset import NAMES_NODES, ONE_SAY_ON_FAILURE_DOMAINS, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
+from api.meta import (
+    Conditions,
+    Count,
+    Duration,
+    FailureDomains,
+    Generation,
+    IntOrString,
+    Message,
+    ObjectMeta,
+    OwningSelector,
+    Time,
+)
 from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 from api.schedules import MAX_SCHEDULE, SCHEDULE_PATTERN
@@ -83,7 +94,7 @@ class MachineDeploymentStrategy(Model):
 class MachineDeploymentSpec(Model):
     """Which Machines there are to be, how many, and how changes reach them."""
 
-    __rules__: ClassVar = SELECTOR_MATCHES_TEMPLATE
+    __rules__: ClassVar = (*SELECTOR_MATCHES_TEMPLATE, ONE_SAY_ON_FAILURE_DOMAINS)
 
     replicas: Count = 1
     """Number of Machines."""
@@ -94,6 +105,9 @@ class MachineDeploymentSpec(Model):
     timeouts, which flow to existing Machines."""
     strategy: MachineDeploymentStrategy = MachineDeploymentStrategy()
     """How Machines of an old template are replaced."""
+    failure_domains: FailureDomains | None = None
+    """Zones (or the like) over which the Machines are spread evenly; a change of it is no rollout. Without it those of
+    the Cluster; an empty list spreads nothing."""
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""
     revision_history_limit: Count = 1

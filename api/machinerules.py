@@ -44,6 +44,26 @@ def template(spec: Mapping[str, Any], namespace: str) -> Errors:
         yield FieldError(f"{path}.metadata.name", "may not be set in a template: every Node has a name of its own")
 
 
+def failure_domains(spec: Mapping[str, Any], template_spec: Mapping[str, Any] | None = None) -> Errors:
+    """Rules on ``spec.failureDomains`` of a Cluster, or of a set with its template's ``spec``."""
+    named, path = spec.get("failureDomains"), "spec.failureDomains"
+    if fault := failure_domains_fault(named):
+        yield FieldError(path, fault)
+    elif named and template_spec and template_spec.get("failureDomain"):
+        yield FieldError(path, "only one of failureDomains and template.spec.failureDomain may be given")
+
+
+def failure_domains_fault(named: object) -> str:
+    """What is wrong with a list of failure domains, "" if nothing is."""
+    if named is None:
+        return ""
+    if not isinstance(named, list) or not all(isinstance(name, str) and name for name in named):
+        return "must be a list of names"
+    if len(named) > names.MAX_FAILURE_DOMAINS:
+        return f"has {len(named)} names, at most {names.MAX_FAILURE_DOMAINS} are allowed"
+    return "names a failure domain twice" if len(set(named)) < len(named) else ""
+
+
 def machine_spec(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
     """Rules on one Machine's spec at ``path``; ``namespace`` is that of the object, "" if it is not known."""
     yield from _misspelt(spec, path)

@@ -8,7 +8,17 @@ from pydantic import Field
 
 from api import names
 from api.machine import MachineSpec
-from api.meta import Conditions, Count, Generation, Message, ObjectMeta, OwningSelector, TemplateMeta, Time
+from api.meta import (
+    Conditions,
+    Count,
+    FailureDomains,
+    Generation,
+    Message,
+    ObjectMeta,
+    OwningSelector,
+    TemplateMeta,
+    Time,
+)
 from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
@@ -34,6 +44,14 @@ SELECTOR_MATCHES_TEMPLATE = (
     ),
 )
 """Otherwise the set would never count what it makes, and make more for ever."""
+
+
+ONE_SAY_ON_FAILURE_DOMAINS = Rule(
+    "!has(self.failureDomains) || size(self.failureDomains) == 0 || !has(self.template.spec) || "
+    "!has(self.template.spec.failureDomain) || self.template.spec.failureDomain == ''",
+    "only one of failureDomains and template.spec.failureDomain may be given",
+    field_path=".failureDomains",
+)
 
 
 NAMES_NODES = "the names of its Machines become names of Nodes"
@@ -65,7 +83,7 @@ class InPlaceUpdate(Model):
 class MachineSetSpec(Model):
     """Which Machines there are to be, and how many."""
 
-    __rules__: ClassVar = SELECTOR_MATCHES_TEMPLATE
+    __rules__: ClassVar = (*SELECTOR_MATCHES_TEMPLATE, ONE_SAY_ON_FAILURE_DOMAINS)
 
     replicas: Count = 1
     """Number of Machines."""
@@ -74,6 +92,9 @@ class MachineSetSpec(Model):
     delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
     """Which Machines go first when there are too many, among those that are equally good otherwise.
     Random means: by lot, drawn from the UID."""
+    failure_domains: FailureDomains | None = None
+    """Zones (or the like) over which the Machines are spread evenly: each goes where the fewest are, and elsewhere
+    while the provider has none left there. Without it those of the Cluster; an empty list spreads nothing."""
     in_place_update: InPlaceUpdate | None = None
     """Without it a changed template is for new Machines only, but for labels, annotations, taints and timeouts."""
     selector: OwningSelector
@@ -106,6 +127,17 @@ class Remediated(Model):
     """When Machines in this place were replaced for their health, oldest first; the last time is its own."""
 
 
+class RestingDomain(Model):
+    """A failure domain that was out of stock or quota: no Machine is made there for a while."""
+
+    name: Annotated[str, Field(max_length=253)]
+    """Its name."""
+    reason: Annotated[str, Field(max_length=253)]
+    """Class of the provider's error: StockOut or QuotaExceeded."""
+    until: Time
+    """When it is tried again."""
+
+
 class MachineSetStatus(Model):
     """What was seen of the set."""
 
@@ -125,6 +157,8 @@ class MachineSetStatus(Model):
     """Which numbers were given to Machines."""
     remediated: Annotated[list[Remediated], Field(max_length=1000), ATOMIC_LIST] | None = None
     """Unhealthy Machines that were deleted and whose replacements were not seen yet."""
+    resting_failure_domains: Annotated[list[RestingDomain], Field(max_length=64), ATOMIC_LIST] | None = None
+    """Failure domains that were out of stock or quota and from which Machines were sent elsewhere."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None

@@ -35,10 +35,6 @@ MACHINE_FINALIZER: Final = "machine.cluster.k8s.io"
 """On a Machine whose host may exist (release-0.1)."""
 CLUSTER_FINALIZER: Final = "cluster.cluster.k8s.io"
 """On a Cluster (release-0.1)."""
-MACHINESET_FINALIZER: Final = "machineset.cluster.k8s.io"
-"""On a MachineSet while its Machines are removed in an orderly way (CAPI: ``cluster.x-k8s.io/machineset``)."""
-MACHINEDEPLOYMENT_FINALIZER: Final = "machinedeployment.cluster.k8s.io"
-"""On a MachineDeployment while its MachineSets are removed (CAPI: ``cluster.x-k8s.io/machinedeployment``)."""
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 """metav1: the object stays until its dependents that block deletion are gone; MC and release-0.1 add it to sets."""
 ORPHAN_FINALIZER: Final = "orphan"
@@ -133,6 +129,11 @@ INITIALIZERS_ANNOTATION: Final = "machine-controller.kubermatic.io/initializers"
 BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requirement"
 """MC: one-shot permission to change a Machine's spec. Ours may always be changed; the key is tolerated."""
 
+CLOUDPOOL_MEMBERSHIP_ANNOTATION: Final = "nodewright.dev/cloudpool-membership-status"
+"""On a Machine: JSON ``{"active": bool, "evictable": bool}``, what a cloudpool client said of its membership."""
+CLOUDPOOL_SERVICE_STATE_ANNOTATION: Final = "nodewright.dev/cloudpool-service-state"
+"""On a Machine: what a cloudpool client said of the service on it; nothing follows from it."""
+
 # --- annotations: Nodes ---------------------------------------------------------------------------------------------
 
 NODE_MACHINE_ANNOTATION: Final = "cluster.k8s.io/machine"
@@ -147,6 +148,11 @@ DRAINING_TAINT: Final = "nodewright.dev/draining"
 """Taint (NoSchedule) on a Node while it is drained, beside its cordon; the value is the UID of its Machine."""
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
+
+CLOUDPOOL_SCALE_DOWN_ANNOTATION: Final = "nodewright.dev/cloudpool-scale-down"
+"""On a Node: JSON that says which cloudpool proxy is taking its machine away, since when, and how far it is."""
+CLOUDPOOL_TAINT: Final = "node-about-to-be-drained"
+"""Taint (NoSchedule, ``true``) on a Node that a cloudpool proxy empties, under the name that its clients know."""
 
 # --- annotations: MachineSets and MachineDeployments ----------------------------------------------------------------
 
@@ -234,6 +240,16 @@ CAPACITY_LABELS_ANNOTATION: Final = f"{CAPACITY_PREFIX}labels"
 """``key=value`` pairs, comma separated."""
 CAPACITY_TAINTS_ANNOTATION: Final = f"{CAPACITY_PREFIX}taints"
 """``key=value:effect`` triples, comma separated."""
+AUTOSCALER_STATUS: Final = "cluster-autoscaler-status"
+"""ConfigMap (CA): key ``status`` says in YAML how the autoscaler and its groups are."""
+AUTOSCALER_MEMORY: Final = "nodewright-autoscaler"
+"""ConfigMap: key ``memory`` holds what the autoscaler must not forget when it is started again."""
+AUTOSCALER_PRIORITIES: Final = "cluster-autoscaler-priority-expander"
+"""ConfigMap (CA): key ``priorities`` is a YAML map from a number to patterns of group ids; the highest goes first."""
+AUTOSCALER_LEASE: Final = "cluster-autoscaler"
+"""Lease (CA): while somebody holds it, our autoscaler does nothing."""
+AUTOSCALER_LAST_UPDATED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/last-updated"
+"""CA, on the ConfigMap with the status: when it was written."""
 
 # --- phases, policies, limits ---------------------------------------------------------------------------------------
 
@@ -343,5 +359,7 @@ MAX_TEMPLATE_HASH_LENGTH: Final = 10
 """Characters of TEMPLATE_HASH_LABEL (an encoded 32-bit number in the lineage)."""
 MAX_MACHINESET_NAME: Final = MAX_NODE_NAME - OWNER_DIGEST_LENGTH - MAX_ORDINAL_DIGITS - 2
 """So that ``<machineset>-<5>-<ordinal>`` is a valid Node name: 50."""
+MAX_FAILURE_DOMAINS: Final = 32
+"""Failure domains that a Cluster or a set may name."""
 MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
 """So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""

@@ -14,7 +14,7 @@ from api import names
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
-from api.machinerules import machine_spec, metadata_keys, provider_config, template, time_or_duration
+from api.machinerules import failure_domains, machine_spec, metadata_keys, provider_config, template, time_or_duration
 from api.providerconfig import ProviderConfigError, read_class
 from api.quantity import parse_quantity
 from api.selectors import Selector, SelectorError, from_label_selector
@@ -102,6 +102,7 @@ def _set(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     yield from _counts(spec, "replicas", "minReadySeconds")
     yield from _selected(spec)
+    yield from failure_domains(spec, child(child(spec, "template"), "spec"))
     yield from template(spec, text_of(child(obj, "metadata"), "namespace"))
     yield from _autoscaling(child(child(obj, "metadata"), "annotations"))
 
@@ -231,6 +232,7 @@ def _cluster(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     yield from provider_config(spec, "spec", text_of(child(obj, "metadata"), "namespace"))
     yield from network(child(spec, "clusterNetwork"))
+    yield from failure_domains(spec)
 
 
 def _class(obj: Mapping[str, Any]) -> Errors:

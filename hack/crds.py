@@ -1,4 +1,6 @@
-"""Generate ``crds/*.yaml`` (all in one: ``deploy/crds/crds.yaml``) and the field tables of ``docs/api`` from ``api``.
+"""Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from ``api``.
+
+All definitions together are in ``deploy/crds/crds.yaml`` (for kustomize) and ``nodewright/crds.jsonl`` (the program's).
 
 ``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from api.model import Model
 from api.resource import Resource
 from hack import apidocs
 from hack.structural import Schema, structural
+from nodewright.crds import CARRIED
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Generated from api/ by `python -m hack.crds --write`; edits are overwritten.\n"
@@ -82,8 +86,8 @@ class _Dumper(yaml.SafeDumper):
 def outputs() -> dict[Path, str]:
     """Every generated file and its text."""
     files: dict[Path, str] = {}
-    for model in KINDS.values():
-        crd = custom_resource_definition(model)
+    crds = [custom_resource_definition(model) for model in KINDS.values()]
+    for model, crd in zip(KINDS.values(), crds, strict=True):
         path = ROOT / "crds" / f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[path] = HEADER + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
         page = ROOT / "docs" / "api" / f"{crd['spec']['names']['singular']}.md"
@@ -92,11 +96,17 @@ def outputs() -> dict[Path, str]:
     files[ROOT / "deploy" / "crds" / "crds.yaml"] = HEADER + "---\n".join(
         together
     )  # kustomize reads its own folders only
+    files[CARRIED] = "".join(f"{json.dumps(crd, ensure_ascii=False)}\n" for crd in sorted(crds, key=_crd_name))
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"
     tables = apidocs.names_table(source / "names.py") + "\n" + apidocs.conditions_table(source / "conditions.py")
     files[page] = apidocs.with_generated(page, "Names", tables)
     return files
+
+
+def _crd_name(crd: dict[str, Any]) -> str:
+    name: str = crd["metadata"]["name"]
+    return name
 
 
 def write(files: dict[Path, str]) -> int:

@@ -94,6 +94,8 @@ class Program:
     ``log`` is what it wrote to standard error. Everything it keeps lies in ``folder``.
     """
 
+    opening = "ready"
+
     def __init__(self, folder: Path, kubectl: Kubectl, *command: str) -> None:
         self.folder = folder
         self.kubectl = kubectl
@@ -119,23 +121,27 @@ class Program:
         return self._process.pid
 
     def start(self) -> str:
-        """Start and wait for the ready line, which is returned."""
+        """Start and wait for the line that begins with ``opening``, which is returned."""
         command = [sys.executable, "-m", "nodewright.cli", *self._command]
         log = self._log_path.open("a")
         with log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self.folder)
         threading.Thread(target=self._pump, args=(self._process,), daemon=True).start()
+        return self.says(self.opening)
+
+    def says(self, words: str) -> str:
+        """Wait for a line of its output that begins so. Raises AssertionError when it ends or takes too long."""
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             try:
                 line = self.lines.get(timeout=0.2)
             except queue.Empty:
-                if self._process.poll() is not None:
+                if self._process is None or self._process.poll() is not None:
                     break
                 continue
-            if line.startswith("ready"):
+            if line.startswith(words):
                 return line
-        raise AssertionError(f"`{self.name}` was not ready within {READY_SECONDS} s:\n{self.log()}")
+        raise AssertionError(f"`{self.name}` did not say {words!r} within {READY_SECONDS} s:\n{self.log()}")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send the signal and wait; the exit status."""
@@ -180,3 +186,32 @@ class Run(Program):
 
     def __init__(self, folder: Path, kubectl: Kubectl, *flags: str) -> None:
         super().__init__(folder, kubectl, "run", f"--kubeconfig={kubectl.kubeconfig}", *flags)
+
+
+class Replica(Run):
+    """One of several `nodewright run --leader-elect` beside one API server and one simulated cloud.
+
+    It has started when it has joined the election; the leader says "ready" later on. What it leaves ends with the
+    test, so it is killed on exit.
+    """
+
+    opening = "at work while it holds the lease"
+
+    def __init__(self, folder: Path, kubectl: Kubectl, *flags: str) -> None:
+        folder.mkdir()
+        super().__init__(folder, kubectl, "--leader-elect", f"--simulated-cloud={folder.parent / 'cloud'}", *flags)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def ended(self) -> int:
+        """Its exit status, once it has ended by itself."""
+        assert self._process is not None, "it is not running"
+        return self._process.wait(STOP_SECONDS)
+
+    def holds(self, holder: str) -> bool:
+        """Whether the identity in a Lease is this process."""
+        return f"_{self.pid}_" in holder

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from controllers.autoscaler import figures
 from nodewright.runtime import census, metrics
 from providers.base.errors import REACTIONS, Reaction
 
@@ -58,7 +59,16 @@ def metrics_page() -> str:
         (f"`{m.name}`", m.type, ", ".join(f"`{label}`" for label in m.labels), m.unit, m.meaning)
         for m in sorted(metrics.TABLE.values(), key=lambda metric: metric.name)
     )
-    return head + table(("metric", "type", "labels", "unit", "meaning"), rows)
+    own = table(("metric", "type", "labels", "unit", "meaning"), rows)
+    measures = (
+        (f"`{m.name}`", "counter" if m.total else "gauge", ", ".join(f"`{label}`" for label in m.labels), m.meaning)
+        for m in sorted(figures.MEASURES, key=lambda measure: measure.name)
+    )
+    theirs = table(("metric", "type", "labels", "meaning"), measures)
+    return (
+        f"{head}{own}\n## Of the autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names. "
+        "How long a look takes is `nodewright_round_seconds`.\n\n" + theirs
+    )
 
 
 def pages() -> dict[Path, str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-FIRST = timedelta(minutes=5)
-LONGEST = timedelta(minutes=30)
-FORGET_AFTER = timedelta(hours=3)
-"""The Cluster Autoscaler's defaults."""
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """``first``, doubled each time up to ``longest``; a failure so long past is forgotten. As upstream."""
+
+    first: timedelta = timedelta(minutes=5)
+    longest: timedelta = timedelta(minutes=30)
+    forget_after: timedelta = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,10 @@ class Backoff:
         return now < self.until
 
 
-def failed(before: Backoff | None, now: datetime, why: str) -> Backoff:
+def failed(before: Backoff | None, now: datetime, why: str, pauses: Pauses) -> Backoff:
     """After one more failure. Failures during the pause are the same failure; after it the pause doubles."""
     if before is not None and before.is_on(now):
-        return Backoff(before.until, now, before.pause, why)
-    fresh = before is None or now - before.failed_at >= FORGET_AFTER
-    pause = FIRST if before is None or fresh else min(LONGEST, before.pause * 2)
+        return before
+    fresh = before is None or now - before.failed_at >= pauses.forget_after
+    pause = pauses.first if before is None or fresh else min(pauses.longest, before.pause * 2)
     return Backoff(now + pause, now, pause, why)

@@ -7,18 +7,22 @@ groups for one malformed object.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
 from controllers.kernel.ownership import controller_of
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
+    Key,
     Kind,
     Obj,
     Ref,
     annotations_of,
+    key_of,
+    labels_of,
     ref_of,
     resource_version_of,
 )
@@ -73,15 +77,52 @@ class BoundsError(ValueError):
         self.message = message
 
 
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Objects of ``namespace`` and ``cluster`` ("": any) with all of ``labels``."""
+
+    namespace: str = ""
+    cluster: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def lets(self, body: Obj) -> bool:
+        labels = labels_of(body)
+        return (
+            self.namespace in ("", key_of(body).namespace)
+            and self.cluster in ("", cluster_name_of(body))
+            and all(labels.get(key) == value for key, value in self.labels)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """``given``: bounds that count whatever annotations say. Annotated objects are groups if one of ``filters`` lets
+    them, or if there is none.
+    """
+
+    given: Mapping[Key, Bounds] = field(default_factory=dict)
+    filters: tuple[Filter, ...] = ()
+
+    def bounds(self, body: Obj) -> Bounds | None:
+        """None: not a group. Raises BoundsError."""
+        found = self.given.get(key_of(body))
+        if found is not None:
+            return found
+        if self.filters and not any(each.lets(body) for each in self.filters):
+            return None
+        return bounds_of(annotations_of(body))
+
+
 def discover(
-    machine_deployments: Iterable[Obj], machine_sets: Iterable[Obj]
+    machine_deployments: Iterable[Obj], machine_sets: Iterable[Obj], discovery: Discovery | None = None
 ) -> tuple[tuple[NodeGroup, ...], tuple[BadGroup, ...]]:
     """Groups in the order of their ids, and what is wrong with the others. Objects without bounds are neither."""
+    looked_for = discovery or Discovery()
     groups: list[NodeGroup] = []
     bad: list[BadGroup] = []
     for kind, found in ((MACHINE_DEPLOYMENT, machine_deployments), (MACHINE_SET, machine_sets)):
         for body in found:
-            judged = _judge(kind, body)
+            judged = _judge(kind, body, looked_for)
             if isinstance(judged, NodeGroup):
                 groups.append(judged)
             elif judged is not None:
@@ -101,12 +142,12 @@ def bounds_of(annotations: Mapping[str, str]) -> Bounds | None:
     return None
 
 
-def _judge(kind: Kind, body: Obj) -> NodeGroup | BadGroup | None:
+def _judge(kind: Kind, body: Obj, discovery: Discovery) -> NodeGroup | BadGroup | None:
     if kind is MACHINE_SET and _belongs_to_deployment(body):
         return None
     ref = ref_of(kind, body)
     try:
-        bounds = bounds_of(annotations_of(body))
+        bounds = discovery.bounds(body)
     except BoundsError as error:
         return BadGroup(ref, f"metadata.annotations[{error.field}]", error.message)
     if bounds is None or body["metadata"].get("deletionTimestamp"):

@@ -21,7 +21,7 @@ from controllers.kernel.conditions import format_time
 from controllers.scheduling.binpacking import Estimate, commit, estimate
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.predicates import Judge, Occupied
-from controllers.scheduling.shapes import NodeShape, PodShape
+from controllers.scheduling.shapes import HOSTNAME, NodeShape, PodShape
 
 _MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
@@ -75,9 +75,12 @@ class _Growth:
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
+        self._estimates: dict[object, Estimate] = {}
+        """Of this step, by what the Nodes would be like: many groups differ in nothing that matters."""
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
+        self._estimates = {}
         options = [option for state in self._observed.groups if (option := self._option(state)) is not None]
         choosing = self._observed.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._observed.now)))
@@ -108,10 +111,18 @@ class _Growth:
         if not allowed:
             self._skipped[state.id] = why
             return None
-        counts = {pod_class: len(pods) for pod_class, pods in self.left.items()}
-        daemons = self._picture.daemons_on(template)
-        found = estimate(self._picture.snapshot, template, counts, min(room, allowed), daemons)
+        found = self._estimated(template, min(room, allowed))
         return Option(state.id, template, found) if found.nodes else None
+
+    def _estimated(self, template: NodeShape, limit: int) -> Estimate:
+        labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
+        like = (limit, labels, template.allocatable, template.taints, template.volume_limits)
+        known = self._estimates.get(like)
+        if known is None:
+            counts = {pod_class: len(pods) for pod_class, pods in self.left.items()}
+            daemons = self._picture.daemons_on(template)
+            known = self._estimates[like] = estimate(self._picture.snapshot, template, counts, limit, daemons)
+        return known
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from controllers.autoscaler.backoff import FORGET_AFTER, Backoff, failed
+from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.kernel.machine_facts import MachineFacts
 from providers.base.errors import ErrorClass
 
 OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
 """Reasons for which another group is asked at once."""
-OK_UNREADY = 3
-MOST_UNREADY = 0.45
-"""More unready Nodes than both: something is wrong with the cluster, and nothing is scaled. As upstream."""
 
 
 def unhealthy(observed: Observed) -> str:
     """Why nothing should be scaled; "" if all is well."""
-    if observed.unready > max(OK_UNREADY, MOST_UNREADY * observed.all_nodes):
+    limits = observed.options.health
+    if observed.unready > max(limits.ok_unready, limits.most_unready * observed.all_nodes):
         return f"{observed.unready} of {observed.all_nodes} Nodes are not ready"
     return ""
 
@@ -29,7 +27,7 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
             continue
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
-        elif _is_late(machine, observed):
+        elif is_late(machine, observed):
             found.append((machine, f"no Node after {observed.options.growth.provision_time}"))
     return found
 
@@ -45,7 +43,7 @@ def upcoming(state: GroupState, observed: Observed) -> int:
         if machine.node_name
         and machine.node_name not in state.joined
         and not state.is_going(machine)
-        and _is_late(machine, observed)
+        and is_late(machine, observed)
     )
     return max(0, state.group.replicas - len(state.joined) - len(hopeless(state, observed)) - ill)
 
@@ -53,15 +51,17 @@ def upcoming(state: GroupState, observed: Observed) -> int:
 def resting(observed: Observed) -> dict[str, Backoff]:
     """Back-offs as they are now. Groups that are gone and failures long past are forgotten."""
     found: dict[str, Backoff] = {}
+    pauses = observed.options.health.pauses
     for state in observed.groups:
         before = observed.memory.backoffs.get(state.id)
         troubles = hopeless(state, observed)
         if troubles:
-            found[state.id] = failed(before, observed.now, troubles[0][1])
-        elif before is not None and observed.now - before.failed_at < FORGET_AFTER:
+            found[state.id] = failed(before, observed.now, troubles[0][1], pauses)
+        elif before is not None and observed.now - before.failed_at < pauses.forget_after:
             found[state.id] = before
     return found
 
 
-def _is_late(machine: MachineFacts, observed: Observed) -> bool:
+def is_late(machine: MachineFacts, observed: Observed) -> bool:
+    """Whether it should be a Ready Node by now."""
     return observed.now - machine.created >= observed.options.growth.provision_time

@@ -27,19 +27,17 @@ from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
-EXPENDABLE_BELOW = -10
-"""Pods of a lower priority get no Node of their own, as in the Cluster Autoscaler."""
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 MARK = "nodewright-autoscaler"
 """Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
-_FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
     """Everything of one cluster, as it came from the API. ``shapes``: what providers say of groups, by id.
 
-    ``book``: claims and volumes, None to leave them out.
+    ``book``: claims and volumes, None to leave them out. ``reader`` may be kept from one look to the next: then
+    only what has changed since is read. It takes bodies for frozen, as the cache's are.
     """
 
     machine_deployments: Sequence[Obj] = ()
@@ -52,6 +50,7 @@ class Objects:
     namespaces: Sequence[Obj] = ()
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     book: VolumeBook | None = None
+    reader: Reader = field(default_factory=Reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,8 @@ class GroupState:
 class Observed:
     """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
 
-    ``all_nodes`` counts those too that are not Ready or on their way out, ``unready`` those that should be Ready by
-    now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
+    ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
+    that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
     ``unreadable``: object → what is wrong with it.
     """
 
@@ -122,13 +121,14 @@ class Observed:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
     all_nodes: int = 0
+    ready: int = 0
     unready: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
     reading = _Reading(objects)
-    discovered, bad = discover(objects.machine_deployments, objects.machine_sets)
+    discovered, bad = discover(objects.machine_deployments, objects.machine_sets, options.discovery)
 
     def is_starting(node: Obj) -> bool:
         created = parse_time(node["metadata"].get("creationTimestamp"))
@@ -139,7 +139,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
     owners = _Owners(objects)
     groups = [owners.state(group, ready) for group in discovered]
     going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
-    pods, pending = reading.pods(going)
+    pods, pending = reading.pods(going, options.growth.expendable_below)
     shapes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in shapes}
     budgets = tuple(read_budget(budget) for budget in objects.budgets)
@@ -157,6 +157,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
         {name: why for name, node in ready.items() if (why := _protection(node))},
         len(objects.nodes),
+        len(ready),
         sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
         reading.unreadable,
     )
@@ -172,24 +173,25 @@ class _Reading:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._reader = Reader(objects.book)
+        self._reader = objects.reader
+        self._reader.look(objects.book)
         self._unclear: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
-    def pods(self, going: set[str]) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
+    def pods(self, going: set[str], expendable_below: int) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
         """Those that are on Nodes, and those that look for one; pods of Nodes that go will."""
         seated, pending = [], []
         for body in self._objects.pods:
             shape = self._pod(body)
-            if shape is None:
+            if shape is None or shape.kind.keeping.finished:
                 continue
-            nominated = (body.get("status") or {}).get("nominatedNodeName")
+            nominated = "" if shape.node else (body.get("status") or {}).get("nominatedNodeName")
             if shape.node in going:
                 if _comes_again(shape):
                     pending.append(replace(shape, node=""))
             elif shape.node or nominated:
                 seated.append(shape if shape.node else replace(shape, node=str(nominated)))
-            elif _is_unschedulable(body) and shape.kind.priority >= EXPENDABLE_BELOW:
+            elif is_unschedulable(body) and shape.kind.priority >= expendable_below:
                 pending.append(shape)
         return tuple(seated), tuple(pending)
 
@@ -218,13 +220,12 @@ class _Reading:
         return tuple(found)
 
     def _pod(self, body: Obj) -> PodShape | None:
-        if (body.get("status") or {}).get("phase") in _FINISHED:
-            return None
         try:
             return self._reader.pod(body)
         except ShapeError as error:
-            self.unreadable[f"Pod {key_of(body)}"] = str(error)
-            self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
+            if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+                self.unreadable[f"Pod {key_of(body)}"] = str(error)
+                self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
             return None
 
 
@@ -272,7 +273,7 @@ def _comes_again(pod: PodShape) -> bool:
     return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
 
 
-def _is_unschedulable(pod: Obj) -> bool:
+def is_unschedulable(pod: Obj) -> bool:
     if is_deleting(pod):
         return False
     said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}

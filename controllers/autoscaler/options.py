@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
+from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.expanders import Choosing
+from controllers.autoscaler.groups import Discovery
 
 _GIB = 1024**3
 
@@ -25,6 +27,7 @@ class GrowthOptions:
 
     ``nodes_per_window``: at most so many new Nodes in any ``window`` (0: no limit), which the Cluster Autoscaler has
     not (autoscaler#6895). ``provision_time``: a Machine that is no Ready Node by then is not waited for any longer.
+    ``expendable_below``: pods of a lower priority get no Node of their own.
     """
 
     choosing: Choosing = field(default_factory=Choosing)
@@ -36,11 +39,15 @@ class GrowthOptions:
     nodes_per_window: int = 0
     window: timedelta = timedelta(minutes=10)
     provision_time: timedelta = timedelta(minutes=15)
+    expendable_below: int = -10
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkOptions:
-    """When Nodes may go. ``parallel`` Nodes at a time, ``parallel_drains`` of them with pods that have to move."""
+    """When Nodes may go. ``parallel`` Nodes at a time, ``parallel_drains`` of them with pods that have to move.
+
+    ``system_pods_block`` and the like: see ``DrainRules``.
+    """
 
     enabled: bool = True
     utilization_threshold: float = 0.5
@@ -50,9 +57,32 @@ class ShrinkOptions:
     delay_after_failure: timedelta = timedelta(minutes=3)
     parallel: int = 10
     parallel_drains: int = 1
+    system_pods_block: bool = True
+    local_storage_blocks: bool = True
+    custom_controllers_block: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HealthOptions:
+    """More unready Nodes than ``ok_unready`` and than the share ``most_unready``: nothing is scaled.
+
+    ``pauses``: how long groups rest that failed to grow.
+    """
+
+    ok_unready: int = 3
+    most_unready: float = 0.45
+    pauses: Pauses = field(default_factory=Pauses)
 
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerOptions:
+    """``discovery``: which objects are groups. ``namespace`` holds the autoscaler's ConfigMaps, and the Cluster
+    Autoscaler's Lease if there is one.
+    """
+
     growth: GrowthOptions = field(default_factory=GrowthOptions)
     shrink: ShrinkOptions = field(default_factory=ShrinkOptions)
+    health: HealthOptions = field(default_factory=HealthOptions)
+    discovery: Discovery = field(default_factory=Discovery)
+    scan_interval: timedelta = timedelta(seconds=10)
+    namespace: str = "kube-system"

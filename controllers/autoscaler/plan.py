@@ -34,6 +34,11 @@ class Decision:
     steps: tuple[Step, ...] = ()
     frozen: str = ""
 
+    def change_of(self, group: str) -> int:
+        """Nodes that the group gets more, or fewer."""
+        fewer = sum(1 for victim in self.shrinking.victims if victim.group == group)
+        return self.growing.added.get(group, 0) - fewer
+
 
 def plan(observed: Observed) -> Decision:
     trouble = unhealthy(observed)
@@ -101,7 +106,7 @@ def _growth_events(observed: Observed, growing: Growing) -> Iterable[Action]:
         yield Event(refs[name].ref, "Normal", "ScaledUpGroup", why)
     told = [(helped.group, pod) for helped in growing.helped for pod in helped.pods]
     for name, pod in told[:MOST_EVENTS]:
-        yield Event(_ref(pod), "Normal", "TriggeredScaleUp", f"new Nodes of {name} will take it")
+        yield Event(ref_of_pod(pod), "Normal", "TriggeredScaleUp", f"new Nodes of {name} will take it")
 
 
 def _shrink_events(observed: Observed, victims: Iterable[Victim]) -> Iterable[Action]:
@@ -110,5 +115,5 @@ def _shrink_events(observed: Observed, victims: Iterable[Victim]) -> Iterable[Ac
             yield Event(victim.machine.ref, "Normal", "ScaleDown" if victim.moves else "ScaleDownEmpty", victim.why)
 
 
-def _ref(pod: PodShape) -> Ref:
+def ref_of_pod(pod: PodShape) -> Ref:
     return Ref(POD, Key(pod.namespace, pod.name), pod.uid)

@@ -153,7 +153,12 @@ class _Shrinking:
                 self._observed.nodes,
                 self._observed.pods,
                 candidates,
-                DrainRules(self._observed.now),
+                DrainRules(
+                    self._observed.now,
+                    self._options.system_pods_block,
+                    self._options.local_storage_blocks,
+                    self._options.custom_controllers_block,
+                ),
                 self._observed.budgets,
                 self._observed.namespaces,
                 most,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controllers.drain import rules
@@ -61,18 +61,22 @@ NOTHING_AROUND = Surroundings()
 
 def observe(machine: Obj, node: Obj, view: View) -> Surroundings:
     """All that the drain of ``node``, the Node of ``machine``, is decided on."""
+    objects = view.indexed(MACHINE_DRAIN_RULE, BY_NAMESPACE, key_of(machine).namespace)
+    return replace(around(node, view), rules=rules.for_machine(machine, cluster_of(machine, view), objects))
+
+
+def around(node: Obj, view: View) -> Surroundings:
+    """The same for a Node that need not have a Machine: nobody made rules for it."""
     name = node["metadata"]["name"]
     pods = tuple(view.indexed(POD, NODE_NAME, name))
     namespaces = sorted({key_of(pod).namespace for pod in pods})
     owners = {uid: view.by_uid(DAEMON_SET, uid) for pod in pods for uid in _daemon_set_of(pod)}
     claims = {claim for pod in pods for claim in claims_of(pod)}
     bound = {claim: view.indexed(PERSISTENT_VOLUME, CLAIM, claim) for claim in sorted(claims)}
-    objects = view.indexed(MACHINE_DRAIN_RULE, BY_NAMESPACE, key_of(machine).namespace)
     return Surroundings(
         pods=pods,
         budgets=tuple(b for space in namespaces for b in view.indexed(POD_DISRUPTION_BUDGET, BY_NAMESPACE, space)),
         daemon_sets=frozenset(uid_of(owner) for owner in owners.values() if owner is not None),
-        rules=rules.for_machine(machine, cluster_of(machine, view), objects),
         namespaces={space: _labels_of_namespace(space, view) for space in namespaces},
         attachments=tuple(view.indexed(VOLUME_ATTACHMENT, NODE_NAME, name)),
         volumes={claim: found[0] for claim, found in bound.items() if found},

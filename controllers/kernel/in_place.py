@@ -9,7 +9,7 @@ from api import names
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import annotations_of
-from controllers.kernel.template import rollout_part
+from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
 
 DIGEST_LENGTH = 10
 
@@ -26,14 +26,14 @@ class Revision:
         given = annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION)
         if given is not None:
             return given == self.digest
-        return rollout_part({"spec": machine.body.get("spec")}) == self.part
+        return is_made_of(machine.body.get("spec"), self.part)
 
     def is_on_its_way(self, machine: MachineFacts) -> bool:
         """Whether the Machine was given this template and its host is not known to be so yet."""
         known = machine.up_to_date is True or (machine.up_to_date is None and not machine.ready)
         if known or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
             return False
-        return rollout_part({"spec": machine.body.get("spec")}) == self.part
+        return is_made_of(machine.body.get("spec"), self.part)
 
 
 def forbids_replacement(machine: Mapping[str, Any]) -> bool:
@@ -41,6 +41,7 @@ def forbids_replacement(machine: Mapping[str, Any]) -> bool:
     annotations = annotations_of(machine)
     if annotations.get(names.IN_PLACE_ANNOTATION) != names.InPlace.REQUIRE:
         return False
-    return annotations.get(names.TEMPLATE_ANNOTATION) == digest(
-        rollout_part({"spec": machine.get("spec")}), DIGEST_LENGTH
-    )
+    part = rollout_part({"spec": machine.get("spec")})
+    anywhere = {key: value for key, value in part.items() if key != FAILURE_DOMAIN}
+    given = annotations.get(names.TEMPLATE_ANNOTATION)
+    return given in {digest(part, DIGEST_LENGTH), digest(anywhere, DIGEST_LENGTH)}

@@ -5,7 +5,7 @@ Sets never look at Nodes or hosts: the Machine controller mirrors them into the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -15,9 +15,12 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
 from controllers.kernel.remediation import is_condemned, is_unhealthy
+from providers.base.errors import ErrorClass
 
 UNREADABLE = "Unreadable"
 """Roll-up reason of a Machine whose status has types that no schema allows."""
+SHORTAGES = (ErrorClass.STOCK_OUT, ErrorClass.QUOTA_EXCEEDED)
+"""Classes of errors that another failure domain may not have."""
 _DAWN = datetime.min.replace(tzinfo=UTC)
 _NOTHING: Mapping[str, str] = {}
 _DELETE_MARKS = (names.DELETE_MACHINE_ANNOTATION, names.CAPI_DELETE_MACHINE_ANNOTATION)
@@ -33,6 +36,8 @@ class MachineFacts:
     ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
     is condemned is kept until then.
+    ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
+    ``shortage``: the class of error for which there is no host where it is asked for now, "" if that is not so.
     """
 
     key: Key
@@ -58,6 +63,9 @@ class MachineFacts:
     up_to_date: bool | None = None
     updated: datetime | None = None
     refusal: str = ""
+    failure_domain: str = ""
+    has_host: bool = False
+    shortage: str = ""
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -132,6 +140,7 @@ def _read(obj: Obj) -> MachineFacts:
     meta = obj["metadata"]
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or _NOTHING
+    spec = obj.get("spec") or _NOTHING
     ready = find(status.get("conditions"), MachineCondition.READY)
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
@@ -162,6 +171,9 @@ def _read(obj: Obj) -> MachineFacts:
         up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
         updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
         refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
+        failure_domain=_failure_domain(spec, status),
+        has_host=bool(spec.get("providerID")),
+        shortage="" if spec.get("providerID") else _shortage(status, meta.get("generation") or 0),
         body=obj,
     )
 
@@ -172,6 +184,20 @@ def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> b
         return None
     seen = condition.get("observedGeneration")
     return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
+
+
+def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
+    asked, found = spec.get("failureDomain") or "", status.get("failureDomain") or ""
+    return (found or asked) if spec.get("providerID") else asked
+
+
+def _shortage(status: Mapping[str, Iterable[Mapping[str, object]]], generation: int) -> str:
+    """What was said of an older spec may have been about another place."""
+    said = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
+    if said is None or said.get("status") != "False" or said.get("reason") not in SHORTAGES:
+        return ""
+    seen = said.get("observedGeneration")
+    return str(said["reason"]) if isinstance(seen, int) and seen >= generation else ""
 
 
 def is_failed(status: Mapping[str, object]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,13 +73,13 @@ class Removal:
     victims: tuple[MachineFacts, ...]
 
 
-def removal(members: Members, replicas: int, policy: str) -> Removal:
-    """What has to go when ``members`` should be ``replicas``."""
+def removal(members: Members, replicas: int, policy: str, domains: Collection[str] = ()) -> Removal:
+    """What has to go when ``members`` should be ``replicas``, spread over ``domains``."""
     excess = members.existing - replicas
     if excess <= 0:
         return Removal((), ())
     pending = members.pending[::-1][:excess]
     victims: Sequence[MachineFacts] = ()
     if excess > len(pending):
-        victims = in_order(members.active, policy)[: excess - len(pending)]
+        victims = in_order(members.active, policy, domains)[: excess - len(pending)]
     return Removal(pending, tuple(victims))

@@ -44,12 +44,35 @@ Outcome = Settled | Wait | Blocked | Failed
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric, by its full name. ``total``: it only grows, by what each plan adds to it."""
+
+    name: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+    total: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a plan, with the values of the measure's labels."""
+
+    measure: Measure
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps run in order; ``notes`` are the reasons for what was *not* done (shown by dry run and at debug level)."""
+    """Steps run in order; ``notes`` are the reasons for what was *not* done (shown by dry run and at debug level).
+
+    ``figures`` are for the metrics; what they add to totals counts if all steps succeed.
+    """
 
     steps: tuple[Step, ...] = ()
     outcome: Outcome = Settled()
     notes: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
     def actions(self) -> Iterator[Action]:
         for step in self.steps:

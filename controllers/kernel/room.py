@@ -5,9 +5,9 @@ A room decides for one kind. An event only names a key; ``observe`` looks at the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Kind, Obj
@@ -67,6 +67,18 @@ class SpeaksOfUnreached(Protocol):
 
 
 @runtime_checkable
+class ReadsPartly(Protocol):
+    """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
+
+    ``parts`` says which: those of a namespace, or one object of it by name. Nobody else may read the kind.
+    """
+
+    @property
+    def parts(self) -> Mapping[Kind, Key]:
+        """Name "": all of the namespace."""
+
+
+@runtime_checkable
 class SpansClusters(Protocol):
     """A room whose keys concern Machines of several clusters. Its rounds are at home, and it asks ``View.of_cluster``.
 
@@ -76,3 +88,47 @@ class SpansClusters(Protocol):
 
     @property
     def spans_clusters(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoomAround:
+    """A room in every respect as ``room`` is, but for what a subclass changes."""
+
+    room: Room[Any]
+
+    @property
+    def name(self) -> str:
+        return self.room.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.room.kind
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        return self.room.reads
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        return self.room.wakes
+
+    @property
+    def speaks_of_unreached(self) -> bool:
+        return isinstance(self.room, SpeaksOfUnreached) and self.room.speaks_of_unreached
+
+    @property
+    def spans_clusters(self) -> bool:
+        return isinstance(self.room, SpansClusters) and self.room.spans_clusters
+
+    @property
+    def parts(self) -> Mapping[Kind, Key]:
+        return self.room.parts if isinstance(self.room, ReadsPartly) else {}
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return self.room.needs(key, view)
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
+        return self.room.observe(key, view, hosts)
+
+    def plan(self, observed: Any) -> Plan:
+        return self.room.plan(observed)

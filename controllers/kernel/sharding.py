@@ -12,9 +12,8 @@ from typing import Any
 
 from api import names
 from api.selectors import Operator, Requirement, Selector
-from controllers.kernel.plan import Plan
-from controllers.kernel.refs import MACHINE, Key, Kind, labels_of
-from controllers.kernel.room import Room, SpeaksOfUnreached, Wake
+from controllers.kernel.refs import MACHINE, Key, labels_of
+from controllers.kernel.room import Room, RoomAround
 from controllers.kernel.view import HostNeed, HostReads, View
 
 _NO_SHARD = Requirement(names.SHARD_LABEL, Operator.DOES_NOT_EXIST)
@@ -42,44 +41,20 @@ def sharded(rooms: Iterable[Room[Any]], selector: Selector) -> tuple[Room[Any], 
 
 
 @dataclass(frozen=True, slots=True)
-class ShardedRoom:
+class ShardedRoom(RoomAround):
     """A room that serves only the objects whose labels ``selector`` matches; one that is gone has no labels.
 
     Of selectors that divide all labels between them exactly one matches none, so that what a Machine has left behind
     is cleaned up once.
     """
 
-    room: Room[Any]
     selector: Selector
-
-    @property
-    def name(self) -> str:
-        return self.room.name
-
-    @property
-    def kind(self) -> Kind:
-        return self.room.kind
-
-    @property
-    def reads(self) -> tuple[Kind, ...]:
-        return self.room.reads
-
-    @property
-    def wakes(self) -> tuple[Wake, ...]:
-        return self.room.wakes
-
-    @property
-    def speaks_of_unreached(self) -> bool:
-        return isinstance(self.room, SpeaksOfUnreached) and self.room.speaks_of_unreached
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return self.room.needs(key, view) if self._serves(key, view) else None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
         return self.room.observe(key, view, hosts) if self._serves(key, view) else None
-
-    def plan(self, observed: Any) -> Plan:
-        return self.room.plan(observed)
 
     def _serves(self, key: Key, view: View) -> bool:
         obj = view.get(self.kind, key)

@@ -8,11 +8,14 @@ timeouts, readiness gates. Everything else, known or not, is a new revision: hos
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
 from api.machinerules import TIMEOUTS
+from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
+from controllers.kernel.refs import Kind, Obj
 
 IN_PLACE_SCALARS = (
     *TIMEOUTS,
@@ -23,6 +26,7 @@ IN_PLACE_SCALARS = (
 IN_PLACE_FIELDS = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
 """Fields of ``spec`` that need no rollout."""
 NEVER_FROM_TEMPLATE = frozenset(("providerID",))
+FAILURE_DOMAIN = "failureDomain"
 HASH_LENGTH = 8
 
 
@@ -47,6 +51,17 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
     if names.RESTARTED_AT_ANNOTATION in annotations:
         part["restartedAt"] = annotations[names.RESTARTED_AT_ANNOTATION]
     return part
+
+
+def is_made_of(machine_spec: object, part: Mapping[str, Any]) -> bool:
+    """Whether a Machine's spec is what the rollout part of a template asks for.
+
+    A template without a failure domain leaves it to the set, which chose one.
+    """
+    own = rollout_part({"spec": machine_spec})
+    if FAILURE_DOMAIN not in part:
+        own.pop(FAILURE_DOMAIN, None)
+    return own == part
 
 
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
@@ -92,6 +107,34 @@ def template_problem(template: object) -> str:
     if taints is not None and not _are_taints(taints):
         return "spec.template.spec.taints: must be a list of taints with key and effect"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What an owner makes (``template``), and by what it knows its own. ``problem`` names the field at fault."""
+
+    selector: Selector = NOTHING
+    template: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_pattern(spec: Obj, selects: Kind) -> Pattern:
+    """``spec.selector`` and ``spec.template`` of an owner of objects of kind ``selects``; never raises."""
+    template = spec.get("template")
+    problem = template_problem(template)
+    if problem or not isinstance(template, Mapping):
+        return Pattern(problem=problem)
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError as error:
+        return Pattern(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
+    if selector.empty or selector.nothing:
+        return Pattern(
+            problem=f"spec.selector: must not be empty, it would select every {selects.name} of the namespace"
+        )
+    if not selector.matches((template.get("metadata") or {}).get("labels")):
+        return Pattern(problem="spec.template.metadata.labels: do not match spec.selector")
+    return Pattern(selector, template)
 
 
 def is_count(value: object) -> bool:

@@ -1,7 +1,9 @@
 """Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
 
-    deleting > annotated > failed, unhealthy or no Node > not Ready > user's priority > policy by exact age > name
+    deleting > annotated > failed, unhealthy or no Node > not Ready > failed or unhealthy, but Ready > user's priority
+     > fullest failure domain > policy by exact age > name
 
+One that is Ready serves, whatever else is said of it, and a minimum counts it: whoever does not serve goes first.
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
 them through an exponential that is 1.0 after about a year, so that old Machines tie with annotated ones
 (cluster-api#5424, #10755).
@@ -9,9 +11,11 @@ them through an exponential that is 1.0 after about a year, so that old Machines
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Collection, Iterable
 from enum import IntEnum
 from hashlib import sha256
+from itertools import groupby
 
 from api.names import DeletePolicy
 from controllers.kernel.machine_facts import MachineFacts
@@ -24,7 +28,8 @@ class Rank(IntEnum):
     ANNOTATED = 1
     FAILED = 2
     NOT_READY = 3
-    READY = 4
+    AILING = 4
+    READY = 5
 
 
 def rank(machine: MachineFacts) -> Rank:
@@ -32,14 +37,42 @@ def rank(machine: MachineFacts) -> Rank:
         return Rank.DELETING
     if machine.annotated:
         return Rank.ANNOTATED
-    if machine.failed or machine.unhealthy or not machine.node_name:
-        return Rank.FAILED
-    return Rank.READY if machine.ready else Rank.NOT_READY
+    ails = machine.failed or machine.unhealthy or not machine.node_name
+    if machine.ready:
+        return Rank.AILING if ails else Rank.READY
+    return Rank.FAILED if ails else Rank.NOT_READY
 
 
-def in_order(machines: Iterable[MachineFacts], policy: str = DeletePolicy.RANDOM) -> list[MachineFacts]:
-    """``machines`` with the first victim first. An unknown or empty policy means Random, as in the lineage."""
-    return sorted(machines, key=lambda machine: _sort_key(machine, policy))
+def in_order(
+    machines: Iterable[MachineFacts], policy: str = DeletePolicy.RANDOM, domains: Collection[str] = ()
+) -> list[MachineFacts]:
+    """``machines`` with the first victim first. An unknown or empty policy means Random, as in the lineage.
+
+    ``domains``: failure domains over which they are to be spread; of those that are equally good otherwise the next
+    one comes from the domain that holds most by then, and before all from where none should be.
+    """
+    ordered = sorted(machines, key=lambda machine: _sort_key(machine, policy))
+    return _evened(ordered, domains) if domains else ordered
+
+
+def _evened(ordered: list[MachineFacts], domains: Collection[str]) -> list[MachineFacts]:
+    loads = Counter(machine.failure_domain for machine in ordered)
+    found: list[MachineFacts] = []
+    for _, equals in groupby(enumerate(ordered), key=lambda pair: _before_domains(pair[1])):
+        queues: dict[str, deque[tuple[int, MachineFacts]]] = {}
+        for position, machine in equals:
+            queues.setdefault(machine.failure_domain, deque()).append((position, machine))
+        while queues:
+            fullest = min(queues, key=lambda domain: (domain in domains, -loads[domain], queues[domain][0][0]))
+            found.append(queues[fullest].popleft()[1])
+            loads[fullest] -= 1
+            if not queues[fullest]:
+                del queues[fullest]
+    return found
+
+
+def _before_domains(machine: MachineFacts) -> tuple[int, int]:
+    return (rank(machine), -machine.priority)
 
 
 def _sort_key(machine: MachineFacts, policy: str) -> tuple[int, int, float, str, str]:
@@ -50,4 +83,4 @@ def _sort_key(machine: MachineFacts, policy: str) -> tuple[int, int, float, str,
         age = -machine.created.timestamp()
     else:
         lot = sha256(machine.uid.encode()).hexdigest()
-    return (rank(machine), -machine.priority, age, lot, machine.key.name)
+    return (*_before_domains(machine), age, lot, machine.key.name)

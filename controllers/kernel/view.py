@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from controllers.kernel.refs import Key, Kind, Obj
-from providers.base.contract import Host, UpdateAnswer
+from providers.base.contract import Host, Shape, UpdateAnswer
 from providers.base.errors import ErrorClass
 
 
@@ -49,6 +49,17 @@ Workload = Home | Reached | Unreached
 HOME = Home()
 
 
+@dataclass(frozen=True, slots=True)
+class ShapeUnknown:
+    """Nobody can say what a host would be like. ``asked``: its provider has been asked and has yet to answer."""
+
+    why: str
+    asked: bool = False
+
+
+ShapeRead = Shape | ShapeUnknown
+
+
 class View(Protocol):
     """Read-only access to the cache. All reads are O(result).
 
@@ -81,6 +92,12 @@ class View(Protocol):
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
         """Objects whose ``index`` holds ``value``; the indexes are those of ``INDEXES`` below."""
+
+    def all(self, kind: Kind) -> Sequence[Obj]:
+        """Every object of the kind: for rooms that look at a cluster as a whole."""
+
+    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+        """What a host of this provider config would be like; who looks has it asked of the provider."""
 
 
 @dataclass(frozen=True, slots=True)

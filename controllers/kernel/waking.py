@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from api.selectors import SelectorError, from_label_selector
+from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of
 from controllers.kernel.view import CLUSTER_NAME, View
@@ -26,6 +27,11 @@ def members_of_cluster(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
 def same_pause(old: Obj, new: Obj) -> bool:
     """Of its owner and Cluster an object only sees whether they are paused or going."""
     return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
+
+
+def same_to_sets(old: Obj, new: Obj) -> bool:
+    """Of its Cluster a set also sees the failure domains."""
+    return same_pause(old, new) and domains_of({}, old) == domains_of({}, new)
 
 
 def selects(body: Obj, labels: Mapping[str, str]) -> bool:

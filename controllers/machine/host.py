@@ -181,7 +181,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         _outcome(observed, host),
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
-        record={"replacement": None},
+        record={"replacement": None} if observed.node is not None else {},
     )
 
 

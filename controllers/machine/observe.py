@@ -17,7 +17,6 @@ from controllers.kernel.conditions import parse_time
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
-    NODE,
     Key,
     Obj,
     Ref,
@@ -30,7 +29,6 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import (
     HOME,
-    PROVIDER_ID,
     UNRECORDED,
     ConfigProblem,
     Home,
@@ -43,7 +41,7 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import node_link, others
+from controllers.machine import left_nodes, node_link, others
 from controllers.machine.host_spec import Wish, wish_of
 from controllers.machine.node_link import Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
@@ -58,7 +56,9 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` go when the Machine's host has gone; ``around`` and ``others`` are read while it may drain.
+    """``left_nodes`` go when the Machine's host has gone, ``late_nodes`` at once: the hosts that made them have gone.
+
+    ``around`` and ``others`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
     """
@@ -70,6 +70,7 @@ class Observed:
     reads: HostReads
     link: Link
     left_nodes: tuple[Obj, ...] = ()
+    late_nodes: tuple[Obj, ...] = ()
     around: Surroundings = NOTHING_AROUND
     others: Others = NO_OTHERS
     workload: Workload = HOME
@@ -140,7 +141,7 @@ class Observed:
     @property
     def replaced_host(self) -> str:
         """Identity of the host that is being replaced, "" if none is (``status.replacement``)."""
-        return str(_mapping(self.status.get("replacement")).get("providerID") or "")
+        return left_nodes.replaced_host(self.machine)
 
     @property
     def host(self) -> Host | None:
@@ -208,7 +209,8 @@ def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "
         wish=wish_of(machine, view),
         reads=reads,
         link=link,
-        left_nodes=_left_nodes(machine, link, view) if reached else (),
+        left_nodes=left_nodes.of_any_host(machine, link, view) if reached else (),
+        late_nodes=left_nodes.of_hosts_gone(machine, reads.host, view) if reached else (),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
     )
@@ -246,21 +248,6 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
         return True
     host = observed.host
     return host is not None and host.spec_hash != observed.wish.spec_hash
-
-
-def _left_nodes(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
-    """Nodes of this Machine's present or replaced host, to be deleted when that host is gone; never another's."""
-    replaced = _mapping(status_of(machine).get("replacement")).get("providerID")
-    found = {node["metadata"]["name"]: node for node in [link.node]} if isinstance(link, Linked) else {}
-    for provider_id in (node_link.provider_id_of(machine), replaced):
-        for node in view.indexed(NODE, PROVIDER_ID, str(provider_id)) if provider_id else ():
-            if node_link.says_it_is_ours(node, machine) or not node_link.claimed_by_another(node, machine):
-                found[node["metadata"]["name"]] = node
-    reference = _mapping(status_of(machine).get("nodeRef"))
-    named = view.get(NODE, Key("", str(reference["name"]))) if reference.get("name") else None
-    if named is not None and uid_of(named) == reference.get("uid") and not node_link.claimed_by_another(named, machine):
-        found[named["metadata"]["name"]] = named
-    return tuple(found.values())
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Settled, Wait, steps
-from controllers.machine import config_problems, deletion, host, node_metadata, status
+from controllers.machine import config_problems, deletion, host, node_metadata, replacement, status
 from controllers.machine.decision import Decision
 from controllers.machine.node_link import Conflict
 from controllers.machine.observe import Observed
@@ -41,6 +43,11 @@ def _deleting(observed: Observed) -> Plan:
 
 
 def _living(observed: Observed, decision: Decision) -> Plan:
+    told = _told(observed, decision)
+    return replace(told, steps=(*told.steps, *replacement.delete_late_nodes(observed)))
+
+
+def _told(observed: Observed, decision: Decision) -> Plan:
     metadata = _metadata(observed, decision)
     if _changes_spec(decision):
         # The status is guarded by the version that this write changes: it is the next round's.

@@ -1,9 +1,11 @@
 """Replace the host under the same Machine: the only way in which a Machine gets a second one.
 
     record it -> drain -> delete the old host -> it is gone -> delete its Node -> clear spec.providerID -> new host
+    -> its Node joins -> forget the record
 
 Each step can be told from the world alone, so a crash after any of them goes on where it was. Once recorded it is seen
-through: whether the old host was asked to go can't be taken back.
+through: whether the old host was asked to go can't be taken back. A Node of the old host that turns up late is deleted
+for as long as the record stands.
 """
 
 from __future__ import annotations
@@ -12,21 +14,29 @@ from api.conditions import Reason
 from controllers.drain.assess import LOOK_AGAIN, NotDrained
 from controllers.kernel.actions import Action, Delete, DeleteHost, Patch
 from controllers.kernel.conditions import Condition, format_time, parse_time
-from controllers.kernel.plan import Blocked, Wait, steps
+from controllers.kernel.plan import Blocked, Step, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
-from controllers.machine import attempts, others
+from controllers.machine import attempts, left_nodes, others
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
+from controllers.machine.readiness import node_is_ready
 from providers.base.contract import Host, HostIdentity, HostState
+
+_MOST_EARLIER = 8
+_RUNS = {HostState.RUNNING, HostState.UPDATING}
 
 
 def begin(observed: Observed, host: Host, why: str) -> Decision:
     """Write down that this host is to be replaced. Nothing is touched before that is saved."""
+    before = observed.status.get("replacement") or {}
+    earlier = [*left_nodes.earlier_hosts(observed.machine), observed.replaced_host] if before else []
     record = {
+        **dict.fromkeys(before),
         "providerID": host.provider_id or host.id,
+        **({"earlierProviderIDs": earlier[-_MOST_EARLIER:]} if earlier else {}),
         "reason": why[:1024],
         "startedAt": format_time(observed.now),
     }
@@ -41,7 +51,7 @@ def begin(observed: Observed, host: Host, why: str) -> Decision:
 
 def is_old(observed: Observed, host: Host) -> bool:
     """Whether ``host`` is the one that was recorded to go."""
-    return bool(observed.replaced_host) and observed.replaced_host in {host.provider_id, host.id}
+    return left_nodes.is_of(host, observed.replaced_host)
 
 
 def remove_old(observed: Observed, host: Host) -> Decision:
@@ -121,6 +131,17 @@ def forget_old(observed: Observed) -> Decision:
         Wait(1.0, "the new host comes next"),
         up_to_date=up_to_date(False, Reason.REPLACING, "the old host is gone, a new one is being made"),
     )
+
+
+def delete_late_nodes(observed: Observed) -> tuple[Step, ...]:
+    """Nodes of hosts that were replaced go when they turn up, else they would be nobody's.
+
+    Not one that is Ready while the new host runs: if that bears the same name, its kubelet has found the Node and took
+    it over, so that pods may run there.
+    """
+    taken_over = observed.host is not None and observed.host.state in _RUNS
+    late = (node for node in observed.late_nodes if not (taken_over and node_is_ready(node)))
+    return steps([Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: its host was replaced") for n in late])
 
 
 def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:

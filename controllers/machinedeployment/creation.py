@@ -95,8 +95,16 @@ def _body(observed: Observed, name: str, template: dict[str, Any], annotations: 
                 },
             },
             "template": template,
+            **domains_for(observed, template),
         },
     }
+
+
+def domains_for(observed: Observed, template: Mapping[str, Any]) -> dict[str, Any]:
+    """``failureDomains`` of a MachineSet; none where an earlier template names one, as they exclude each other."""
+    named = observed.wish.failure_domains
+    pinned = (template.get("spec") or {}).get("failureDomain")
+    return {} if named is None or pinned else {"failureDomains": list(named)}
 
 
 def template_for(observed: Observed, hash_: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from controllers.kernel.template import difference, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machinedeployment.creation import history_set, with_hash
 from controllers.machinedeployment.observe import Observed, SetState, biggest
+from controllers.machinedeployment.rolling_update import taken_back
 from controllers.machinedeployment.targets import Targets
 
 
@@ -74,8 +75,12 @@ def sizes(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets
     waiting = max(len(now.outdated) - wish.partition, 0)
     moves = (waiting or now.updating) and not wish.limits.unavailable and not observed.allowed.closed
     size = wish.limits.max_total if moves and wish.replicas else wish.replicas
-    notes = (counted(waiting, "Machine waits", "Machines wait") + " to be updated in place",) if waiting else ()
-    return Targets({now.uid: size}, notes)
+    notes = [counted(waiting, "Machine waits", "Machines wait") + " to be updated in place"] if waiting else []
+    possible = taken_back(observed, now, size)
+    if possible > size:
+        least = wish.limits.min_available
+        notes.append(f"{counted(possible - size, 'Machine')} too many for now: {least} available ones must stay")
+    return Targets({now.uid: possible}, tuple(notes))
 
 
 def budget(observed: Observed) -> dict[str, Any]:

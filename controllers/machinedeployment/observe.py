@@ -11,6 +11,7 @@ from api import names
 from api.names import DeletePolicy, DisruptionReason, InPlace
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition, removal
@@ -86,6 +87,15 @@ class SetState:
         return max(self.replicas, self.members.alive)
 
     @property
+    def scaled_for(self) -> int | None:
+        """Replicas of the deployment for which it was sized; None without a record."""
+        return self.recorded(names.DESIRED_REPLICAS_ANNOTATION)
+
+    def recorded(self, annotation: str) -> int | None:
+        text = annotations_of(self.body).get(annotation, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+    @property
     def quiet(self) -> bool:
         """It is as it was asked to be."""
         return self.members.existing == self.replicas and not self.members.leaving
@@ -142,7 +152,9 @@ def observe(key: Key, view: View) -> Observed | None:
     if in_force is not None:
         wish = replace(wish, template=in_force)
     want = rollout_part(wish.template)
-    sets = tuple(sorted((_state(found, wish, want, view) for found in owned), key=lambda s: (s.created, s.name)))
+    sets = tuple(
+        sorted((_state(found, wish, want, (view, cluster)) for found in owned), key=lambda s: (s.created, s.name))
+    )
     return Observed(
         body=body,
         wish=wish,
@@ -189,8 +201,9 @@ def hash_for_new(body: Obj, wish: Wish) -> str:
     return template_hash(wish.template, collisions if is_count(collisions) and isinstance(collisions, int) else 0)
 
 
-def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetState:
+def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, Obj | None]) -> SetState:
     """A MachineSet that can't be read is counted as it is; its own controller reports what is wrong."""
+    view, cluster = around
     spec = body.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     replicas = spec.get("replicas", 1)
@@ -205,7 +218,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
     template = spec.get("template")
     readable = isinstance(template, Mapping) and not template_problem(template)
     updates = _updates(spec, members) if readable else (frozenset[str](), frozenset[str]())
-    going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM)
+    going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster))
     return SetState(
         body=body,
         replicas=replicas,
@@ -234,11 +247,11 @@ def _status(body: Obj) -> Mapping[str, Any]:
     return status if isinstance(status, Mapping) else {}
 
 
-def _going(members: Members, replicas: int, policy: str) -> tuple[MachineFacts | None, ...]:
+def _going(members: Members, replicas: int, policy: str, domains: tuple[str, ...]) -> tuple[MachineFacts | None, ...]:
     """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses."""
-    decided = removal(members, replicas, policy)
+    decided = removal(members, replicas, policy, domains)
     pending = len(members.pending) - len(decided.pending)
-    staying = in_order(members.active, policy)[len(decided.victims) :]
+    staying = in_order(members.active, policy, domains)[len(decided.victims) :]
     missing = max(replicas - pending - len(staying), 0)
     return (*(None for _ in range(missing + pending)), *staying)
 

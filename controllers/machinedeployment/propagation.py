@@ -1,7 +1,7 @@
 """One patch for each MachineSet: its size, and what of the deployment reaches it without a rollout.
 
 The current MachineSet gets everything of the template that flows in place, and passes it on to its Machines. Old ones
-only get what concerns how they go: ``minReadySeconds``, ``deletePolicy`` and timeouts.
+only get what concerns how they go: ``minReadySeconds``, ``deletePolicy``, ``failureDomains`` and timeouts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.template import IN_PLACE_SCALARS, difference
 from controllers.machinedeployment import in_place as in_place_update
-from controllers.machinedeployment.creation import inherited_annotations, standing_labels, template_for
+from controllers.machinedeployment.creation import domains_for, inherited_annotations, standing_labels, template_for
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.proportional_scale import scale_annotations
 from controllers.machinedeployment.revisions import revision_annotations
@@ -75,10 +75,12 @@ def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool)
     wish, spec = observed.wish, state.body.get("spec") or {}
     want: dict[str, Any] = {"minReadySeconds": int(wish.min_ready.total_seconds()), "deletePolicy": wish.policy}
     have = {"minReadySeconds": spec.get("minReadySeconds") or 0, "deletePolicy": spec.get("deletePolicy") or "Random"}
-    spec_patch = merge_patch(have, want)
+    template = spec.get("template") or {}
+    have["failureDomains"] = spec.get("failureDomains")
+    want |= {"failureDomains": None, **domains_for(observed, template)}
+    spec_patch = {key: value for key, value in merge_patch(have, want).items() if value != have[key]}
     if replicas != state.replicas:
         spec_patch["replicas"] = replicas
-    template = spec.get("template") or {}
     template_patch = _current_template(observed, state, template) if is_current else _timeouts(wish.template, template)
     if template_patch:
         spec_patch["template"] = template_patch

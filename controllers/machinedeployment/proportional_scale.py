@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from api import names
-from controllers.kernel.refs import annotations_of
 from controllers.machinedeployment.observe import Observed, SetState
-from controllers.machinedeployment.rolling_update import available_uids
+from controllers.machinedeployment.rolling_update import available_uids, taken_back
 from controllers.machinedeployment.targets import Stock, Targets
 
 
@@ -32,7 +31,10 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, 
     room = _room(observed)
     if len(active) <= 1:
         only = active[0] if active else now or (old[-1] if old else None)
-        return Targets({only.uid: min(wanted, max(only.replicas, room + only.total))} if only is not None else {})
+        if only is None:
+            return Targets()
+        size = min(wanted, max(only.replicas, room + only.total))
+        return Targets({only.uid: taken_back(observed, only, size)})
     if finish and now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
     if not _differs(active, wanted):
@@ -49,7 +51,7 @@ def _active(observed: Observed) -> list[SetState]:
 
 
 def _differs(active: Sequence[SetState], wanted: int) -> bool:
-    return any(_was_scaled_for(state) not in (None, wanted) for state in active)
+    return any(state.scaled_for not in (None, wanted) for state in active)
 
 
 def _room(observed: Observed) -> int:
@@ -99,17 +101,8 @@ def _shrink(observed: Observed, active: Sequence[SetState], remove: int) -> dict
 
 def _share(state: SetState, allowed: int) -> int:
     """The size that keeps the set's share of the most there may be; its own size if it has no record."""
-    before = _recorded(state, names.MAX_REPLICAS_ANNOTATION)
+    before = state.recorded(names.MAX_REPLICAS_ANNOTATION)
     return round(state.replicas * allowed / before) if before else state.replicas
-
-
-def _was_scaled_for(state: SetState) -> int | None:
-    return _recorded(state, names.DESIRED_REPLICAS_ANNOTATION)
-
-
-def _recorded(state: SetState, annotation: str) -> int | None:
-    text = annotations_of(state.body).get(annotation, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def scale_annotations(replicas: int, max_total: int) -> Mapping[str, str]:

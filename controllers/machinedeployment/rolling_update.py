@@ -61,12 +61,30 @@ def available_uids(observed: Observed) -> frozenset[str]:
     )
 
 
+def taken_back(observed: Observed, state: SetState, size: int) -> int:
+    """How small ``state`` may be made on its way down to ``size``: a surge that is over goes, but nothing that the
+    minimum needs. Else a marked Machine that serves would go before one that was just changed and does not serve yet.
+
+    Who scales the deployment down is obeyed at once: that takes the Machines that he has marked.
+    """
+    if state.scaled_for != observed.wish.replicas:
+        return size
+    available, stock = available_uids(observed), Stock(state)
+    spare = len(available) - observed.wish.limits.min_available
+    while len(stock) > size:
+        spare -= 1 if stock.head_is_available(available) else 0
+        if spare < 0:
+            break
+        stock.take()
+    return max(len(stock), size)
+
+
 def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> tuple[int, list[str]]:
     """Up as far as the ceiling allows; down straight to what is wanted (its unavailable Machines go first)."""
     wish = observed.wish
     goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in old)), 0)
     if now.replicas >= goal:
-        return goal, []
+        return taken_back(observed, now, goal), []
     # Machines of its own that it was to give up are kept when it may be bigger again: they take no room from it.
     most = wish.limits.max_total - sum(state.total for state in old)
     if most <= now.replicas:

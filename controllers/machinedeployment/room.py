@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NAMESPACE, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, same_pause, selects
+from controllers.kernel.waking import itself, members_of_cluster, same_to_sets, selects
 from controllers.machinedeployment.observe import READS, Observed, observe
 from controllers.machinedeployment.plan import plan
 
@@ -60,7 +60,7 @@ class MachineDeploymentRoom:
         Wake(MACHINE_DEPLOYMENT, itself),
         Wake(MACHINE_SET, deployments_of_set),
         Wake(MACHINE, deployments_of_machine, same_to_a_deployment, while_machines_move),
-        Wake(CLUSTER, members_of_cluster(MACHINE_DEPLOYMENT), same_pause),
+        Wake(CLUSTER, members_of_cluster(MACHINE_DEPLOYMENT), same_to_sets),
     )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

@@ -113,7 +113,7 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
         _scaling_down(observed),
         _paused(observed),
     ]
-    conditions.extend([*_up_to_date(observed), *_remediating(observed), *_disruption(observed)])
+    conditions.extend([*_up_to_date(observed), *_remediating(observed), *_balanced(observed), *_disruption(observed)])
     if is_deleting(observed.body):
         message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
         conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
@@ -188,6 +188,21 @@ def _remediating(observed: Observed) -> list[Condition]:
     if find(observed.status.get("conditions"), type_):
         return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
     return []
+
+
+def _balanced(observed: Observed) -> list[Condition]:
+    """What its MachineSets with Machines say of it; only those that are not simply even are told."""
+    type_ = DeploymentCondition.BALANCED
+    of_sets = [(s.name, find((s.body.get("status") or {}).get("conditions"), type_)) for s in observed.sets if s.total]
+    said = [(name, one) for name, one in of_sets if one is not None]
+    if not said:
+        was = find(observed.status.get("conditions"), type_)
+        return [Condition(type_, "True", Reason.BALANCED)] if was else []
+    told = [(name, one) for name, one in said if one.get("reason") != Reason.BALANCED]
+    text = "; ".join(f"MachineSet {name}: {one.get('message') or ''}" for name, one in told)
+    even = all(one.get("status") == "True" for _, one in said)
+    reason = str(told[0][1].get("reason")) if told else str(Reason.BALANCED)
+    return [Condition(type_, "True" if even else "False", reason, text)]
 
 
 def _disruption(observed: Observed) -> list[Condition]:

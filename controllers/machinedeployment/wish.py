@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
+from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
-from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
-from controllers.kernel.refs import Obj
-from controllers.kernel.template import is_count, template_problem
+from controllers.kernel.refs import MACHINE_SET, Obj
+from controllers.kernel.template import is_count, read_pattern
 from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
 
 MAX_REPLICAS = 100_000
@@ -37,6 +38,7 @@ class Wish:
     paused: bool = False
     selector: Selector = NOTHING
     template: Mapping[str, Any] = field(default_factory=dict)
+    failure_domains: tuple[str, ...] | None = None
     problem: str = ""
 
 
@@ -52,26 +54,21 @@ def read_wish(body: Obj) -> Wish:
         if not is_count(value) or value > MAX_REPLICAS:
             return Wish(problem=f"spec.{name}: {value!r} is not a number from 0 to {MAX_REPLICAS}")
         counts[name] = value
-    template = spec.get("template")
-    problem = template_problem(template)
-    if problem or not isinstance(template, Mapping):
-        return Wish(problem=problem)
-    try:
-        selector = from_label_selector(spec.get("selector"))
-    except SelectorError as error:
-        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
-    if selector.empty or selector.nothing:
-        return Wish(problem="spec.selector: must not be empty, it would select every MachineSet of the namespace")
-    if not selector.matches((template.get("metadata") or {}).get("labels")):
-        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    pattern = read_pattern(spec, MACHINE_SET)
+    if pattern.problem:
+        return Wish(problem=pattern.problem)
+    domains = spec.get("failureDomains")
+    if fault := failure_domains_fault(domains):
+        return Wish(problem=f"spec.failureDomains: {fault}")
     wish = Wish(
         replicas=counts["replicas"],
         min_ready=timedelta(seconds=counts["minReadySeconds"]),
         history_limit=counts["revisionHistoryLimit"],
         deadline=timedelta(seconds=counts["progressDeadlineSeconds"]),
         paused=spec.get("paused") is True,
-        selector=selector,
-        template=template,
+        selector=pattern.selector,
+        template=pattern.template,
+        failure_domains=tuple(domains) if domains is not None else None,
     )
     return _with_strategy(wish, spec.get("strategy") or {})
 

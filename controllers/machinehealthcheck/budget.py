@@ -2,7 +2,8 @@
 more slowly where replacing does not help.
 
 A *place* is a Machine and those made for it one after the other. It is being replaced from the request until the
-replacement is healthy, so that a replacement that fails as well takes no second one of the budget.
+replacement is healthy, so that a replacement that fails as well takes no second one of the budget. Whom its owner
+leaves to a rollout is not being replaced, and gives way to all others.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def stock(observed: Observed) -> Stock:
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
         asked_for = target.machine.condemned or in_treatment(target.machine.body)
-        if young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen)):
+        waits = target.deferred and isinstance(target.verdict, Unhealthy)
+        if not waits and (young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen))):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
             bad.add(place(target, strategy, now))
@@ -118,11 +120,15 @@ def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
 
 
 def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
-    """Those that were asked for already, those that a person asks for, then the newest (the least is lost with it)."""
+    """Those that were asked for already, those that a person asks for, then the newest (the least is lost with it).
+
+    Last come those whose owner waits for a rollout: it in turn may wait for the others.
+    """
     found = [(target, target.verdict) for target in targets if isinstance(target.verdict, Unhealthy)]
     return sorted(
         found,
         key=lambda pair: (
+            pair[0].deferred,
             not (pair[0].machine.condemned or in_treatment(pair[0].machine.body)),
             not pair[1].asked,
             -pair[0].machine.created.timestamp(),

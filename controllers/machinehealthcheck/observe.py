@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from api import names
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason, SetCondition
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
@@ -41,12 +41,16 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Machine that is looked at. ``place``: whose it took, and when that was; ``zone`` "" if it has none."""
+    """A Machine that is looked at. ``place``: whose it took, and when that was; ``zone`` "" if it has none.
+
+    ``deferred``: its owner replaces no unhealthy ones now, since a rollout does that or nothing would come of it.
+    """
 
     machine: MachineFacts
     verdict: Verdict
     zone: str = ""
     place: Place = NO_PLACE
+    deferred: bool = False
 
     @property
     def name(self) -> str:
@@ -117,7 +121,8 @@ def observe(key: Key, view: View) -> Observed | None:
             sight = sights.of(machine)
             if sight.outage:
                 return Observed(body, wish, view.now, outage=sight.outage)
-            targets.append(_target(machine, wish, machines, sight))
+            target = _target(machine, wish, machines, sight)
+            targets.append(replace(target, deferred=_is_deferred(target.machine, view)))
     return Observed(
         body=body,
         wish=wish,
@@ -147,6 +152,13 @@ def node_of(machine: Obj, view: View) -> Obj | None:
     return node if provider_id and (node.get("spec") or {}).get("providerID") == provider_id else None
 
 
+def defers(machine_set: Obj) -> bool:
+    """Whether the MachineSet says that it leaves its unhealthy Machines as they are for now."""
+    status = machine_set.get("status")
+    said = find(status.get("conditions") if isinstance(status, Mapping) else None, SetCondition.REMEDIATING)
+    return said is not None and (said.get("status"), said.get("reason")) == ("True", Reason.REMEDIATION_DEFERRED)
+
+
 def in_treatment(machine: Obj) -> bool:
     """An object made from the remediation template stands beside it."""
     return find((machine.get("status") or {}).get("conditions"), MachineCondition.EXTERNALLY_REMEDIATED) is not None
@@ -167,6 +179,11 @@ def _target(machine: Obj, wish: Wish, followed: datetime, sight: Sight) -> Targe
         return Target(facts, Unseen(sight.lost, facts.unhealthy), str(zone), place_of(machine))
     trust = Trust(sight.view.now, max(followed, sight.nodes), sight.nodes)
     return Target(facts, judge(facts, node, wish, trust), str(zone), place_of(machine))
+
+
+def _is_deferred(machine: MachineFacts, view: View) -> bool:
+    owner = view.by_uid(MACHINE_SET, machine.owner_uid) if machine.owner_uid else None
+    return owner is not None and defers(owner)
 
 
 def _is_left_alone(machine: Obj, view: View) -> bool:

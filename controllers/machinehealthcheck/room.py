@@ -11,6 +11,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
     MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
     NODE,
     Key,
     Kind,
@@ -23,21 +24,25 @@ from controllers.kernel.refs import (
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NAMESPACE, NODE_NAME, HostNeed, HostReads, View
 from controllers.kernel.waking import itself, same_pause, selects
-from controllers.machinehealthcheck.observe import READS, ZONE_LABEL, Observed, observe
+from controllers.machinehealthcheck.observe import READS, ZONE_LABEL, Observed, defers, observe
 from controllers.machinehealthcheck.plan import plan
 
 
 def checks_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     """The checks of its namespace that select it."""
-    namespace, labels = key_of(machine).namespace, labels_of(machine)
-    checks = view.indexed(MACHINE_HEALTH_CHECK, NAMESPACE, namespace)
-    return tuple(key_of(check) for check in checks if selects(check, labels))
+    return _checks(key_of(machine).namespace, labels_of(machine), view)
 
 
 def checks_of_node(node: Obj, view: View) -> Iterable[Key]:
     """Of Machines with a Node of that name, in whatever cluster: a namesake costs a round and no more."""
     machines = view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"])
     return tuple(key for machine in machines for key in checks_of_machine(machine, view))
+
+
+def checks_of_set(machine_set: Obj, view: View) -> Iterable[Key]:
+    """The checks that select the Machines which it makes."""
+    template = (machine_set.get("spec") or {}).get("template") or {}
+    return _checks(key_of(machine_set).namespace, (template.get("metadata") or {}).get("labels") or {}, view)
 
 
 def checks_of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
@@ -56,6 +61,11 @@ def same_health(old: Obj, new: Obj) -> bool:
     return _of_machine(old) == _of_machine(new)
 
 
+def defers_alike(old: Obj, new: Obj) -> bool:
+    """Of a MachineSet it matters whether it leaves unhealthy Machines alone; whom it made, its Machines tell."""
+    return defers(old) == defers(new)
+
+
 def while_machines_move(key: Key, view: View) -> float:
     return gathering(view.get(MACHINE_HEALTH_CHECK, key), "expectedMachines")
 
@@ -71,6 +81,7 @@ class MachineHealthCheckRoom:
         Wake(MACHINE_HEALTH_CHECK, itself),
         Wake(MACHINE, checks_of_machine, same_health, while_machines_move),
         Wake(NODE, checks_of_node, is_heartbeat, while_machines_move),
+        Wake(MACHINE_SET, checks_of_set, defers_alike),
         Wake(CLUSTER, checks_of_cluster, same_pause),
     )
 
@@ -82,6 +93,11 @@ class MachineHealthCheckRoom:
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)
+
+
+def _checks(namespace: str, labels: Mapping[str, str], view: View) -> tuple[Key, ...]:
+    checks = view.indexed(MACHINE_HEALTH_CHECK, NAMESPACE, namespace)
+    return tuple(key_of(check) for check in checks if selects(check, labels))
 
 
 def _of_node(node: Obj) -> tuple[object, ...]:

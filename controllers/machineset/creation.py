@@ -20,7 +20,7 @@ from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
 from controllers.kernel.remediation import Place
-from controllers.kernel.template import rollout_part
+from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machineset import propagation
 from controllers.machineset.claiming import Claims
@@ -94,7 +94,7 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
             continue
         if want is None:
             want = rollout_part({"spec": observed.wish.template.get("spec")})
-        if rollout_part({"spec": machine.body.get("spec")}) == want:
+        if is_made_of(machine.body.get("spec"), want):
             return machine
     return None
 
@@ -105,8 +105,10 @@ def _blames_configuration(machine: MachineFacts) -> bool:
     return names.ErrorReason.INVALID_CONFIGURATION in reasons
 
 
-def births(observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place]) -> list[Create]:
-    """The creates for these ordinals; ``places``: whose place some of them take.
+def births(
+    observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place], domains: Mapping[int, str]
+) -> list[Create]:
+    """The creates for these ordinals; ``places``: whose place some of them take; ``domains``: where their hosts go.
 
     Their bodies share what is equal: a plan is read only.
     """
@@ -138,7 +140,7 @@ def births(observed: Observed, ordinals: Iterable[int], places: Mapping[int, Pla
                     "name": machine_name(observed.prefix, ordinal),
                     "annotations": {**annotations, **_identity(ordinal, places.get(ordinal))},
                 },
-                "spec": spec,
+                "spec": {**spec, FAILURE_DOMAIN: domains[ordinal]} if ordinal in domains else spec,
             },
             why=f"MachineSet {set_name} needs {counted(observed.wish.replicas, 'Machine')}",
         )

@@ -28,6 +28,7 @@ _WHY = {
     Rank.ANNOTATED: "it is marked for deletion",
     Rank.FAILED: "it failed, is unhealthy or has no Node",
     Rank.NOT_READY: "it is not ready",
+    Rank.AILING: "it failed or is unhealthy, though it is ready",
     Rank.READY: "all are ready",
 }
 
@@ -55,7 +56,7 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
     released = {machine.key for machine in claims.released}
     staying = tuple(machine for machine in observed.members.active if machine.key not in released)
     members = replace(observed.members, active=staying)
-    found = removal(members, observed.wish.replicas, observed.wish.policy)
+    found = removal(members, observed.wish.replicas, observed.wish.policy, observed.domains)
     return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
 
 

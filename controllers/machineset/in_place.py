@@ -18,7 +18,7 @@ from controllers.kernel.conditions import Condition
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import annotations_of
-from controllers.kernel.template import IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
+from controllers.kernel.template import FAILURE_DOMAIN, IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
 from controllers.kernel.victims import in_order
 from controllers.kernel.wording import counted
 from controllers.machineset.observe import InPlaceUpdate, Observed
@@ -92,7 +92,8 @@ def _down(observed: Observed, up: set[str]) -> int:
 def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Patch:
     wish = observed.wish
     template, have = wish.template.get("spec") or {}, machine.body.get("spec") or {}
-    spec = difference(_of_revision(have), _of_revision(template))
+    theirs = _of_revision(template)
+    spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
     required = wish.in_place is not None and wish.in_place.required
     notes: dict[str, Any] = {names.TEMPLATE_ANNOTATION: revision.digest}
     if required:

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
+from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace
-from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.selectors import NOTHING, Selector
 from controllers.kernel import machine_facts
+from controllers.kernel.failure_domains import Resting, domains_of, in_turn, read_resting
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
@@ -31,7 +33,7 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
-from controllers.kernel.template import is_count, template_problem
+from controllers.kernel.template import is_count, read_pattern
 from controllers.kernel.view import OWNER, View
 
 MAX_REPLICAS = 100_000
@@ -67,6 +69,8 @@ class Observed:
 
     ``strays``: owned, but their labels no longer match; they are members until their release is visible.
     ``orphans``: they match and nobody controls them. ``released``: how many that once left still exist.
+    ``domains``: failure domains to spread over, in the order in which this set takes them; () if it does not spread.
+    ``resting``: what the status remembers of those that were exhausted.
     """
 
     body: Obj
@@ -82,6 +86,8 @@ class Observed:
     strays: tuple[MachineFacts, ...] = ()
     orphans: tuple[MachineFacts, ...] = ()
     released: int = 0
+    domains: tuple[str, ...] = ()
+    resting: tuple[Resting, ...] = ()
 
     @property
     def ref(self) -> Ref:
@@ -124,6 +130,8 @@ def observe(key: Key, view: View) -> Observed | None:
         journal=journal,
         prefix=prefix,
         members=members,
+        domains=in_turn(domains_of(body, cluster), uid_of(deployment or body)),
+        resting=read_resting(body),
         strays=tuple(machine for machine in members.active if not matches(machine.labels)),
         **_ownerless(view, body, wish),
     )
@@ -141,25 +149,19 @@ def read_wish(body: Obj) -> Wish:
         return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {MAX_REPLICAS}")
     if not is_count(min_ready):
         return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
-    template = spec.get("template")
-    problem = template_problem(template)
-    if problem or not isinstance(template, Mapping):
-        return Wish(problem=problem)
-    try:
-        selector = from_label_selector(spec.get("selector"))
-    except SelectorError as error:
-        return Wish(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
-    if selector.empty or selector.nothing:
-        return Wish(problem="spec.selector: must not be empty, it would select every Machine of the namespace")
-    labels = (template.get("metadata") or {}).get("labels")
-    if not selector.matches(labels):
-        return Wish(problem="spec.template.metadata.labels: do not match spec.selector")
+    pattern = read_pattern(spec, MACHINE)
+    if pattern.problem:
+        return Wish(problem=pattern.problem)
     policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
     if policy not in tuple(DeletePolicy):
         return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
+    fault = failure_domains_fault(spec.get("failureDomains"))
+    if fault:
+        return Wish(problem=f"spec.failureDomains: {fault}")
     in_place = _read_in_place(spec.get("inPlaceUpdate"))
     if isinstance(in_place, str):
         return Wish(problem=f"spec.inPlaceUpdate{in_place}")
+    selector, template = pattern.selector, pattern.template
     return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
 
 

@@ -9,10 +9,10 @@ its newest version. Nothing after it needs an order: each action is right alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from controllers.kernel.actions import Action, Create, Delete, Event
+from controllers.kernel.actions import Action, Create, Delete, Event, Patch
 from controllers.kernel.members import Removal
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.pace import StatusChange, hold_back
@@ -20,11 +20,12 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
-from controllers.machineset import creation, deletion_order, in_place, propagation
+from controllers.machineset import creation, deletion_order, in_place, propagation, spreading
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, places_for, remediation
+from controllers.machineset.spreading import NO_SPREAD, Spread
 from controllers.machineset.status import Findings, invalid_patch, paused_patch, status_patch
 
 UNREAD = 5.0
@@ -48,6 +49,7 @@ class Decision:
     removal: Removal = NO_REMOVAL
     held: Hold | None = None
     remediation: Remediation = NO_REMEDIATION
+    spread: Spread = NO_SPREAD
     notes: tuple[str, ...] = ()
 
 
@@ -60,15 +62,18 @@ def plan(observed: Observed) -> Plan:
         )
     if observed.wish.problem:
         return invalid(observed.ref, observed.body, invalid_patch(observed), observed.wish.problem)
-    decision = decide(observed)
+    decision = replace(decide(observed), spread=spreading.spread(observed))
     changes = _changes(observed, decision)
     frozen = freeze_reason(observed, decision.claims)
-    patch = status_patch(observed, decision.journal, Findings(decision.held, frozen, decision.remediation))
+    patch = status_patch(
+        observed, decision.journal, Findings(decision.held, frozen, decision.remediation, decision.spread)
+    )
     delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
     if changes or (patch and not delay):
         first.append(guarded(observed.ref, observed.body, patch, _why(decision)))
     failures = new_failure(observed.ref, observed.status, patch) if first else []
+    failures += spreading.news(observed, decision.spread) if first else []
     return Plan(
         steps(first, [*changes, *failures], _events(observed, changes)),
         _outcome(observed, decision, delay),
@@ -124,10 +129,22 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
     return [
         *claim_patches(observed, decision.claims),
         *flowing,
-        *creation.births(observed, decision.created, places_for(decision.remediation.places, decision.created)),
+        *creation.births(
+            observed,
+            decision.created,
+            places_for(decision.remediation.places, decision.created),
+            spreading.places(observed, decision.spread, decision.created),
+        ),
         *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
-        *([] if flowing else _in_place(observed, decision)),
+        *([] if flowing else [*_elsewhere(observed, decision), *_in_place(observed, decision)]),
     ]
+
+
+def _elsewhere(observed: Observed, decision: Decision) -> list[Patch]:
+    """Nobody is sent elsewhere in a round that chooses who goes: it might be the same Machine."""
+    if decision.removal.victims or decision.claims.released:
+        return []
+    return spreading.move_patches(observed, decision.spread)
 
 
 def _in_place(observed: Observed, decision: Decision) -> list[Action]:
@@ -150,6 +167,8 @@ def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
 def _why(decision: Decision) -> str:
     if decision.created:
         return "reserve identities for " + counted(len(decision.created), "Machine")
+    if decision.spread.moves:
+        return spreading.moved(decision.spread)
     if decision.removal.victims:
         return "record the choice of " + counted(len(decision.removal.victims), "Machine") + " to delete"
     return "status is out of date"
@@ -187,6 +206,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     if members.preserved:
         until = min(machine.preserve_until or observed.now for machine in members.preserved)
         waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
+    if decision.spread.look_at is not None:
+        after = (decision.spread.look_at - observed.now).total_seconds()
+        waits.append(Wait(after, "a failure domain has rested then"))
     if decision.remediation.look_at is not None:
         after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
         waits.append(Wait(after, decision.remediation.deferred))

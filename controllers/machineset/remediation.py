@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
-from api.conditions import Reason, SetCondition
+from api.conditions import MachineCondition, Reason, SetCondition
 from api.names import StrategyType
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.machine_facts import MachineFacts
@@ -29,6 +29,8 @@ MOST_REMEDIATED = 1000
 
 RECOVERY = timedelta(seconds=30)
 """For so long a condemned Machine that has just become Ready is spared: its health check may take it back."""
+_REFUTED = frozenset({Reason.NODE_STARTUP_TIMEOUT, Reason.NODE_MISSING})
+"""What a health check said that can't be so any more of a Machine that is Ready, however long ago it became so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,11 @@ def remediation(observed: Observed) -> Remediation:
     all_condemned = [m for m in observed.members.active if m.condemned and m.key not in strays]
     if not all_condemned:
         return Remediation(places=open_places)
-    condemned = [m for m in all_condemned if _recovery_ends(m) <= observed.now]
+    judged = [m for m in all_condemned if not _is_refuted(m)]
+    condemned = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not condemned:
-        said = f"{counted(len(all_condemned), 'unhealthy Machine')} became ready a moment ago"
-        return Remediation((), open_places, said, min(_recovery_ends(m) for m in all_condemned))
+        said = f"{counted(len(all_condemned), 'unhealthy Machine')} became ready, its health check has to look again"
+        return Remediation((), open_places, said, min(map(_recovery_ends, judged), default=None))
     why = _deferred(observed)
     if why:
         return Remediation(places=open_places, deferred=f"{counted(len(condemned), 'unhealthy Machine')} kept: {why}")
@@ -89,6 +92,13 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     if find(observed.status.get("conditions"), type_):
         return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
     return []
+
+
+def _is_refuted(machine: MachineFacts) -> bool:
+    """It is Ready, and condemned for having no Node: its health check lags behind, and has to speak first."""
+    conditions = (machine.body.get("status") or {}).get("conditions")
+    said = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
+    return machine.ready and said is not None and said.get("reason") in _REFUTED
 
 
 def _recovery_ends(machine: MachineFacts) -> datetime:

@@ -22,7 +22,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NAMESPACE, OWNER, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, same_pause, selects
+from controllers.kernel.waking import itself, members_of_cluster, same_pause, same_to_sets, selects
 from controllers.machineset.observe import READS, Observed, observe
 from controllers.machineset.plan import plan
 
@@ -64,7 +64,7 @@ class MachineSetRoom:
         Wake(MACHINE_SET, itself),
         Wake(MACHINE, sets_of_machine, same_to_a_set, while_machines_move),
         Wake(MACHINE_DEPLOYMENT, sets_of_deployment, same_pause),
-        Wake(CLUSTER, members_of_cluster(MACHINE_SET), same_pause),
+        Wake(CLUSTER, members_of_cluster(MACHINE_SET), same_to_sets),
     )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

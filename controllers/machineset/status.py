@@ -15,10 +15,12 @@ from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
 from controllers.kernel.wording import counted
+from controllers.machineset import spreading
 from controllers.machineset.creation import Hold
 from controllers.machineset.in_place import up_to_date_condition
 from controllers.machineset.observe import Observed
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, condition, to_status
+from controllers.machineset.spreading import NO_SPREAD, Spread
 
 AVAILABLE = str(DeploymentCondition.AVAILABLE)
 
@@ -56,11 +58,13 @@ class Findings:
     """``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
 
     ``remediation``: what becomes of Machines that a health check has condemned.
+    ``spread``: which failure domains have no host, and who goes elsewhere.
     """
 
     held: Hold | None = None
     frozen: str = ""
     remediation: Remediation = NO_REMEDIATION
+    spread: Spread = NO_SPREAD
 
 
 def status_patch(observed: Observed, journal: Ordinals, found: Findings) -> dict[str, Any]:
@@ -70,6 +74,7 @@ def status_patch(observed: Observed, journal: Ordinals, found: Findings) -> dict
         *_conditions(observed, counts, found.held),
         *_frozen(observed, found.frozen),
         *condition(observed, found.remediation),
+        *spreading.condition(observed, found.spread),
     ]
     desired: dict[str, Any] = {
         "replicas": counts.replicas,
@@ -80,6 +85,7 @@ def status_patch(observed: Observed, journal: Ordinals, found: Findings) -> dict
         "labelSelector": str(observed.wish.selector),
         "ordinals": _journal(observed.status, journal),
         **error_fields("", ""),
+        "restingFailureDomains": spreading.to_status(found.spread),
         "remediated": to_status(found.remediation.places),
         "conditions": _merged(observed, conditions),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from api.selectors import NOTHING, Operator, Requirement, Selector, SelectorError, from_label_selector
@@ -17,12 +17,12 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-def demand_of(pod: Mapping[str, Any], book: VolumeBook | None) -> Demand:
-    """``book`` None: claims are not looked at. Raises ShapeError naming the field."""
+def demand_of(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved] = ()) -> Demand:
+    """``claims``: what the pod's claims mean, see ``resolved_claims``. Raises ShapeError naming the field."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
     labels, namespace = meta.get("labels") or {}, meta.get("namespace", "")
     affinity = spec.get("affinity") or {}
-    volumes, blocked = _volumes(pod, book)
+    volumes, blocked = _volumes(pod, claims)
     return Demand(
         requests=effective_requests(spec, pod.get("status") or {}, bound=bool(spec.get("nodeName"))),
         node_selector=tuple(
@@ -51,13 +51,15 @@ def claims_of(pod: Mapping[str, Any]) -> list[str]:
     return claims
 
 
-def _volumes(pod: Mapping[str, Any], book: VolumeBook | None) -> tuple[tuple[Volume, ...], str]:
+def resolved_claims(pod: Mapping[str, Any], book: VolumeBook) -> tuple[Volume | Unresolved, ...]:
+    """What each of the pod's claims means now."""
+    return tuple(book.resolve(_claim(pod, name)) for name in claims_of(pod))
+
+
+def _volumes(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved]) -> tuple[tuple[Volume, ...], str]:
     """The volumes, and why they can't be had; of a pod that has a Node, those that are known."""
-    if book is None:
-        return (), ""
-    resolved = [book.resolve(_claim(pod, name)) for name in claims_of(pod)]
-    found = tuple(each for each in resolved if isinstance(each, Volume))
-    missing = [each for each in resolved if isinstance(each, Unresolved)]
+    found = tuple(each for each in claims if isinstance(each, Volume))
+    missing = [each for each in claims if isinstance(each, Unresolved)]
     if not missing or (pod.get("spec") or {}).get("nodeName"):
         return found, ""
     return (), min(missing, key=lambda each: each.rank).why

@@ -4,70 +4,115 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from controllers.scheduling.amounts import ShapeError, quantities, whole
-from controllers.scheduling.demand import claims_of, demand_of
+from controllers.scheduling.demand import demand_of, resolved_claims
 from controllers.scheduling.keeping import KEEPING_ANNOTATIONS, controller_of, keeping_of
-from controllers.scheduling.shapes import NodeShape, Owner, PodKind, PodShape, Taint
-from controllers.scheduling.volumes import VolumeBook
+from controllers.scheduling.shapes import NodeShape, Owner, PodKind, PodShape, Taint, Volume
+from controllers.scheduling.volumes import Unresolved, VolumeBook
 
 Obj = Mapping[str, Any]
 
 _ASKED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "overhead", "resources", "priority")
 _FINISHED = ("Succeeded", "Failed")
+_STATUSES = ("containerStatuses", "initContainerStatuses")
+_SPARE_KINDS = 10_000
+"""So many kinds of pods that are gone may be kept."""
 _PLAIN_MARSHAL = 2
 """The last version that writes no back references: equal values give equal bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A pod that was read, and what its claims meant then. ``body`` is held, so that its id names nothing else."""
+
+    body: Obj
+    shape: PodShape
+    claims: tuple[Volume | Unresolved, ...]
 
 
 class Reader:
     """Reads pods; interns what they share. ``book``: claims and volumes, None to leave them out.
 
-    One Reader serves one picture of claims and volumes; kinds that it has read stay with it.
+    It may be kept from one look at a cluster to the next, told of each by ``look``: a pod that is the very same object
+    as in the last look, with claims that mean the same, is not read again. So a look costs what has changed.
     """
 
     def __init__(self, book: VolumeBook | None = None) -> None:
         self._book = book
-        self._kinds: dict[bytes, PodKind] = {}
-        self._owners: dict[Owner, Owner] = {}
+        self._kinds: dict[object, PodKind] = {}
+        self._owners: dict[str, Owner] = {}
+        self._last: dict[int, _Known] = {}
+        self._seen: dict[int, _Known] = {}
+
+    def look(self, book: VolumeBook | None = None) -> None:
+        """A new look begins. Pods that the last one did not ask for are forgotten, and so are kinds if many are."""
+        self._book = book
+        self._last, self._seen = self._seen, {}
+        if len(self._kinds) > _SPARE_KINDS and len(self._kinds) > 2 * len(
+            {id(k.shape.kind) for k in self._last.values()}
+        ):
+            self._kinds = {}
+            self._owners = {}
 
     def pod(self, pod: Obj) -> PodShape:
         """Raises ShapeError naming the field that can't be read."""
+        known = self._last.get(id(pod))
+        if known is None or (known.claims and known.claims != self._claims(pod)):
+            known = self._read_pod(pod)
+        self._seen[id(pod)] = known
+        return known.shape
+
+    def _read_pod(self, pod: Obj) -> _Known:
         meta, spec = pod["metadata"], pod.get("spec") or {}
         found = controller_of(meta)
-        owner = None
-        if found is not None:
-            owner = Owner(found.get("kind", ""), found.get("name", ""), found.get("uid", ""))
-            owner = self._owners.setdefault(owner, owner)
-        return PodShape(
+        claims = self._claims(pod)
+        shape = PodShape(
             meta.get("namespace", ""),
             meta["name"],
-            self._kind(pod),
+            self._kind(pod, claims),
             meta.get("uid", ""),
             spec.get("nodeName") or "",
-            owner,
+            None if found is None else self._owner(found),
             meta.get("creationTimestamp") or "",
             meta.get("deletionTimestamp") or "",
         )
+        return _Known(pod, shape, claims)
 
-    def _kind(self, pod: Obj) -> PodKind:
+    def _owner(self, found: Obj) -> Owner:
+        kind, name, uid = found.get("kind", ""), found.get("name", ""), found.get("uid", "")
+        owner = self._owners.get(uid)
+        if owner is None or owner.name != name or owner.kind != kind:
+            owner = self._owners[uid] = Owner(kind, name, uid)
+        return owner
+
+    def _claims(self, pod: Obj) -> tuple[Volume | Unresolved, ...]:
+        if self._book is None or "volumes" not in (pod.get("spec") or {}):
+            return ()
+        try:
+            return resolved_claims(pod, self._book)
+        except (AttributeError, TypeError, KeyError):
+            raise ShapeError("spec.volumes", "name claims that can't be read") from None
+
+    def _kind(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> PodKind:
         try:
             parts = _parts(pod)
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec", "is not shaped like the spec of a Pod") from None
-        if self._book is not None:
-            parts.append(claims_of(pod))
-        key = marshal.dumps(parts, _PLAIN_MARSHAL)
+        content = marshal.dumps(parts, _PLAIN_MARSHAL)
+        key = (content, claims, "nodeName" in pod["spec"]) if claims else content
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = self._read(pod)
+            kind = self._kinds[key] = self._read(pod, claims)
         return kind
 
-    def _read(self, pod: Obj) -> PodKind:
+    def _read(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> PodKind:
         meta, spec = pod["metadata"], pod.get("spec") or {}
         priority = spec.get("priority")
         try:
-            demand = demand_of(pod, self._book)
+            demand = demand_of(pod, claims)
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec", "is not shaped like the spec of a Pod") from None
         return PodKind(
@@ -110,18 +155,20 @@ def _local(volume: Obj) -> tuple[Any, ...]:
 
 def _resized(spec: Obj, status: Obj) -> Any:
     """What running containers have, where that is not what they ask."""
+    said = [each for field in _STATUSES for each in status.get(field) or ()]
+    if not any("allocatedResources" in each or each.get("resources") for each in said):
+        return None
     asked = {
         c.get("name"): (c.get("resources") or {}).get("requests")
         for field in ("containers", "initContainers")
         for c in spec.get(field) or ()
     }
     different = []
-    for field in ("containerStatuses", "initContainerStatuses"):
-        for each in status.get(field) or ():
-            applied, granted = (each.get("resources") or {}).get("requests"), each.get("allocatedResources")
-            wanted = asked.get(each.get("name"))
-            if applied not in (None, wanted) or granted not in (None, wanted):
-                different.append((each.get("name"), applied, granted))
+    for each in said:
+        applied, granted = (each.get("resources") or {}).get("requests"), each.get("allocatedResources")
+        wanted = asked.get(each.get("name"))
+        if applied not in (None, wanted) or granted not in (None, wanted):
+            different.append((each.get("name"), applied, granted))
     if not different:
         return None
     resizes = (c for c in status.get("conditions") or () if c.get("type") == "PodResizePending")

@@ -41,10 +41,14 @@ class Staying(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against."""
+    """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against.
+
+    ``first``: it goes before all that are not, because nobody would miss it.
+    """
 
     name: str
     group: str = ""
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +212,9 @@ class _Planner:
     def _loads(self) -> dict[str, float]:
         return {node.name: utilisation(node, self._pods[node.name]) for node in self._question.nodes}
 
-    def _disturbance(self, candidate: Candidate) -> tuple[bool, float, str]:
+    def _disturbance(self, candidate: Candidate) -> tuple[bool, bool, float, str]:
         occupied = any(not pod.kind.keeping.daemon_set for pod in self._pods.get(candidate.name, ()))
-        return occupied, self._load.get(candidate.name, 0.0), candidate.name
+        return not candidate.first, occupied, self._load.get(candidate.name, 0.0), candidate.name
 
     def _destination_order(self) -> Ints:
         """Nodes that stay anyway, fullest first; then candidates, the last to be asked first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import gateway, live, real, scheduling
+from hack.bench import gateway, live, real, scheduling, takeover
 from hack.bench.figures import Figure, keep, show
 from hack.realplane import missing
 
@@ -22,6 +22,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "machineset": ("A MachineSet from 0 to 1000 on the embedded plane", live.thousand),
     "rolling": ("1000 Machines rolled with a surge of 10 % on the virtual clock", live.rolling),
     "real": ("A MachineSet from 0 to 1000 on a real kube-apiserver: objects only, no hosts", real.real),
+    "takeover": ("The leader killed with SIGKILL on a real kube-apiserver, default terms", takeover.takeover),
     "binpack": ("New Nodes for 51 000 pods", scheduling.binpack),
     "scaleup": ("New Nodes for pods seen for the first time", scheduling.scale_up),
     "scaledown": ("Nodes that can go together", scheduling.scale_down),
@@ -29,7 +30,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", gateway.gateway),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
-NEED_REAL_PLANE = ("real",)
+NEED_REAL_PLANE = ("real", "takeover")
 OUTPUT = Path("build/bench.json")
 
 

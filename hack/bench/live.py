@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from controllers.kernel.conditions import is_true
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Kind
 from hack.bench.figures import Figure
+from hack.realplane import cpu_seconds
 from nodewright.cli.embedded.session import Session, Wish, session
 from nodewright.controlplane.app.stats import WRITES
 from nodewright.controlplane.values import ListOptions
@@ -110,7 +112,7 @@ def plane_ready() -> list[Figure]:
     import subprocess  # noqa: PLC0415
     import sys  # noqa: PLC0415
 
-    best = []
+    seconds, cpu = [], []
     for _ in range(5):
         started = time.monotonic()
         command = [sys.executable, "-m", "nodewright.cli", "up", "--in-memory", "--no-controllers"]
@@ -119,9 +121,13 @@ def plane_ready() -> list[Figure]:
             while not process.stdout.readline().startswith("ready"):
                 if process.poll() is not None:
                     raise RuntimeError("`up` ended before it was ready")
-            best.append(time.monotonic() - started)
+            seconds.append(time.monotonic() - started)
+            cpu.append(cpu_seconds(process.pid))
             process.terminate()
-    return [Figure("plane_ready_seconds", sorted(best)[len(best) // 2], "s", "lower", "goal", 1.0)]
+    return [
+        Figure("plane_ready_seconds", statistics.median(seconds), "s", "lower", "goal", 1.0),
+        Figure("plane_ready_cpu_seconds", statistics.median(cpu), "s", "lower"),
+    ]
 
 
 def demo() -> list[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
     from api.selectors import Selector
+    from controllers.autoscaler.options import AutoscalerOptions
     from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
@@ -23,7 +25,7 @@ Controllers = Annotated[
     typer.Option(
         "--controllers",
         metavar="NAMES",
-        help="Which ones, comma separated; * is all but certificatesigningrequest, -NAME leaves one out.",
+        help="Which ones, comma separated; * is all but autoscaler and certificatesigningrequest; -NAME: not this one.",
     ),
 ]
 MachineSelector = Annotated[
@@ -82,19 +84,24 @@ class Election:
         return LeaseOptions(self.name or work.lease, self.namespace or connection.namespace, self.terms)
 
 
-def work_named(controllers: str, machine_selector: str, node_name: str = "") -> Work:
+def work_named(
+    controllers: str,
+    machine_selector: str,
+    node_name: str = "",
+    autoscaler: Callable[[], AutoscalerOptions] | None = None,
+) -> Work:
     """What the options ask for, on the Node ``node_name``.
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
-    rooms = rooms_named(controllers, node_name)
+    rooms = rooms_named(controllers, node_name, autoscaler)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
     return Work(rooms, machines, _lease_name(controllers, rooms, machines))
 
 
-def rooms_named(names: str, node_name: str = "") -> Rooms:
+def rooms_named(names: str, node_name: str = "", autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
     ``*`` is not those that only run on request.
@@ -102,13 +109,16 @@ def rooms_named(names: str, node_name: str = "") -> Rooms:
     from nodewright.runtime.wiring import on_request  # noqa: PLC0415
     from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
-    usual, special = ({room.name: room for room in rooms} for rooms in (usual_rooms(node_name), on_request()))
-    known = {**usual, **special}
+    usual, special = {room.name: room for room in usual_rooms(node_name)}, on_request(autoscaler)
+    known = [*usual, *special]
     wanted = _words(names)
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
     if unknown:
         raise CliError(f"no controller named {', '.join(unknown)}", f"There are: {', '.join(known)}", USAGE)
-    chosen = tuple(room for name, room in known.items() if _enabled(name, wanted, "*" in wanted and name in usual))
+    chosen = (
+        *(room for name, room in usual.items() if _enabled(name, wanted, "*" in wanted)),
+        *(make() for name, make in special.items() if _enabled(name, wanted, False)),
+    )
     if not chosen:
         raise CliError("--controllers names none", f"There are: {', '.join(known)}, and * for all", USAGE)
     return chosen

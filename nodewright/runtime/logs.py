@@ -14,10 +14,11 @@ from contextvars import ContextVar
 from typing import Any, Literal, TextIO
 
 import orjson
-import structlog
 
 from api.secrets import HIDDEN, is_secret_name, without_secrets
 from nodewright.runtime import tracing
+
+Level = Literal["debug", "info", "warning", "error"]
 
 _DEEPEST = 8
 
@@ -50,10 +51,12 @@ def about(keys: Mapping[str, str]) -> Iterator[None]:
 def configure(
     *,
     json: bool | None = None,
-    level: Literal["debug", "info", "warning", "error"] = "info",
+    level: Level = "info",
     stream: TextIO | None = None,
 ) -> None:
     """Set up logging of this process. ``json`` None: JSON unless ``stream`` (standard error) is a terminal."""
+    import structlog  # noqa: PLC0415  (with rich, which it draws with, a tenth of a second; see configure_late)
+
     stream = stream or sys.stderr
     as_json = json if json is not None else not stream.isatty()
     renderer: Any = structlog.processors.JSONRenderer(serializer=_json)
@@ -77,6 +80,27 @@ def configure(
         cache_logger_on_first_use=True,
     )
     _bridge(processors, number, stream)
+
+
+def configure_late(*, json: bool | None = None, level: Level = "info") -> None:
+    """As ``configure``, but for a process where only libraries log, and mostly nothing: the first line sets it up."""
+    root = logging.getLogger()
+    root.handlers[:] = [_FirstLine(json, level)]
+    _thresholds(logging.getLevelNamesMapping()[level.upper()])
+
+
+class _FirstLine(logging.Handler):
+    """Sets up logging in earnest and hands the line on."""
+
+    def __init__(self, json: bool | None, level: Level) -> None:
+        super().__init__()
+        self._json = json
+        self._wanted: Level = level
+
+    def emit(self, record: logging.LogRecord) -> None:
+        configure(json=self._json, level=self._wanted)
+        for handler in logging.getLogger().handlers:
+            handler.handle(record)
 
 
 def _say_what_about(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -115,6 +139,8 @@ def _json(value: Any, **_: Any) -> str:
 
 def _bridge(processors: list[Any], level: int, stream: TextIO) -> None:
     """Libraries that log by the standard library (kopf, aiohttp) come out the same way."""
+    import structlog  # noqa: PLC0415
+
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=processors[:-1],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, processors[-1]],
@@ -123,6 +149,10 @@ def _bridge(processors: list[Any], level: int, stream: TextIO) -> None:
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(max(level, logging.INFO))
+    _thresholds(level)
+
+
+def _thresholds(level: int) -> None:
+    logging.getLogger().setLevel(max(level, logging.INFO))
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     logging.getLogger("kopf").setLevel(max(level, logging.WARNING))

@@ -14,6 +14,7 @@ from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
 from nodewright.runtime.hosts.directory import HostDirectory
@@ -57,8 +58,11 @@ class Manager:
         self.cache = Cache(wiring.kinds_of(self.rooms))
         registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        parts = wiring.parts_of(self.rooms)
+        cached = client.named("cache")
         self.reflectors = tuple(
-            Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
+            Reflector(Part(cached, parts[kind]) if kind in parts else cached, self.cache, kind, options.reflector)
+            for kind in self.cache.stores
         )
         self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []
@@ -235,7 +239,21 @@ async def run_controllers(
             on_manager(manager)
         if kubelets is not None:
             await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
+        await _play_pods(stack, manager, client)
         await manager.run(stop, announce)
+
+
+async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient) -> None:
+    """Start the pods of simulated hosts, and bind them first, where that is wanted and pods are read at all."""
+    options, there = manager.options, manager.cache.stores.keys()
+    if not (options.simulated_kubelets or options.bind_pods):
+        return
+    from nodewright.runtime import pods  # noqa: PLC0415  (only if it is wanted)
+
+    if options.simulated_kubelets and there >= set(pods.KUBELETS_READ):
+        await stack.enter_async_context(pods.PodKubelets(client, manager.cache, options.now))
+    if options.bind_pods and there >= set(pods.BINDER_READS):
+        await stack.enter_async_context(pods.Binder(client, manager.cache, options.now))
 
 
 def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:

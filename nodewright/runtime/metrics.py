@@ -183,3 +183,16 @@ GRPC_SECONDS = _seconds("externalgrpc_call_seconds", "How long such a call took.
 GRPC_CERTIFICATE_EXPIRY = _gauge(
     "externalgrpc_certificate_expiry_timestamp_seconds", "When the gateway's certificate ends (Unix time)."
 )
+
+# Cloudpools.
+CLOUDPOOL_REQUESTS = _counter(
+    "cloudpool_requests_total", "Requests to a cloudpool gateway by what was asked and how it ended.", "route", "code"
+)
+CLOUDPOOL_SECONDS = _seconds("cloudpool_request_seconds", "How long an answer took.", "route")
+CLOUDPOOL_VICTIMS = _counter(
+    "cloudpool_victims_total", "Machines that a proxy began to take away: removed, failed or put back.", "result"
+)
+CLOUDPOOL_MISSING = _gauge(
+    "cloudpool_scale_down_missing", "Machines by which the last scale-down fell short of what was asked for."
+)
+CLOUDPOOL_OPERATIONS = _gauge("cloudpool_operations", "Changes of size and terminations under way or waiting.")

@@ -50,8 +50,9 @@ class RunOptions:
     ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
     ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
-    of the installed provider). ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this
-    process leads, before the first round: for what only one process may hold.
+    of the installed provider). ``bind_pods``: find Nodes for pods, where no kube-scheduler does.
+    ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
+    first round: for what only one process may hold.
     ``grace``: how long a stop waits for rounds and provider calls that are under way.
     ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
     ``metrics_port``, both on ``listen_host``; None: not at all.
@@ -67,6 +68,7 @@ class RunOptions:
     workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
     orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
+    bind_pods: bool = False
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     leader_election: LeaseOptions | None = None
     on_leading: Callable[[], Awaitable[None]] | None = None

@@ -27,6 +27,7 @@ from nodewright.runtime.brake import Brake
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, Hands
+from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.options import RoomOptions
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
@@ -80,7 +81,7 @@ class Controller:
         self._workloads = facts.workloads
         self._hands = hands
         self._executor = Executor(room.name, hands)
-        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now)
+        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now, facts.hosts.shape)
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._key_of: dict[str, Key] = {}
@@ -213,6 +214,8 @@ class Controller:
     async def _carry_out(self, key: Key, decided: _Decided) -> str:
         execution = await decided.executor.execute(decided.plan)
         result = self._settle(key, decided.plan, execution)
+        if decided.plan.figures:
+            FIGURES.report(self.room.name, decided.plan.figures, execution.ok)
         if execution.writes:
             await self._rest(key, decided.plan)
         return result

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from controllers.kernel.refs import Kind
+from controllers.kernel.refs import Key, Kind
+from controllers.kernel.room import ReadsPartly, Room
 from nodewright.runtime.options import Rooms
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.options import AutoscalerOptions
 
 
 def rooms(hosting_node: str = "") -> Rooms:
@@ -19,11 +24,27 @@ def rooms(hosting_node: str = "") -> Rooms:
     return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node), MACHINE_HEALTH_CHECK)
 
 
-def on_request() -> Rooms:
-    """Controllers that only run when they are named: they need rights that a cluster may not want to give."""
-    from controllers.certificatesigningrequest.room import ROOM as REQUESTS  # noqa: PLC0415
+def on_request(autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Mapping[str, Callable[[], Room[Any]]]:
+    """Controllers that only run when they are named, by name: they need rights that a cluster may not want to give, or
+    would work against somebody else's. Each is imported when it is made.
+    """
 
-    return (REQUESTS,)
+    def requests() -> Room[Any]:
+        from controllers.certificatesigningrequest.room import ROOM  # noqa: PLC0415
+
+        return ROOM
+
+    def the_autoscaler() -> Room[Any]:
+        from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
+
+        return AutoscalerRoom(autoscaler() if autoscaler is not None else None)
+
+    return {"certificatesigningrequest": requests, "autoscaler": the_autoscaler}
+
+
+def parts_of(wanted: Rooms) -> dict[Kind, Key]:
+    """Kinds of which only some objects are watched: those of a namespace, or one by name."""
+    return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
 
 
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from api.names import DELETE_MACHINE_ANNOTATION, TEMPLATE_ANNOTATION
-from controllers.kernel.actions import Create, Delete, Patch
+from controllers.kernel.actions import Action, Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
     MACHINE,
@@ -20,6 +20,7 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
+from controllers.kernel.remediation import is_condemned
 from nodewright.controlplane.store.watching import Watch
 from nodewright.controlplane.values import ApiError, WatchOptions
 from nodewright.sim.plane import Plane
@@ -96,16 +97,33 @@ class _Census:
                     self._active.discard(key_of(event.object))
 
 
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """What a MachineSet was told when it got its size. ``there``: UIDs of the Machines that were counted on then.
+
+    ``unmarked``: those that nobody had marked as the first to go.
+    """
+
+    bounds: Bounds
+    there: frozenset[str] = frozenset()
+    unmarked: frozenset[str] = frozenset()
+
+
 class Guard:
     """Looks at each write of the controllers before it is made; ``believed`` is the spec that they have seen.
 
     A MachineSet acts on the replicas that its MachineDeployment wrote last, so what was believed then is still in force
     for it when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
+
+    What people do to single Machines is no breach, if they did it since: a size was decided with the Machines that were
+    there, and the MachineSet that gets down to it can't take the decision back. So a Machine that a person has deleted
+    or edited since counts as if it were still there, and one that a person has marked since may go. What had happened
+    when the size was decided is no excuse.
     """
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
-        self._in_force: dict[str, Bounds] = {}
+        self._in_force: dict[str, _Promise] = {}
         self._census = _Census(plane)
         self._ours: set[str] = set()
         self._chosen: dict[str, bool] = {}
@@ -113,33 +131,53 @@ class Guard:
 
     def expect(self, machine_set: str, bounds_: Bounds) -> None:
         """These are in force for ``machine_set``, though no MachineDeployment says so (it stands alone)."""
-        self._in_force[machine_set] = bounds_
+        self._in_force[machine_set] = _Promise(bounds_)
 
-    def before_patch(self, action: Patch, seen: Sequence[Obj], believed: Bounds) -> None:
-        """A MachineDeployment tells a MachineSet its size or budget, or a MachineSet records whom it chose.
+    def before(self, action: Action, seen: Iterable[Obj], believed: Bounds) -> None:
+        """Raises Breach if ``action`` must not be done. ``seen`` is what the process's cache holds."""
+        match action:
+            case Create():
+                self._before_create(action, believed)
+            case Patch() if action.target.kind is MACHINE:
+                self._before_update(action, seen, believed)
+            case Delete():
+                self._before_delete(action, seen, believed)
 
-        Or it hands a Machine a new template: that takes it down as a delete would, until its host has followed.
+    def done(self, action: Action, seen: Iterable[Obj], believed: Bounds) -> None:
+        """``action`` was carried out (whether or not the process has heard of that): what it promised is in force.
+
+        A MachineDeployment tells a MachineSet its size or budget, a MachineSet records whom it chose.
         """
-        if action.target.kind is MACHINE:
-            self._before_update(action, seen, believed)
-        if action.target.kind is not MACHINE_SET:
+        match action:
+            case Create() if action.kind is MACHINE_SET:
+                self._in_force.setdefault(action.body["metadata"]["name"], _promise(seen, believed))
+            case Patch() if action.target.kind is MACHINE_SET:
+                if {"replicas", "inPlaceUpdate"} & (action.patch.get("spec") or {}).keys():
+                    self._in_force[action.target.key.name] = _promise(seen, believed)
+                self._remember_choice(action, seen)
+
+    def _remember_choice(self, action: Patch, seen: Iterable[Obj]) -> None:
+        ordinals = (action.patch.get("status") or {}).get("ordinals") or {}
+        if "leaving" not in ordinals:
             return
-        if {"replicas", "inPlaceUpdate"} & (action.patch.get("spec") or {}).keys():
-            self._in_force[action.target.key.name] = believed
-        chosen = ((action.patch.get("status") or {}).get("ordinals") or {}).get("leaving") or ()
+        chosen = ordinals["leaving"] or ()
         for machine in seen:
             if key_of(machine).name in chosen:
                 self._chosen.setdefault(uid_of(machine), available(machine))
+            elif action.target.key.name in _owners(machine):
+                self._chosen.pop(uid_of(machine), None)  # taken back: it is counted on again
 
-    def _before_update(self, action: Patch, seen: Sequence[Obj], believed: Bounds) -> None:
+    def _before_update(self, action: Patch, seen: Iterable[Obj], believed: Bounds) -> None:
+        """A MachineSet hands a Machine a new template: that takes it down until its host has followed."""
         notes = (action.patch.get("metadata") or {}).get("annotations") or {}
         machine = next((m for m in seen if uid_of(m) == action.target.uid), None)
         digest = notes.get(TEMPLATE_ANNOTATION)
         if not digest or machine is None:
             return
         if self._serves(machine):
-            left = sum(1 for m in seen if self._serves(m) or self._deleted_by_somebody(m)) - 1
-            least = min(believed.least, self._promised(machine, believed).least)
+            promise = self._promised(machine, believed)
+            left = sum(1 for m in seen if self._serves(m) or self._gone_since(m, promise)) - 1
+            least = min(believed.least, promise.bounds.least)
             if left < least:
                 raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
         changes = int("spec" in action.patch)  # else its spec says so already: a person was faster
@@ -154,57 +192,68 @@ class Guard:
         handed = annotations_of(machine).get(TEMPLATE_ANNOTATION) == digest
         return not handed or int(updated.get("observedGeneration", 0)) >= generation
 
-    def before_create(self, action: Create, believed: Bounds) -> None:
+    def _before_create(self, action: Create, believed: Bounds) -> None:
         """A Machine must not be made beyond what a spec allows that may still be in force."""
-        if action.kind is MACHINE_SET:
-            self._in_force[action.body["metadata"]["name"]] = believed
         if action.kind is not MACHINE or self._plane.get(MACHINE, _key(action)) is not None:
             return
-        present = self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
-        most = max(believed.most, self._promised(action.body, believed).most, bounds(present).most if present else 0)
+        most = max(believed.most, self._promised(action.body, believed).bounds.most)
         count = self._census.count() + 1
         if count > most:
             raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
 
-    def before_delete(self, action: Delete, seen: list[Obj], believed: Bounds) -> None:
-        """An available Machine must not go if that breaks the minimum, as far as the process can know.
-
-        ``seen`` is what its cache holds. What a person does to single Machines is no breach: one that they marked goes
-        first, and those that they deleted or edited meanwhile were there when the decision was made.
-        """
+    def _before_delete(self, action: Delete, seen: Iterable[Obj], believed: Bounds) -> None:
+        """An available Machine must not go if that breaks the minimum, as far as the process can know."""
         if action.target.kind is not MACHINE:
             return
         self._ours.add(action.target.uid)
         victim = next((m for m in seen if uid_of(m) == action.target.uid), None)
-        if victim is None or not available(victim) or annotations_of(victim).get(DELETE_MACHINE_ANNOTATION):
+        if victim is None or not available(victim) or self._is_dead(victim):
             return
         if self._chosen.get(uid_of(victim)) is False:
             return  # chosen while it was not available: nobody has counted on it since
-        if self._is_dead(victim):
-            return  # its status has not told yet what its Node says: nobody's pods run there
-        left = sum(1 for m in seen if available(m) or _edited(m) or self._deleted_by_somebody(m)) - 1
-        least = min(believed.least, self._promised(victim, believed).least)
+        promise = self._promised(victim, believed)
+        if annotations_of(victim).get(DELETE_MACHINE_ANNOTATION) and uid_of(victim) in promise.unmarked:
+            return
+        left = sum(1 for m in seen if available(m) or self._gone_since(m, promise)) - 1
+        least = min(believed.least, promise.bounds.least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
 
     def _is_dead(self, machine: Obj) -> bool:
-        name = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+        """A health check, which sees its Node, has condemned it for that; its own status has not told of it yet."""
+        status = machine.get("status") or {}
+        name = (status.get("nodeRef") or {}).get("name")
         node = self._plane.get(NODE, Key("", name)) if name else None
         ready = find((node.get("status") or {}).get("conditions"), "Ready") if node is not None else None
-        return ready is not None and ready["status"] == "Unknown"
+        silent = ready is not None and ready["status"] == "Unknown"
+        return silent and is_condemned(status)
 
-    def _deleted_by_somebody(self, machine: Obj) -> bool:
-        return is_deleting(machine) and uid_of(machine) not in self._ours
+    def _gone_since(self, machine: Obj, promise: _Promise) -> bool:
+        """Counted on when the promise was made, and taken down by a person since."""
+        if uid_of(machine) not in promise.there:
+            return False
+        return self._edited(machine) or (is_deleting(machine) and uid_of(machine) not in self._ours)
 
-    def _promised(self, machine: Obj, believed: Bounds) -> Bounds:
-        owners = machine["metadata"].get("ownerReferences") or ()
-        return next((self._in_force[o["name"]] for o in owners if o["name"] in self._in_force), believed)
+    def _edited(self, machine: Obj) -> bool:
+        """Taken down by a person's edit of this very Machine, not by a template that a MachineSet handed it."""
+        updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
+        _, generation = self._handed.get(uid_of(machine), ("", 0))
+        if is_deleting(machine) or updated is None or updated["status"] != "False":
+            return False
+        return int(updated.get("observedGeneration", 0)) > generation
+
+    def _promised(self, machine: Obj, believed: Bounds) -> _Promise:
+        return next((self._in_force[name] for name in _owners(machine) if name in self._in_force), _Promise(believed))
 
 
-def _edited(machine: Obj) -> bool:
-    """Taken down by a person's edit of this very Machine: no budget of a set covers that."""
-    updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
-    return not is_deleting(machine) and updated is not None and updated["status"] == "False"
+def _promise(seen: Iterable[Obj], believed: Bounds) -> _Promise:
+    there = frozenset(uid_of(machine) for machine in seen if available(machine))
+    marked = (uid_of(machine) for machine in seen if annotations_of(machine).get(DELETE_MACHINE_ANNOTATION))
+    return _Promise(believed, there, frozenset(map(uid_of, seen)).difference(marked))
+
+
+def _owners(machine: Obj) -> list[str]:
+    return [owner["name"] for owner in machine["metadata"].get("ownerReferences") or ()]
 
 
 def _key(action: Create) -> Key:

@@ -17,13 +17,13 @@ from typing import Any
 
 from controllers.kernel.actions import (
     Action,
+    ApiAction,
     Create,
     CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
     Event,
-    Patch,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
@@ -214,24 +214,29 @@ class Process:
         return True
 
     def _perform(self, room: Room[Any], key: Key, action: Action) -> None:
-        believed = self._believed()
-        if isinstance(action, Create):
-            self._out.guard.before_create(action, believed)
-        elif isinstance(action, Patch):
-            self._out.guard.before_patch(action, list(self._cache.stores[MACHINE]), believed)
-        elif isinstance(action, Delete):
-            self._out.guard.before_delete(action, list(self._cache.stores[MACHINE]), believed)
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
             self._cloud.perform(action)
             self._later_(room, key, 0.0)
         else:
-            answer = self._out.plane.perform(action)
+            answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
             if answer is not None and not isinstance(action, Event):
                 self._cache.wrote(kind, _own(answer))
             elif isinstance(action, Delete):
                 self._cache.deleted(kind, action.target.key, action.target.uid)
         self._out.say(f"{room.name} {key.name}: {action.why}")
+
+    def _guarded(self, action: ApiAction) -> Obj | None:
+        """Carry it out under the eyes of the guard. What is refused promises nothing; what is not heard of does."""
+        guard, seen, believed = self._out.guard, self._cache.stores[MACHINE], self._believed()
+        guard.before(action, seen, believed)
+        try:
+            answer = self._out.plane.perform(action)
+        except AnswerLost:
+            guard.done(action, seen, believed)
+            raise
+        guard.done(action, seen, believed)
+        return answer
 
     def _after(self, room: Room[Any], key: Key, plan: Plan) -> None:
         match plan.outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
-from controllers.kernel.view import Workload
+from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
 from tests.builders.clock import NOW
 from tests.builders.objects import Builder, as_dict
 
@@ -35,6 +35,11 @@ KINDS: Mapping[str, Kind] = {
         refs.NAMESPACE,
         refs.PERSISTENT_VOLUME,
         refs.VOLUME_ATTACHMENT,
+        refs.CONFIG_MAP,
+        refs.LEASE,
+        refs.PERSISTENT_VOLUME_CLAIM,
+        refs.STORAGE_CLASS,
+        refs.CSI_NODE,
     )
 }
 
@@ -97,6 +102,7 @@ class FakeView:
         self._workload: Workload = indexes.HOME
         self._returned: dict[Kind, datetime | None] = {}
         self._clusters: dict[Key, FakeView] = {}
+        self._shapes: list[tuple[Mapping[str, Any], ShapeRead]] = []
         self._objects: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in KINDS.values()}
         self.put(*objects)
 
@@ -129,7 +135,18 @@ class FakeView:
         of = INDEXES[index]
         return [o for o in self._objects[kind].values() if of(o) == value]
 
+    def all(self, kind: Kind) -> Sequence[Obj]:
+        return list(self._objects[kind].values())
+
+    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+        return next((shape for known, shape in self._shapes if known == config), ShapeUnknown("nobody told the test"))
+
     # -- for tests
+
+    def shaped(self, config: Mapping[str, Any], shape: ShapeRead) -> FakeView:
+        """What its provider says of a host of ``config``."""
+        self._shapes.append((config, shape))
+        return self
 
     def put(self, *objects: Builder | Mapping[str, Any]) -> FakeView:
         """Add objects, or replace those of the same key."""
@@ -173,9 +190,6 @@ class FakeView:
         """Nothing was heard of ``kind`` until ``ended`` seconds ago; None: it goes on."""
         self._returned[kind] = None if ended is None else self._now - timedelta(seconds=ended)
         return self
-
-    def all(self, kind: Kind) -> Iterable[Obj]:
-        return tuple(self._objects[kind].values())
 
 
 __all__ = ["INDEXES", "KINDS", "FakeView", "kind_of"]

@@ -17,12 +17,12 @@ import pytest
 from controllers.kernel.refs import MACHINE_SET
 from hack.program import Kubectl, Run
 from hack.realplane import SERVERS, RealPlane
-from nodewright.crds import crd_folder
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.cli.aftermath import check_after_kill, everything, settle
 from tests.cli.load import Ledger, Load
 from tests.cli.processes import EXAMPLE
+from tests.docs.pages import ROOT
 from tests.realplane import REAL, require
 
 pytestmark = REAL
@@ -41,7 +41,7 @@ def plane(tmp_path: Path) -> Iterator[RealPlane]:
 @pytest.fixture
 def controllers(plane: RealPlane, tmp_path: Path, kubectl_binary: Path) -> Iterator[Run]:
     kubectl = Kubectl(kubectl_binary, plane.kubeconfig, tmp_path / "kubectl-cache")
-    kubectl("create", "-f", str(crd_folder()))
+    kubectl("create", "-f", str(ROOT / "crds"))
     kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     with Run(tmp_path, kubectl, f"--simulated-cloud={tmp_path / 'cloud'}") as running:
         yield running

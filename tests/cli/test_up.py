@@ -15,6 +15,19 @@ import pytest
 from hack.program import Up
 from tests.cli.processes import EXAMPLE, nodewright
 
+UNNEEDED = {
+    "controllers": "nobody asked for them",
+    "jsonschema": "checks configurations of providers",
+    "kopf": "imports all of kubernetes_asyncio",
+    "kubernetes_asyncio": "over a thousand modules",
+    "prometheus_client": "belongs to the controllers",
+    "providers": "there are no hosts",
+    "rich": "there is nothing to draw",
+    "structlog": "nothing has been logged, and it loads rich",
+    "yaml": "the CRDs are carried as JSON, and the kubeconfig is written so",
+}
+"""What a plane alone can do without; each of them costs its start a twentieth or more."""
+
 
 @pytest.fixture
 def up(tmp_path: Path, kubectl_binary: Path) -> Iterator[Up]:
@@ -32,6 +45,17 @@ def mode_of(path: Path) -> int:
 
 def test_once_it_says_ready_kubectl_works(up: Up) -> None:
     assert "Established" in up.kubectl("get", "crd", "machines.cluster.k8s.io", "-o", "yaml")
+
+
+def test_a_plane_alone_loads_nothing_that_only_controllers_need(
+    tmp_path: Path, kubectl_binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    with Up(tmp_path, kubectl_binary, "--in-memory", "--no-controllers"):
+        told = (tmp_path / "up.log").read_text().splitlines()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told}
+    assert "aiohttp" in loaded
+    assert {name: why for name, why in UNNEEDED.items() if name in loaded} == {}
 
 
 def test_it_tells_what_to_type_next(up: Up) -> None:

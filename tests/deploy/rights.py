@@ -28,8 +28,7 @@ from controllers.kernel.refs import (
     Key,
     Kind,
 )
-from controllers.kernel.room import Room, Wake
-from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.kernel.room import Room, RoomAround
 from nodewright.crds import load_crds
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.options import utc_now
@@ -50,34 +49,11 @@ class Right(NamedTuple):
         return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
 
 
-@dataclass
-class Watched:
-    """A room whose plans are noted. See ``controllers.kernel.room.Room``."""
+@dataclass(frozen=True, slots=True)
+class Watched(RoomAround):
+    """A room whose plans are noted."""
 
-    room: Room[Any]
     actions: list[Action] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.room.name
-
-    @property
-    def kind(self) -> Kind:
-        return self.room.kind
-
-    @property
-    def reads(self) -> tuple[Kind, ...]:
-        return self.room.reads
-
-    @property
-    def wakes(self) -> tuple[Wake, ...]:
-        return self.room.wakes
-
-    def needs(self, key: Key, view: View) -> HostNeed | None:
-        return self.room.needs(key, view)
-
-    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
-        return self.room.observe(key, view, hosts)
 
     def plan(self, observed: Any) -> Plan:
         plan = self.room.plan(observed)

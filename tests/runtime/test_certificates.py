@@ -28,7 +28,7 @@ def _body(csr: RequestBuilder) -> dict[str, Any]:
 
 @pytest.fixture
 def with_certificates(town: Town) -> Town:
-    town.options = replace(town.options, rooms=(*wiring.rooms(), *wiring.on_request()))
+    town.options = replace(town.options, rooms=(*wiring.rooms(), wiring.on_request()["certificatesigningrequest"]()))
     return town
 
 
@@ -53,4 +53,4 @@ async def test_a_kubelet_gets_its_serving_certificate_approved_and_another_does_
 def test_certificates_are_only_approved_by_who_was_asked_to() -> None:
     """It needs rights that a cluster may not want to give; without them nothing at all would start."""
     usual = {room.name for room in wiring.rooms()}
-    assert not usual & {room.name for room in wiring.on_request()}
+    assert not usual & set(wiring.on_request())

@@ -103,3 +103,13 @@ def test_what_is_below_the_level_is_not_written(stream: io.StringIO) -> None:
     logs.configure(json=True, level="warning", stream=stream)
     structlog.get_logger("t").info("quiet")
     assert stream.getvalue() == ""
+
+
+@pytest.mark.usefixtures("stream")
+def test_what_is_set_up_late_says_the_first_line_no_less_than_the_second(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure_late(json=True, level="warning")
+    for number in (1, 2):
+        logging.getLogger("some.library").warning("token %s in line %d", "Bearer s3cret-token-value", number)
+        logging.getLogger("some.library").info("quiet")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == [f"token Bearer [hidden] in line {number}" for number in (1, 2)]

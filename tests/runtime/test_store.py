@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from controllers.kernel import view
 from controllers.kernel.refs import MACHINE, NODE, Key, key_of
 from nodewright.runtime.cache.indexes import INDEXES
-from nodewright.runtime.cache.store import LAST_APPLIED, Change, Store
+from nodewright.runtime.cache.slimming import LAST_APPLIED
+from nodewright.runtime.cache.store import Change, Store
 from tests.builders.objects import machine, machine_set
 
 A = Key("default", "a")

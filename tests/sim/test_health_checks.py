@@ -13,10 +13,8 @@ from nodewright.sim.engine import Engine, Scenario
 
 BREAKING = Scenario(edits=6, faults=replace(faults.ROUGH, broken_hosts=4), health_check=True)
 QUICK_SEEDS = range(2)
-LONG_SEEDS = range(2, 100)
-SCALED_DOWN_MID_ROLLOUT = "would be number"
-"""Nothing to do with health: a deployment is scaled down while its new set has made no Machine yet; the new set then
-makes its share before the old one has removed what is too many. Seed 44 met it, one of a hundred."""
+LONG_SEEDS = range(2, 300)
+"""Among them 83, 255 and 275: what each found is told in the tests of the rooms."""
 
 
 def _holds(seed: int) -> Engine:
@@ -44,7 +42,4 @@ def test_without_a_check_a_broken_host_stays() -> None:
 def test_many_seeds() -> None:
     told = [Engine(seed, BREAKING, rooms(), load_crds()).run() for seed in LONG_SEEDS]
     breaches = [result for result in told if result.breach]
-    known = [result for result in breaches if SCALED_DOWN_MID_ROLLOUT in result.breach]
-    others = [result for result in breaches if result not in known]
-    assert not others, "\n\n".join(result.told() for result in others[:3])
-    assert len(known) <= 3
+    assert not breaches, "\n\n".join(result.told() for result in breaches[:3])

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind, Obj
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    Key,
+    Kind,
+    Obj,
+)
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 
 OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS)
 KINDS = (*OUR_KINDS, NODE)
+_ALL = Key("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +36,14 @@ class _Read:
     current_for: float | None = float("inf")
 
 
-async def read_cluster(client: KubeClient, kinds: Iterable[Kind] = KINDS) -> Cache:
-    """All objects of ``kinds``. Raises ApiError and NoAnswer as the client does."""
+async def read_cluster(
+    client: KubeClient, kinds: Iterable[Kind] = KINDS, parts: Mapping[Kind, Key] | None = None
+) -> Cache:
+    """All objects of ``kinds``, or those ``parts`` of them. Raises ApiError and NoAnswer as the client does."""
     wanted = tuple(kinds)
     cache = Cache(wanted)
-    for kind, (objects, version) in zip(
-        wanted, await asyncio.gather(*(_read_all(client, kind) for kind in wanted)), strict=True
-    ):
+    reading = (_read_all(client, kind, (parts or {}).get(kind, _ALL)) for kind in wanted)
+    for kind, (objects, version) in zip(wanted, await asyncio.gather(*reading), strict=True):
         fill(cache, kind, objects, version)
     return cache
 
@@ -50,10 +62,10 @@ def objects_of(cache: Cache, kind: Kind) -> list[Obj]:
     return list(cache.stores[kind])
 
 
-async def _read_all(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]], str]:
+async def _read_all(client: KubeClient, kind: Kind, part: Key) -> tuple[list[dict[str, Any]], str]:
     for attempt in range(3):
         try:
-            return await _pages(client, kind)
+            return await _pages(client, kind, part)
         except ApiError as error:
             # The list grew too old between two pages: it has to be read anew.
             if not error.expired or attempt == 2:
@@ -61,11 +73,11 @@ async def _read_all(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]
     raise AssertionError("unreachable")
 
 
-async def _pages(client: KubeClient, kind: Kind) -> tuple[list[dict[str, Any]], str]:
+async def _pages(client: KubeClient, kind: Kind, part: Key) -> tuple[list[dict[str, Any]], str]:
     objects: list[dict[str, Any]] = []
-    page = await client.list_page(kind)
+    page = await client.list_page(kind, namespace=part.namespace, name=part.name)
     objects.extend(page.items)
     while page.continue_:
-        page = await client.list_page(kind, continue_=page.continue_)
+        page = await client.list_page(kind, continue_=page.continue_, namespace=part.namespace, name=part.name)
         objects.extend(page.items)
     return objects, page.resource_version

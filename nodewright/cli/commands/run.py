@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nodewright.cli import election
+from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
@@ -52,6 +54,7 @@ class _How:
     metrics: int | None
 
 
+@with_autoscaler
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     controllers: election.Controllers = "*",
     machine_selector: election.MachineSelector = "",
@@ -65,7 +68,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     leader_elect_resource_namespace: election.ResourceNamespace = "",
     simulated_kubelets: Annotated[
         bool,
-        typer.Option("--simulated-kubelets/--no-simulated-kubelets", help="Register the Nodes of simulated hosts."),
+        typer.Option(
+            "--simulated-kubelets/--no-simulated-kubelets",
+            help="Register the Nodes of simulated hosts, and start pods there.",
+        ),
     ] = True,
     simulated_cloud: Annotated[
         Path | None,
@@ -104,13 +110,15 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     traces: Annotated[
         bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
+    *,
+    autoscaler: Flags,
 ) -> None:
     from nodewright.runtime import tracing  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    work = election.work_named(controllers, machine_selector, node_name)
+    work = election.work_named(controllers, machine_selector, node_name, partial(options_of, autoscaler))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ folder: started again, everything goes on where it was. Exit code 0: stopped as 
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
+@with_autoscaler
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help=f"Where state is kept. [default: {DEFAULT_FOLDER}]")
@@ -46,18 +48,31 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         ),
     ] = False,
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
+    scale: Annotated[
+        bool, typer.Option("--autoscaler", help="Run the autoscaler too; it reads a good deal more of the cluster.")
+    ] = False,
+    bind_pods: Annotated[
+        bool,
+        typer.Option(
+            "--bind-pods/--no-bind-pods", help="Find Nodes for pods that wait; off where a kube-scheduler does."
+        ),
+    ] = True,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
+    *,
+    autoscaler: Flags,
 ) -> None:
     from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
     from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
-    configure(json=log_format.json, level=log_level.value)
+    (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
     if in_memory and data_dir is not None and kubeconfig is None:
         kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
     folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
-    asyncio.run(_serve(Wish(folder, kubeconfig.absolute() if kubeconfig else None, port, not no_controllers)))
+    options = options_of(autoscaler) if scale else None
+    where = kubeconfig.absolute() if kubeconfig else None
+    asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options)))
 
 
 async def _serve(wish: Wish) -> None:

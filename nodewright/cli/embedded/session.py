@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
@@ -17,7 +18,10 @@ from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from providers.simulated import WORLDS
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.options import AutoscalerOptions
+    from nodewright.runtime.options import Rooms
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -34,13 +38,18 @@ class Wish:
     kubeconfig: Path | None = None
     port: int = 0
     controllers: bool = True
+    bind_pods: bool = True
+    """With the controllers: what kube-scheduler does elsewhere."""
+    autoscaler: AutoscalerOptions | None = None
+    """With the controllers, if it is wanted."""
 
 
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event) -> None:
+    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, wish: Wish) -> None:
         self.plane = plane
+        self._wish = wish
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -55,11 +64,13 @@ class Session:
 
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
-        # Imported now, not before: a control plane alone is ready twice as soon without them.
+        # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        await run_controllers(self.connection, RunOptions(grace=GRACE_SECONDS), stop=self.stop, ready=ready)
+        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish.autoscaler)
+        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
+        await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
@@ -98,6 +109,12 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
+def _with_autoscaler(options: AutoscalerOptions) -> Rooms:
+    from nodewright.runtime import wiring  # noqa: PLC0415
+
+    return (*wiring.rooms(), wiring.on_request(lambda: options)["autoscaler"]())
+
+
 async def _named(name: str, task: asyncio.Future[None]) -> None:
     try:
         await task
@@ -120,7 +137,7 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
         if wish.data_dir is not None:
             stack.enter_context(held(wish.data_dir))
         plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish)
         stack.push_async_callback(running.close)
         if wish.controllers:
             _keep_simulated_hosts(stack, wish)
@@ -130,6 +147,8 @@ async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
 
 def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
     """The simulated cloud outlives this process as a real one would, if the state does."""
+    from providers.simulated import WORLDS  # noqa: PLC0415
+
     if wish.data_dir is not None:
         try:
             WORLDS.keep_in(wish.data_dir / "simulated")

@@ -64,7 +64,8 @@ def _host(machine: Obj, provider_id: str, wanted: str) -> Host:
     status = machine.get("status") or {}
     up_to_date = find(status.get("conditions"), "UpToDate") or {}
     known = status.get("observedGeneration") == generation_of(machine)
-    is_so = known and up_to_date.get("status") != "False" and not status.get("replacement")
+    replaced = (status.get("replacement") or {}).get("providerID")
+    is_so = known and up_to_date.get("status") != "False" and replaced != provider_id
     return Host(
         id=provider_id.rsplit("/", 1)[-1],
         machine_uid=uid_of(machine),

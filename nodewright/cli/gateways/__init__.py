@@ -1,1 +1,1 @@
-"""The gateways as commands: one module each."""
+"""The commands of ``nodewright gateway``, one file for each protocol."""

@@ -20,7 +20,7 @@ a test compares the table with the models of kubernetes_asyncio.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -97,12 +97,19 @@ class Type:
 
 def find(group: str, version: str, kind: str) -> Type | None:
     """Give the type of a built-in kind, or None if the table has none."""
-    return _kinds().get((f"{group}/{version}", kind))
+    name = _kinds().get((f"{group}/{version}", kind))
+    return None if name is None else get(name)
 
 
+def names() -> Collection[str]:
+    """Give the qualified names of all types."""
+    return _blocks().keys()
+
+
+@cache
 def get(name: str) -> Type:
     """Give a type by its qualified name, as in "core.v1.PodSpec". Raises KeyError."""
-    return _types()[name]
+    return _parse_type(name, _blocks()[name])
 
 
 @cache
@@ -170,31 +177,36 @@ def _ref_schema(ref: TypeRef, above: tuple[str, ...]) -> Obj:
 
 
 @cache
-def _kinds() -> Mapping[tuple[str, str], Type]:
-    return {(t.group_version, t.kind): t for t in _types().values() if t.group_version}
+def _kinds() -> Mapping[tuple[str, str], str]:
+    """The roots of objects by group/version and kind."""
+    found = ((name, _group_version(lines[0].split()[2:])) for name, lines in _blocks().items())
+    return {(group_version, name.rpartition(".")[2]): name for name, group_version in found if group_version}
 
 
 @cache
-def _types() -> Mapping[str, Type]:
-    found: dict[str, Type] = {}
+def _blocks() -> Mapping[str, list[str]]:
+    """The lines of each type by its name; few of them are ever parsed in one process."""
+    found: dict[str, list[str]] = {}
     folder = resources.files(__package__ or "").joinpath("builtin")
     for file in folder.iterdir():
         if file.name.endswith(".types"):
             module = file.name.removesuffix(".types")
-            found.update((t.name, t) for t in _parse(module, file.read_text(encoding="utf-8")))
+            for block in file.read_text(encoding="utf-8").split("\n\n"):
+                if block.lstrip().startswith("type "):
+                    lines = block.strip("\n").split("\n")
+                    found[f"{module}.{lines[0].split()[1]}"] = lines
     return found
 
 
-def _parse(module: str, text: str) -> list[Type]:
-    blocks = [b for b in text.split("\n\n") if b.lstrip().startswith("type ")]
-    return [_parse_type(module, block.strip("\n").split("\n")) for block in blocks]
+def _group_version(words: Sequence[str]) -> str:
+    return next((w.removeprefix("kind=") for w in words if w.startswith("kind=")), "")
 
 
-def _parse_type(module: str, lines: list[str]) -> Type:
-    _, name, *words = lines[0].split()
+def _parse_type(name: str, lines: list[str]) -> Type:
+    words = lines[0].split()[2:]
+    module = name.rpartition(".")[0]
     fields = [_parse_field(module, line.split(None, 3)) for line in lines[1:]]
-    group_version = next((w.removeprefix("kind=") for w in words if w.startswith("kind=")), "")
-    return Type(f"{module}.{name}", {f.name: f for f in fields}, group_version, "atomic" in words)
+    return Type(name, {f.name: f for f in fields}, _group_version(words), "atomic" in words)
 
 
 def _parse_field(module: str, parts: list[str]) -> Field:

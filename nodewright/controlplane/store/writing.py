@@ -109,10 +109,9 @@ class Writer:
         if not node:
             raise ApiError.bad_request("target.name: Required value")
         pod = self._kernel.require(pods, namespace, name)
-        bound = (pod.get("spec") or {}).get("nodeName")
-        if bound:
-            text = f'pod {name} is already assigned to node "{bound}"'
-            raise ApiError.conflict(pods, name, text)
+        why = _unbindable(pod, body.get("metadata") or {})
+        if why:
+            raise ApiError.conflict(pods, name, why)
         conditions = [c for c in (pod.get("status") or {}).get("conditions") or () if c["type"] != "PodScheduled"]
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": self._kernel.now()}
         spec = {**(pod.get("spec") or {}), "nodeName": node}
@@ -297,3 +296,18 @@ def is_released(resource: Resource, obj: Obj) -> bool:
     if resource.group_kind == "Namespace" and (obj.get("spec") or {}).get("finalizers"):
         return False
     return not meta.get("deletionGracePeriodSeconds")
+
+
+def _unbindable(pod: Obj, expected: Obj) -> str:
+    """Why a Pod can't be bound as the metadata of a Binding expects it; "" if it can."""
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if expected.get(field) and expected[field] != meta[field]:
+            return (
+                f"Precondition failed: {word} in precondition: {expected[field]}, {word} in object meta: {meta[field]}"
+            )
+    if meta.get("deletionTimestamp"):
+        return f"pod {meta['name']} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {meta["name"]} is already assigned to node "{spec["nodeName"]}"'
+    return f"pod {meta['name']} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""

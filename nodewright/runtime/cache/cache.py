@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
-from controllers.kernel.view import HOME, Reached, Workload
+from controllers.kernel.view import HOME, Reached, ShapeRead, ShapeUnknown, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
@@ -91,7 +91,7 @@ class CacheView:
     """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``.
 
     ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's. ``sees`` gives the view
-    of another Cluster; None: all are at home.
+    of another Cluster; None: all are at home. ``shapes`` asks providers what hosts would be like; None: nobody does.
     """
 
     cache: Cache
@@ -99,6 +99,7 @@ class CacheView:
     workload: Workload = HOME
     remote: Cache | None = None
     sees: Callable[[Key | None], CacheView] | None = None
+    shapes: Callable[[Mapping[str, Any]], ShapeRead] | None = None
 
     def of_cluster(self, cluster: Key | None) -> CacheView:
         return self.sees(cluster) if self.sees is not None else self
@@ -123,6 +124,12 @@ class CacheView:
 
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
         return self._source(kind).stores[kind].indexed(index, value)
+
+    def all(self, kind: Kind) -> Sequence[Obj]:
+        return list(self._source(kind).stores[kind])
+
+    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+        return self.shapes(config) if self.shapes is not None else ShapeUnknown("no provider is asked here")
 
     def _source(self, kind: Kind) -> Cache:
         return self.remote if self.remote is not None and kind in WORKLOAD_KINDS else self.cache

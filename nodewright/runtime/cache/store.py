@@ -18,8 +18,8 @@ from typing import Any
 
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from nodewright.runtime.cache.indexes import INDEXES, Indexer
+from nodewright.runtime.cache.slimming import slim
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_GONE = 20_000
 """Deleted uids remembered: far more than can be deleted while one answer is under way."""
 
@@ -88,7 +88,7 @@ class Store:
             self._gone.pop(_uid(obj), None)  # a consistent list shows it: it is there
             self._own_writes.pop(key, None)
             if not self._same_version(key, obj):
-                changes.extend(self._put(key, _strip(obj)))
+                changes.extend(self._put(key, slim(self.kind, obj)))
         for key in [key for key in self._objects if key not in listed]:
             own = self._own_writes.get(key)
             if own is None or version is None or own <= version:
@@ -109,7 +109,7 @@ class Store:
         if known is not None and _uid(known) == uid and version is not None and version <= (_version_of(known) or 0):
             return []  # the echo of an own write, or from before it
         self._own_writes.pop(key, None)
-        return self._put(key, _strip(obj))
+        return self._put(key, slim(self.kind, obj))
 
     def wrote(self, obj: dict[str, Any]) -> list[Change]:
         """Take in the answer to an own write, if it is newer than what is known."""
@@ -120,7 +120,7 @@ class Store:
         if known is not None and version <= (_version_of(known) or 0):
             return []
         self._own_writes[key] = version
-        return self._put(key, _strip(obj))
+        return self._put(key, slim(self.kind, obj))
 
     def deleted(self, key: Key, uid: str) -> list[Change]:
         """The server has confirmed that the object is gone (an own DELETE, or a 404)."""
@@ -185,16 +185,6 @@ class Store:
             bucket.pop(key, None)
             if not bucket:
                 del index[value]
-
-
-def _strip(obj: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what no room reads and what makes up half of an object's size."""
-    meta = obj["metadata"]
-    meta.pop("managedFields", None)
-    annotations = meta.get("annotations")
-    if annotations:
-        annotations.pop(LAST_APPLIED, None)
-    return obj
 
 
 def _uid(obj: Obj) -> str:

@@ -22,11 +22,14 @@ from controllers.kernel.view import (
     HostRead,
     HostReads,
     HostUnknown,
+    ShapeRead,
+    ShapeUnknown,
 )
 from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
+from nodewright.runtime.hosts.shapes import Shapes
 from providers.base.contract import HostIdentity, Problem, Provider
 from providers.base.registry import Registry, ScopeKey
 
@@ -65,6 +68,7 @@ class HostDirectory:
         self._checked: dict[bytes, _Checked] = {}
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._shapes = Shapes()
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """``listener`` is told the UID of each Machine whose host facts may have changed."""
@@ -95,6 +99,18 @@ class HostDirectory:
             answered_at=answer.at if answer else None,
             scope=scope.name if isinstance(read, HostPresent) else "",
         )
+
+    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+        """What a host of ``config`` would be like; it is asked in the background."""
+        checked = self._check(config)
+        if checked.scope is None:
+            why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
+            return ShapeUnknown(why or "no provider has such a config")
+        return self._shapes.look(config, self._scope(checked.scope, config))
+
+    async def shapes_are_known(self) -> None:
+        """Wait until no provider is being asked for a shape."""
+        await self._shapes.settled()
 
     def submit(self, action: HostAction) -> bool:
         """Start a provider call in the background. False: refused for now, as the next ``look`` tells.
@@ -148,6 +164,7 @@ class HostDirectory:
 
     async def close(self, grace: float = 10.0) -> None:
         """Stop listing, wait up to ``grace`` seconds for calls that run."""
+        await self._shapes.close()
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -25,7 +25,7 @@ from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import secrets_of, told
-from providers.base.contract import Provider, UpdateAnswer, Updated
+from providers.base.contract import Provider, Shape, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -156,6 +156,10 @@ class Scope:
                 _log.exception("provider could not be opened", scope=self.name)
                 raise ProviderError(ErrorClass.INTERNAL, f"could not be opened: {type(error).__name__}") from error
         return self._provider
+
+    async def shape(self, config: Mapping[str, Any]) -> Shape:
+        """What a host of ``config`` would be like. It changes nothing and waits for no turn. Raises ProviderError."""
+        return await self._in_time(self.provider().shape(config))
 
     def pump(self) -> None:
         """Something that calls wait for may have changed (a host is up)."""

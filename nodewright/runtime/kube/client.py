@@ -160,6 +160,12 @@ class KubeClient:
             item.setdefault("kind", kind.name)
         return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
 
+    async def pods_on(self, node: str) -> list[dict[str, Any]]:
+        """Its pods as the server has them now: what a watch has not told yet is among them."""
+        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
+        answer = await self._object(_Call("list", "GET", f"/api/v1/pods?{query}", "pods"))
+        return answer.get("items") or []
+
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
@@ -224,6 +230,14 @@ class KubeClient:
         }
         path = _object_path(target.kind, target.key, "eviction")
         return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
+
+    async def bind(self, target: Ref, node: str) -> dict[str, Any]:
+        """POST a binding of the pod ``target`` to ``node``; 409 if it has one, or is another pod by now."""
+        meta = {"name": target.key.name, "namespace": target.key.namespace, "uid": target.uid}
+        to = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = orjson.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
+        path = _object_path(target.kind, target.key, "binding")
+        return await self._object(_Call("bind", "POST", path, target.kind.plural, body))
 
     async def version(self) -> dict[str, Any]:
         """``/version``: the cheapest way to see whether the server is there."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+import orjson
 
 from nodewright.runtime.kube.connection import Connection, FileToken, StaticToken, TokenSource, in_cluster
 from nodewright.runtime.kube.errors import ConfigurationError
@@ -65,6 +65,16 @@ async def load_kubeconfig(files: list[Path], context: str | None = None) -> Conn
             tokens=login,
         )
     return connection
+
+
+async def load_kubeconfig_for(path: Path, server: str) -> Connection:
+    """The connection of a context whose cluster has that URL: the current one if it has, else the first that does.
+
+    Raises ConfigurationError naming the file.
+    """
+    merged = _Merged()
+    merged.add(_read(path), _Origin(str(path), path))
+    return await load_kubeconfig([path], merged.context_for(server, str(path)))
 
 
 def parse_kubeconfig(text: bytes, title: str) -> Connection:
@@ -167,6 +177,24 @@ class _Merged:
         user: _Entry = self._entry("users", "user", str(named), origin.title) if named else ({}, origin)
         return _Chosen(name, chosen, cluster, user)
 
+    def context_for(self, server: str, title: str) -> str:
+        """Name of a context whose cluster has that URL."""
+        clusters = {
+            name
+            for (section, name), (cluster, _) in self._entries.items()
+            if section == "clusters" and str(cluster.get("server") or "").rstrip("/") == server.rstrip("/")
+        }
+        if not clusters:
+            raise ConfigurationError(f"{title}: there is no cluster with server {server}")
+        contexts = [
+            name
+            for (section, name), (context, _) in self._entries.items()
+            if section == "contexts" and str(context.get("cluster")) in clusters
+        ]
+        if not contexts:
+            raise ConfigurationError(f"{title}: there is no context for the cluster {sorted(clusters)[0]!r}")
+        return self.current_context if self.current_context in contexts else contexts[0]
+
     def _entry(self, section: str, inner: str, name: str, origin: str) -> _Entry:
         found = self._entries.get((section, name))
         if found is None:
@@ -185,14 +213,23 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _document(text: bytes, title: str) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(text.decode())
+        document = orjson.loads(text)  # what programs write, ours too: no need to load a parser of YAML
+    except orjson.JSONDecodeError:
+        document = _yaml(text, title)
+    if not isinstance(document, Mapping):
+        raise ConfigurationError(f"{title}: not a kubeconfig")
+    return document
+
+
+def _yaml(text: bytes, title: str) -> Any:
+    import yaml  # noqa: PLC0415
+
+    try:
+        return yaml.safe_load(text.decode())
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
         # Not chained: PyYAML quotes the line, which may hold a secret.
         raise ConfigurationError(f"{title}: not YAML{f' (line {where.line + 1})' if where else ''}") from None
-    if not isinstance(document, Mapping):
-        raise ConfigurationError(f"{title}: not a kubeconfig")
-    return document
 
 
 def _data(entry: Mapping[str, Any], name: str, origin: _Origin) -> bytes:

@@ -20,6 +20,7 @@ from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_o
 from controllers.kernel.view import HOME, Reached, Unreached, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Place
@@ -28,7 +29,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
 from nodewright.runtime.workloads.gate import Gate
 from nodewright.runtime.workloads.options import WorkloadOptions
-from nodewright.runtime.workloads.secret import OneObject, connection_in
+from nodewright.runtime.workloads.secret import connection_in
 
 _log = structlog.get_logger("nodewright.workloads")
 
@@ -77,7 +78,7 @@ class ClusterAccess:
         """What the reflectors of the last connection knew of outages."""
 
     async def run(self) -> None:
-        source = OneObject(self._around.client.named("workloads"), self._key)
+        source = Part(self._around.client.named("workloads"), self._key)
         reflector = Reflector(source, self._secrets, SECRET, self._around.secrets)
         reading = asyncio.create_task(reflector.run(), name=f"reflect Secret {self._key}")
         try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from api.conditions import Reason
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
 from controllers.kernel.room import Room, SpansClusters, SpeaksOfUnreached
-from controllers.kernel.view import Unreached
+from controllers.kernel.view import ShapeRead, Unreached
 from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.workloads.directory import HOME_SITE, Site, Workloads
@@ -18,11 +18,19 @@ from nodewright.runtime.workloads.directory import HOME_SITE, Site, Workloads
 class Outlook:
     """Of one room. Clusters are None at home."""
 
-    def __init__(self, room: Room[Any], cache: Cache, workloads: Workloads, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        room: Room[Any],
+        cache: Cache,
+        workloads: Workloads,
+        now: Callable[[], datetime],
+        shapes: Callable[[Mapping[str, Any]], ShapeRead] | None = None,
+    ) -> None:
         self._room = room
         self._cache = cache
         self._workloads = workloads
         self._now = now
+        self._shapes = shapes
         self._speaks = isinstance(room, SpeaksOfUnreached) and room.speaks_of_unreached
         self._spans = isinstance(room, SpansClusters) and room.spans_clusters
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(room.reads)
@@ -43,7 +51,7 @@ class Outlook:
 
     def view(self, site: Site) -> CacheView:
         remote = site.place.cache if site.place is not None else None
-        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in)
+        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in, self._shapes)
 
     def _view_in(self, cluster: Key | None) -> CacheView:
         site = self.site_in(cluster)

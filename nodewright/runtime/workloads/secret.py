@@ -1,35 +1,19 @@
-"""The kubeconfig Secret of one Cluster: read and watched by name alone, and understood without trusting it."""
+"""The kubeconfig Secret of one Cluster, understood without trusting it."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from api.names import KUBECONFIG_KEY, KUBECONFIG_KEYS, KUBECONFIG_OTHER_KEY
-from controllers.kernel.refs import Key, Kind, Obj, key_of
-from nodewright.runtime.kube.client import KubeClient, Page
+from controllers.kernel.refs import Obj, key_of
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.kubeconfig import parse_kubeconfig
 
 LARGEST = 128 << 10
 """Bytes; a kubeconfig with two certificates has some eight thousand."""
-
-
-class OneObject:
-    """A reflector's source for one object: no right to read all Secrets is needed, and none of them is held."""
-
-    def __init__(self, client: KubeClient, key: Key) -> None:
-        self._client = client
-        self._key = key
-
-    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "") -> Page:
-        return await self._client.list_page(kind, limit, continue_, self._key.namespace, self._key.name)
-
-    def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
-        return self._client.watch(kind, resource_version, seconds, self._key.namespace, self._key.name)
 
 
 def connection_in(secret: Obj) -> Connection:

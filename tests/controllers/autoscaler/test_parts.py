@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
-from controllers.autoscaler.backoff import FIRST, FORGET_AFTER, LONGEST, failed
+from controllers.autoscaler.backoff import Pauses, failed
 from controllers.autoscaler.balancing import balance
 from controllers.autoscaler.expanders import Choosing, ExpanderError, Option, choose, priorities_of
 from controllers.autoscaler.groups import Bounds, NodeGroup, discover
@@ -132,13 +132,14 @@ def test_the_smallest_groups_are_filled_first(sizes: list[tuple[int, int]], new:
 
 
 def test_a_group_that_fails_rests_longer_each_time() -> None:
-    first = failed(None, NOW, "no quota")
-    assert first.until == NOW + FIRST
-    again = failed(first, NOW + timedelta(minutes=1), "no quota")
+    first_pause = Pauses().first
+    first = failed(None, NOW, "no quota", Pauses())
+    assert first.until == NOW + first_pause
+    again = failed(first, NOW + timedelta(minutes=1), "no quota", Pauses())
     assert again.until == first.until, "failures of one attempt are one failure"
     later, pauses = first, []
     for _ in range(5):
-        later = failed(later, later.until, "no quota")
+        later = failed(later, later.until, "no quota", Pauses())
         pauses.append(later.pause)
-    assert pauses == [FIRST * 2, FIRST * 4, LONGEST, LONGEST, LONGEST]
-    assert failed(later, later.failed_at + FORGET_AFTER, "no quota").pause == FIRST
+    assert pauses == [first_pause * 2, first_pause * 4, *[Pauses().longest] * 3]
+    assert failed(later, later.failed_at + Pauses().forget_after, "no quota", Pauses()).pause == first_pause

@@ -24,6 +24,10 @@ def order(*builders: MachineBuilder, policy: str = "Random") -> list[str]:
     return [found.key.name for found in in_order([facts(builder) for builder in builders], policy)]
 
 
+def unhealthy(name: str) -> MachineBuilder:
+    return machine(name).condition("HealthCheckSucceeded", "False", "UnhealthyNode")
+
+
 FIRST_THEN_SECOND = {
     "deleting before annotated": (machine("z").ready().deleting(), machine("a").ready().marked_for_deletion()),
     "annotated before failed": (machine("z").ready().marked_for_deletion(), machine("a").failed()),
@@ -34,6 +38,10 @@ FIRST_THEN_SECOND = {
     "failed before not ready": (machine("z").failed(), machine("a").not_ready()),
     "without a node before not ready": (machine("z").pending(), machine("a").not_ready()),
     "failed with a node before not ready": (machine("z").on_node("n").failed(), machine("a").not_ready()),
+    "unhealthy and not ready before not ready": (unhealthy("z").not_ready(), machine("a").not_ready()),
+    "not ready before unhealthy and ready all the same": (machine("z").not_ready(), unhealthy("a").ready()),
+    "not ready before failed and ready all the same": (machine("z").not_ready(), machine("a").failed().ready()),
+    "unhealthy and ready before ready": (unhealthy("z").ready(), machine("a").ready().priority(100)),
     "not ready before ready": (machine("z").not_ready(), machine("a").ready()),
     "higher delete priority before lower": (machine("z").ready().priority(5), machine("a").ready()),
     "negative priority protects": (machine("z").ready(), machine("a").ready().priority(-1)),
@@ -77,6 +85,33 @@ def test_an_unknown_policy_means_random() -> None:
     assert order(*builders, policy="") == order(*builders, policy="Random")
 
 
+def where(*domains: str, policy: str = "Oldest") -> str:
+    """The domains in the order in which Machines of them go; the first one is the oldest."""
+    builders = [machine(f"m-{n}").ready().created(1000 - n).in_domain(domain) for n, domain in enumerate(domains)]
+    found = in_order([facts(builder) for builder in builders], policy, ("a", "b", "c"))
+    return "".join(m.failure_domain for m in found)
+
+
+SPREAD = {
+    "from the fullest domain": ("abbb", "bbab"),
+    "of equally full ones by the policy": ("abc", "abc"),
+    "what is outside of all domains goes first": ("aaz", "zaa"),
+    "then evenly": ("aaabbb", "ababab"),
+}
+
+
+@pytest.mark.parametrize(("there", "want"), SPREAD.values(), ids=SPREAD.keys())
+def test_the_fullest_failure_domain_gives_first(there: str, want: str) -> None:
+    assert where(*there) == want
+
+
+def test_health_and_priority_go_before_balance() -> None:
+    full = [machine(f"a-{n}").ready().in_domain("a") for n in range(3)]
+    sick, chosen = machine("sick").not_ready().in_domain("b"), machine("chosen").ready().priority(1).in_domain("c")
+    found = in_order([facts(builder) for builder in (*full, chosen, sick)], "Random", ("a", "b", "c"))
+    assert [m.key.name for m in found][:2] == ["sick", "chosen"]
+
+
 looks = st.sampled_from(
     [
         lambda m: m.ready(),
@@ -87,12 +122,15 @@ looks = st.sampled_from(
         lambda m: m.ready().marked_for_deletion(),
         lambda m: m.ready().priority(3),
         lambda m: m.ready().deleting(),
+        lambda m: m.ready().in_domain("a"),
+        lambda m: m.ready().in_domain("b"),
     ]
 )
+domains = st.sampled_from([(), ("a", "b")])
 
 
-@given(st.lists(looks, min_size=2, max_size=4), st.sampled_from(["Random", "Newest", "Oldest"]))
-def test_the_order_is_total(chosen: list, policy: str) -> None:  # type: ignore[type-arg]
+@given(st.lists(looks, min_size=2, max_size=4), st.sampled_from(["Random", "Newest", "Oldest"]), domains)
+def test_the_order_is_total(chosen: list, policy: str, over: tuple[str, ...]) -> None:  # type: ignore[type-arg]
     """However they are listed, they go in one order."""
     machines = [facts(look(machine(f"m-{number}"))) for number, look in enumerate(chosen)]
-    assert len({tuple(m.key.name for m in in_order(p, policy)) for p in permutations(machines)}) == 1
+    assert len({tuple(m.key.name for m in in_order(p, policy, over)) for p in permutations(machines)}) == 1

@@ -72,6 +72,50 @@ def test_what_is_dropped_from_the_template_is_taken_back_from_the_machines() -> 
     assert round_of(world) == 0
 
 
+def test_failure_domains_reach_all_sets_and_none_is_rolled_out() -> None:
+    world = World(machine_deployment("md").replicas(3).spread_over("a", "b"))
+    settle(world)
+    assert {m["spec"]["failureDomain"] for m in world.all(MACHINE)} == {"a", "b"}
+    before = {m["metadata"]["uid"] for m in world.all(MACHINE)}
+    world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"].update(failureDomains=["a", "c"]))
+    settle(world)
+    (owner,) = world.all(MACHINE_SET)
+    assert owner["spec"]["failureDomains"] == ["a", "c"]
+    assert {m["metadata"]["uid"] for m in world.all(MACHINE)} == before
+    body = world.get(MACHINE_DEPLOYMENT, "md")
+    said = next(c for c in body["status"]["conditions"] if c["type"] == "Balanced")
+    assert (said["status"], said["reason"]) == ("False", "Unbalanced")
+    assert f"MachineSet {owner['metadata']['name']}: " in said["message"]
+    world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"].pop("failureDomains"))
+    settle(world)
+    assert "failureDomains" not in world.all(MACHINE_SET)[0]["spec"]
+    assert round_of(world) == 0
+
+
+def test_an_old_set_whose_template_names_one_failure_domain_keeps_to_it() -> None:
+    """It may not have both: a patch with the new list would be refused for ever, and with it every scaling."""
+    owner = deployment(3).spread_over("a", "b")
+    old = a_set("old", 2)
+    old.template["spec"]["failureDomain"] = "z"
+    found = patches(plan(owner, old, machines(old, 2), a_set("new", 1, NEW)), MACHINE_SET)
+    assert "failureDomains" not in found["old"].patch.get("spec", {})
+    assert found["new"].patch["spec"]["failureDomains"] == ["a", "b"]
+
+
+def test_in_place_a_machine_stays_in_the_failure_domain_that_its_set_chose() -> None:
+    owner = machine_deployment("md").replicas(2).spread_over("a", "b")
+    owner.spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"inPlace": "Prefer"}}
+    world = World(owner)
+    settle(world)
+    before = {m["metadata"]["uid"]: m["spec"]["failureDomain"] for m in world.all(MACHINE)}
+    new = {"versions": {"kubelet": "1.35.0"}}
+    world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"]["template"]["spec"].update(new))
+    settle(world)
+    assert {m["metadata"]["uid"]: m["spec"]["failureDomain"] for m in world.all(MACHINE)} == before
+    assert {m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)} == {"1.35.0"}
+    assert round_of(world) == 0
+
+
 def test_policy_and_min_ready_seconds_reach_all_sets() -> None:
     owner = deployment(3).min_ready(30)
     owner.spec["strategy"]["rollingUpdate"]["deletePolicy"] = "Oldest"

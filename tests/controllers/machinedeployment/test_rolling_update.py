@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine, machine_deployment
 from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.objects import MachineBuilder
 from tests.builders.plans import created_names, creates, sizes
 from tests.controllers.machinedeployment.stories import (
     NEW,
@@ -234,3 +236,34 @@ def test_every_rollout_arrives(replicas: int, surge: int | str, unavailable: int
     assert sets_of(world) == {OLD: 0, NEW: replicas}
     assert len(world.all(MACHINE)) == replicas
     assert len(world.all(MACHINE_SET)) == 2
+
+
+SURGE_IS_OVER: dict[str, dict[str, Any]] = {
+    "a rollout in place ends": {
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "inPlace": "Prefer"}}
+    },
+    "it is paused in the middle": {"paused": True},
+    "replacing is preferred again": {},
+}
+
+
+@pytest.mark.parametrize("fields", SURGE_IS_OVER.values(), ids=SURGE_IS_OVER.keys())
+def test_a_surge_that_is_over_goes_only_when_the_minimum_can_do_without(fields: dict[str, Any]) -> None:
+    """Found by simulation: a marked Machine that served went, while one that was just changed did not serve yet."""
+    owner = deployment(3)
+    owner.spec.update(fields)
+    now = a_set("now", 4, NEW).annotated(names.DESIRED_REPLICAS_ANNOTATION, "3")
+    marked, *others = machines(now, 3, pending=1)
+    assert isinstance(marked, MachineBuilder)
+    marked.marked_for_deletion()
+    assert next_sizes(owner, now, marked, others) == {}
+    assert next_sizes(owner, now, machines(now, 3, pending=1)) == {"now": 3}, "the one that does not serve goes"
+    assert next_sizes(owner, now, marked, machines(now, 4)[1:]) == {"now": 3}, "three are left that serve"
+
+
+def test_who_scales_down_is_obeyed_at_once() -> None:
+    """The Cluster Autoscaler marks a Machine and then asks for one less: that one, whatever becomes of the others."""
+    now = a_set("now", 4, NEW).annotated(names.DESIRED_REPLICAS_ANNOTATION, "4")
+    marked, *others = machines(now, 3, pending=1)
+    assert isinstance(marked, MachineBuilder)
+    assert next_sizes(deployment(3), now, marked.marked_for_deletion(), others) == {"now": 3}

@@ -12,7 +12,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Blocked, Failed, Wait
 from controllers.kernel.remediation import Place
 from tests.builders import NOW, FakeView, machine, machine_set
-from tests.builders.objects import Builder, MachineBuilder
+from tests.builders.objects import Builder, MachineBuilder, MachineSetBuilder
 from tests.builders.plans import events
 from tests.controllers.machinehealthcheck.checks import (
     POOL,
@@ -201,6 +201,30 @@ def test_who_was_asked_for_before_keeps_its_turn() -> None:
     found = plan(check().strategy(maxInFlight=1), *old, *young, *many(well, 4))
     assert "young" not in condemned(found)
     assert "OwnerRemediated" in marks(found)["old"]
+
+
+def deferring(deferred: str = "True") -> MachineSetBuilder:
+    """The MachineSet of an old revision, which leaves its unhealthy Machines to a rollout."""
+    return machine_set("pool").replicas(5).condition("Remediating", deferred, "RemediationDeferred")
+
+
+def test_who_waits_for_a_rollout_gives_way_to_those_that_the_rollout_waits_for() -> None:
+    """Found by simulation (seed 275): broken Machines of the old revision held the whole budget, so the broken one of
+    the new revision was never replaced, and the rollout that was to replace the old ones waited for it."""
+    old, new = dark("old"), dark("new")
+    old[0].created(1000).condition("HealthCheckSucceeded", "False", "UnhealthyNode", "…")
+    old[0].condition("OwnerRemediated", "False", "WaitingForRemediation")
+    new[0].created(9000).owned_by(machine_set("current").build())
+    others = [check().strategy(maxInFlight=1), *old, *new, *many(well, 4)]
+    found = plan_on(FakeView(deferring(), machine_set("current"), *others))
+    assert condemned(found) == ["new"]
+    assert "OwnerRemediated" not in marks(found)["old"], "else two could be replaced at once when the rollout is done"
+    assert "new" not in condemned(plan_on(FakeView(deferring("False"), machine_set("current"), *others)))
+
+
+def test_who_waits_for_a_rollout_is_asked_for_while_nobody_else_needs_the_budget() -> None:
+    found = plan_on(FakeView(deferring(), check().strategy(maxInFlight=1), *dark("a"), *dark("b"), *many(well, 4)))
+    assert len(condemned(found)) == 1
 
 
 BUSY: dict[str, list[Builder]] = {

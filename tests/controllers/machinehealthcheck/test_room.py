@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Kind
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Key, Kind
 from controllers.kernel.room import Room, Wake
 from controllers.machinehealthcheck.observe import Observed
 from controllers.machinehealthcheck.room import ROOM
-from tests.builders import FakeView, cluster, machine
+from tests.builders import FakeView, cluster, machine, machine_set
 from tests.builders.objects import Builder
 from tests.controllers.machinehealthcheck.checks import check, its_node, member
 
@@ -45,6 +45,14 @@ def test_a_machine_and_its_node_wake_the_checks_that_select_it() -> None:
     assert woken(NODE, its_node("a"), *others) == [CHECK]
     assert woken(MACHINE, machine("b"), *others) == []
     assert woken(NODE, its_node("b"), *others) == []
+
+
+def test_a_set_wakes_the_checks_of_its_machines_when_it_leaves_unhealthy_ones_alone() -> None:
+    other = check("other").having(selector={"matchLabels": {"pool": "other"}})
+    assert woken(MACHINE_SET, machine_set("pool"), check(), other) == [CHECK]
+    deferring = machine_set("pool").condition("Remediating", "True", "RemediationDeferred")
+    assert ignored(MACHINE_SET, machine_set("pool"), machine_set("pool").replicas(9))
+    assert not ignored(MACHINE_SET, machine_set("pool"), deferring)
 
 
 def test_a_cluster_wakes_the_checks_of_its_namespace() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from api import names
 from controllers.kernel.plan import Wait
 from controllers.kernel.refs import MACHINE, MACHINE_SET
@@ -67,9 +69,11 @@ def test_an_unhealthy_machine_that_nobody_condemned_stays() -> None:
     assert deletes(plan(pool(2), member("a").ready(), unhealthy)) == []
 
 
-def test_an_unhealthy_machine_goes_before_an_unready_one_when_there_are_too_many() -> None:
-    unhealthy = member("b").ready().condition("HealthCheckSucceeded", "False", "UnhealthyNode")
-    assert deletes(plan(pool(2), member("a").not_ready(), unhealthy, member("c").ready())) == ["b"]
+def test_an_unhealthy_machine_that_is_ready_goes_after_an_unready_one_when_there_are_too_many() -> None:
+    """Found by simulation (seed 83): the one that served went and the silent one stayed, below the minimum."""
+    unhealthy = member("b").ready().condition("HealthCheckSucceeded", "False", "NodeStartupTimeout")
+    assert deletes(plan(pool(2), member("a").not_ready(), unhealthy, member("c").ready())) == ["a"]
+    assert deletes(plan(pool(1), member("a").not_ready(), unhealthy, member("c").ready())) == ["a", "b"]
 
 
 def test_the_replacement_says_whose_place_it_took_and_the_memory_ends_with_it() -> None:
@@ -140,6 +144,16 @@ def test_one_that_has_just_become_ready_is_spared_until_its_check_has_had_a_look
     assert found.outcome.after == 25
     view = FakeView(pool(2), recovered, member("b").ready()).at(26)
     assert deletes(plan_for(view, MACHINE_SET, "pool")) == ["a"], "the check still says so: it is not about readiness"
+
+
+@pytest.mark.parametrize("reason", ["NodeStartupTimeout", "NodeMissing"])
+def test_one_that_is_ready_is_never_deleted_for_having_no_node(reason: str) -> None:
+    """Found by simulation (seed 255): its health check had no turn for a minute after its Node had joined."""
+    recovered = sick("a").ready(since=600).condition("HealthCheckSucceeded", "False", reason)
+    found = plan(pool(2), recovered, member("b").ready())
+    assert deletes(found) == []
+    assert condition_of(found, "Remediating")["reason"] == "RemediationDeferred"
+    assert deletes(plan(pool(2), sick("a").condition("HealthCheckSucceeded", "False", reason))) == ["a"]
 
 
 def test_nothing_is_deleted_when_nothing_would_be_made_instead() -> None:

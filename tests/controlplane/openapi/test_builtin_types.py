@@ -11,7 +11,7 @@ import pytest
 from nodewright.controlplane.openapi import builtins, descriptions
 from nodewright.controlplane.openapi.builtins import Field, TypeRef
 
-TYPES = [builtins.get(name) for name in sorted(builtins._types())]
+TYPES = [builtins.get(name) for name in sorted(builtins.names())]
 PYTHON = {
     "string": {"str"},
     "bool": {"bool"},

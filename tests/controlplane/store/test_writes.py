@@ -423,3 +423,22 @@ def test_a_pod_is_bound_once(cluster: Cluster) -> None:
     assert store.bind("default", "p", binding)["code"] == 201
     assert cluster.get("pods", "p")["spec"]["nodeName"] == "n1"
     assert refusal(lambda: store.bind("default", "p", binding)).code == 409
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "why"),
+    [
+        ({"uid": "another"}, {}, "Precondition failed: UID in precondition: another"),
+        ({"resourceVersion": "1"}, {}, "Precondition failed: ResourceVersion in precondition: 1"),
+        ({}, {"schedulingGates": [{"name": "g"}]}, "pod p has non-empty .spec.schedulingGates"),
+    ],
+)
+def test_a_pod_that_is_not_the_one_meant_or_not_ready_for_it_is_not_bound(
+    cluster: Cluster, metadata: dict[str, str], spec: dict[str, Any], why: str
+) -> None:
+    containers = [{"name": "c", "image": "i"}]
+    cluster.create("pods", {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}})
+    binding = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": "n1"}}
+    refused = refusal(lambda: cluster.store.bind("default", "p", binding))
+    assert refused.code == 409
+    assert why in refused.message

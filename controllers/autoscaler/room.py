@@ -1,0 +1,133 @@
+"""The autoscaler's furniture: one key for the whole cluster, looked at again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from api import names
+from controllers.autoscaler.health import OUT_OF_CAPACITY
+from controllers.autoscaler.loop import plan
+from controllers.autoscaler.observe import is_unschedulable
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.standing import Standing, stand
+from controllers.kernel import machine_facts
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import (
+    CLUSTER,
+    CONFIG_MAP,
+    DAEMON_SET,
+    LEASE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+    Key,
+    Kind,
+    Obj,
+    annotations_of,
+    is_deleting,
+)
+from controllers.kernel.room import Wake
+from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.scheduling.reading import Reader
+
+GATHER = 2.0
+"""Seconds for which changes are gathered, where the scan does not come sooner: pods rarely come alone."""
+
+
+class AutoscalerRoom:
+    """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not."""
+
+    name = "autoscaler"
+    kind: Kind = CONFIG_MAP
+    spans_clusters = True
+    reads: tuple[Kind, ...] = (
+        CONFIG_MAP,
+        LEASE,
+        CLUSTER,
+        MACHINE,
+        MACHINE_CLASS,
+        MACHINE_DEPLOYMENT,
+        MACHINE_SET,
+        DAEMON_SET,
+        NAMESPACE,
+        NODE,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        POD,
+        POD_DISRUPTION_BUDGET,
+        STORAGE_CLASS,
+    )
+
+    def __init__(self, options: AutoscalerOptions | None = None) -> None:
+        self.options = options or AutoscalerOptions()
+        self.key = Key(self.options.namespace, names.AUTOSCALER_MEMORY)
+        self._reader = Reader()
+        """A memory of what was read, not of what was decided: with a new one every look says the same."""
+        self.parts: Mapping[Kind, Key] = {
+            CONFIG_MAP: Key(self.options.namespace, ""),
+            LEASE: Key(self.options.namespace, names.AUTOSCALER_LEASE),
+        }
+        self.wakes: tuple[Wake, ...] = (
+            Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),
+            Wake(MACHINE_SET, self._the_key, _asks_the_same, self._soon),
+            Wake(MACHINE, self._of_machine, _hopes_the_same, self._soon),
+            Wake(POD, self._of_pod, _waits_as_before, self._soon),
+            Wake(NODE, self._the_key, _never_mind, self._soon),
+        )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Standing | None:
+        return stand(view, self.options, self._reader) if key == self.key else None
+
+    def plan(self, observed: Standing) -> Plan:
+        return plan(observed)
+
+    def _the_key(self, _obj: Obj, _view: View) -> Iterable[Key]:
+        return (self.key,)
+
+    def _of_machine(self, machine: Obj, _view: View) -> Iterable[Key]:
+        """One that will never be a Node: another group may grow at once."""
+        return (self.key,) if _is_hopeless(machine) else ()
+
+    def _of_pod(self, pod: Obj, _view: View) -> Iterable[Key]:
+        return (self.key,) if is_unschedulable(pod) else ()
+
+    def _soon(self, _key: Key, _view: View) -> float:
+        return min(GATHER, self.options.scan_interval.total_seconds())
+
+
+def _asks_the_same(old: Obj, new: Obj) -> bool:
+    return _asked(old) == _asked(new)
+
+
+def _asked(group: Obj) -> tuple[Any, ...]:
+    return (group.get("spec") or {}).get("replicas"), annotations_of(group), is_deleting(group)
+
+
+def _hopes_the_same(old: Obj, new: Obj) -> bool:
+    return _is_hopeless(old) == _is_hopeless(new)
+
+
+def _is_hopeless(machine: Obj) -> bool:
+    facts = machine_facts.read(machine)
+    return not facts.node_name and (facts.failed or facts.reason in OUT_OF_CAPACITY)
+
+
+def _waits_as_before(old: Obj, new: Obj) -> bool:
+    return is_unschedulable(old) or not is_unschedulable(new)
+
+
+def _never_mind(_old: Obj, _new: Obj) -> bool:
+    """Of Nodes only their coming and going is heard of; the scan sees the rest."""
+    return True

@@ -1,0 +1,196 @@
+"""View → Standing: the cluster as a whole, what is remembered and told of it, and who else may be at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import yaml
+
+from api import names
+from controllers.autoscaler import expanders, memory
+from controllers.autoscaler.groups import discover
+from controllers.autoscaler.observe import Objects, Observed, observe
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.provider_config import Unresolved, resolve
+from controllers.kernel.refs import (
+    CONFIG_MAP,
+    DAEMON_SET,
+    LEASE,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    key_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.view import Home, ShapeUnknown, Unreached, View
+from controllers.kernel.workload import cluster_key_of
+from controllers.scheduling.reading import Reader
+from controllers.scheduling.volumes import VolumeBook
+from providers.base.contract import Shape
+
+_OUTLIVES = 4
+"""A Lease counts as held for so many times its duration: clocks differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``abroad`` and ``paused``: groups that are left alone, with why. ``shapeless``: group id → why its provider did
+    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid, ``refs`` to them.
+
+    ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
+    ``asking``: groups whose providers have yet to say that. ``priorities_problem``: of the ConfigMap.
+    ``missing``: groups that an option names and that are not there.
+    """
+
+    observed: Observed
+    abroad: Mapping[Ref, str] = field(default_factory=dict)
+    paused: Mapping[Ref, str] = field(default_factory=dict)
+    shapeless: Mapping[str, str] = field(default_factory=dict)
+    bodies: Mapping[str, Obj] = field(default_factory=dict)
+    refs: Mapping[str, Ref] = field(default_factory=dict)
+    kept: Obj | None = None
+    told: Obj | None = None
+    priorities_problem: str = ""
+    missing: tuple[Key, ...] = ()
+    rival: str = ""
+    unclear: str = ""
+    asking: frozenset[str] = frozenset()
+
+    @property
+    def priorities_ref(self) -> Ref:
+        return Ref(CONFIG_MAP, Key(self.observed.options.namespace, names.AUTOSCALER_PRIORITIES))
+
+
+def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Standing:
+    """``reader``: the one of the last look, so that only pods that have changed since are read."""
+    kept, told, priorities = (
+        view.get(CONFIG_MAP, Key(options.namespace, name))
+        for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS, names.AUTOSCALER_PRIORITIES)
+    )
+    options, problem = _with_priorities(options, priorities)
+    deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
+    bodies = {uid_of(body): body for body in (*deployments, *sets)}
+    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
+    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
+    found, _ = discover(deployments, sets, options.discovery)
+    abroad = {group.ref: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
+    paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
+    apart = {ref.uid for ref in (*abroad, *paused)}
+    reads = {group.id: _shape(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
+    objects = Objects(
+        [body for body in deployments if uid_of(body) not in apart],
+        [body for body in sets if uid_of(body) not in apart],
+        view.all(MACHINE),
+        view.all(NODE),
+        view.all(POD),
+        view.all(DAEMON_SET),
+        view.all(POD_DISRUPTION_BUDGET),
+        view.all(NAMESPACE),
+        {name: read for name, read in reads.items() if isinstance(read, Shape)},
+        _book(view),
+        reader or Reader(),
+    )
+    return Standing(
+        observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
+        abroad,
+        paused,
+        {name: read.why for name, read in reads.items() if isinstance(read, ShapeUnknown)},
+        bodies,
+        refs,
+        kept,
+        told,
+        problem,
+        tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
+        _rival(view, options.namespace),
+        next((why for why in abroad.values() if why == _UNCLEAR), ""),
+        frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
+    )
+
+
+_UNCLEAR = "it is being found out where its Nodes live"
+
+
+def _abroad(body: Obj, view: View) -> str:
+    """Why its Nodes are not ours to count; "" if they live at home."""
+    cluster = cluster_key_of(MACHINE_SET, body)
+    if cluster is None:
+        return ""
+    workload = view.of_cluster(cluster).workload
+    if isinstance(workload, Home):
+        return ""
+    if isinstance(workload, Unreached) and (workload.finding_out or not workload.secret):
+        return _UNCLEAR
+    return f"its Nodes live in a cluster of their own ({cluster})"
+
+
+def _paused(body: Obj, view: View) -> str:
+    return paused_by((body, cluster_of(body, view)))
+
+
+def _shape(body: Obj, view: View) -> Shape | ShapeUnknown:
+    """What the provider says of the hosts that its template asks for."""
+    template = (body.get("spec") or {}).get("template")
+    spec = template.get("spec") if isinstance(template, Mapping) else None
+    resolved = resolve(spec if isinstance(spec, Mapping) else {}, key_of(body).namespace, view)
+    if isinstance(resolved, Unresolved):
+        return ShapeUnknown(f"{resolved.problem.path} {resolved.problem.message}")
+    return view.shape(resolved.config)
+
+
+def _book(view: View) -> VolumeBook:
+    claims = {(key_of(claim).namespace, key_of(claim).name): claim for claim in view.all(PERSISTENT_VOLUME_CLAIM)}
+    return VolumeBook(claims, _by_name(view, PERSISTENT_VOLUME), _by_name(view, STORAGE_CLASS))
+
+
+def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
+    return {key_of(body).name: body for body in view.all(kind)}
+
+
+def _rival(view: View, namespace: str) -> str:
+    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    lease = view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE))
+    spec = (lease or {}).get("spec") or {}
+    holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
+    seconds = spec.get("leaseDurationSeconds")
+    if not holder or renewed is None:
+        return ""
+    lasts = timedelta(seconds=_OUTLIVES * (seconds if isinstance(seconds, int) else 15))
+    return str(holder) if view.now - renewed < lasts else ""
+
+
+def _with_priorities(options: AutoscalerOptions, config: Obj | None) -> tuple[AutoscalerOptions, str]:
+    """The options with the priorities of the ConfigMap, and what is wrong with it."""
+    choosing = options.growth.choosing
+    if "priority" not in choosing.names:
+        return options, ""
+    if config is None:
+        return options, f"the expander priority needs the ConfigMap {options.namespace}/{names.AUTOSCALER_PRIORITIES}"
+    try:
+        found = yaml.safe_load(_data(config, "priorities"))
+        priorities = expanders.priorities_of(found if isinstance(found, Mapping) else {})
+    except (yaml.YAMLError, expanders.ExpanderError) as error:
+        return options, f"data.priorities: {error}"
+    growth = replace(options.growth, choosing=replace(choosing, priorities=priorities))
+    return replace(options, growth=growth), ""
+
+
+def _data(config: Obj | None, key: str) -> str:
+    found: Any = ((config or {}).get("data") or {}).get(key)
+    return found if isinstance(found, str) else ""

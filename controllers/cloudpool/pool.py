@@ -1,0 +1,259 @@
+"""A MachineDeployment or MachineSet seen as a cloudpool: its Machines, their states, and how many are wanted.
+
+| of the Machine | state |
+|---|---|
+| being deleted | TERMINATING |
+| failed for good, and no Node | REJECTED |
+| has a Node | RUNNING |
+| has a host (``spec.providerID``) | PENDING |
+| none of these | REQUESTED |
+| not made yet, though ``spec.replicas`` asks for it | REQUESTED, under the name ``<pool>-requested-<n>`` |
+
+``spec.replicas`` is the desired size, and one more for each machine that a client has set aside (inactive, and not to
+be evicted): it runs on, and another one works in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api import names
+from api.conditions import MachineCondition
+from api.providerconfig import ProviderConfigError, find
+from controllers.cloudpool.messages import MachineState, Membership, PoolMachine, PoolSize, ServiceState, stamp
+from controllers.kernel import machine_facts
+from controllers.kernel.conditions import find as condition_of
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import (
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    annotations_of,
+    ref_of,
+    resource_version_of,
+    uid_of,
+)
+from controllers.kernel.view import NAMESPACE, OWNER, View
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)}
+READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+MARK = "nodewright-cloudpool"
+"""Value of the delete annotation where a cloudpool client's wish put it."""
+_UNKNOWN = "N/A"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A Machine of the pool, both ways. ``owner``: its MachineSet."""
+
+    facts: MachineFacts
+    machine: PoolMachine
+    owner: Obj
+
+    @property
+    def marked(self) -> bool:
+        """To go first, by us."""
+        return annotations_of(self.facts.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    kind: Kind
+    body: Obj
+    members: tuple[Member, ...]
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(self.kind, self.body)
+
+    @property
+    def name(self) -> str:
+        return self.ref.key.name
+
+    @property
+    def version(self) -> str:
+        return resource_version_of(self.body)
+
+    @property
+    def replicas(self) -> int:
+        """One that is left out means one, as in Kubernetes."""
+        wanted = (self.body.get("spec") or {}).get("replicas")
+        return wanted if isinstance(wanted, int) else 1
+
+    @property
+    def policy(self) -> str:
+        return str((self.body.get("spec") or {}).get("deletePolicy") or "")
+
+    @property
+    def staying(self) -> tuple[Member, ...]:
+        """Those that are not being deleted."""
+        return tuple(member for member in self.members if not member.facts.deleting)
+
+    @property
+    def set_aside(self) -> int:
+        return sum(1 for member in self.staying if is_set_aside(member.machine))
+
+    @property
+    def desired(self) -> int:
+        return max(0, self.replicas - self.set_aside)
+
+    @property
+    def surplus(self) -> int:
+        """Machines that are to go and that nobody deletes yet."""
+        return max(0, len(self.staying) - self.replicas)
+
+    @property
+    def machines(self) -> tuple[PoolMachine, ...]:
+        missing = self.replicas - len(self.staying)
+        return (*(member.machine for member in self.members), *(_placeholder(self.name, n) for n in range(missing)))
+
+    @property
+    def size(self) -> PoolSize:
+        machines = self.machines
+        return PoolSize(self.desired, sum(m.allocated for m in machines), sum(m.active for m in machines))
+
+    def member(self, id_: str) -> Member | None:
+        """By name, by provider ID, or by the last part of that."""
+        for known in (_name, _provider_id, _last_part):
+            found = [member for member in self.members if id_ and known(member) == id_]
+            if len(found) == 1:
+                return found[0]
+        return None
+
+    def is_placeholder(self, id_: str) -> bool:
+        return any(machine.id == id_ for machine in self.machines) and self.member(id_) is None
+
+
+def is_set_aside(machine: PoolMachine) -> bool:
+    return machine.allocated and not machine.membership.active and not machine.membership.evictable
+
+
+def observe(kind: Kind, key: Key, view: View) -> Pool | None:
+    """None if the object is not there."""
+    body = view.get(kind, key)
+    if body is None:
+        return None
+    sets: Sequence[Obj] = [body] if kind == MACHINE_SET else view.indexed(MACHINE_SET, OWNER, uid_of(body))
+    members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
+    return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)))
+
+
+def stray(id_: str, namespace: str, view: View) -> Obj | None:
+    """A Machine of the namespace by its name or provider ID, whoever owns it."""
+    for machine in view.indexed(MACHINE, NAMESPACE, namespace):
+        provider_id = str((machine.get("spec") or {}).get("providerID") or "")
+        if id_ and id_ in (machine["metadata"]["name"], provider_id, provider_id.rpartition("/")[2]):
+            return machine
+    return None
+
+
+def membership_of(machine: Obj) -> Membership:
+    """What a client said; nothing: active and evictable. What can't be read protects."""
+    text = annotations_of(machine).get(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION)
+    if not text:
+        return Membership()
+    try:
+        body = json.loads(text)
+        parts = (body["active"], body["evictable"])
+    except (ValueError, TypeError, KeyError):
+        return Membership(active=True, evictable=False)
+    return Membership(*parts) if all(isinstance(part, bool) for part in parts) else Membership(True, False)
+
+
+def _member(machine: Obj, owner: Obj) -> Member:
+    facts = machine_facts.read(machine)
+    said = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
+    state = _state(facts, machine)
+    public, private = _addresses(machine)
+    return Member(
+        facts,
+        PoolMachine(
+            facts.key.name,
+            state,
+            membership_of(machine),
+            ServiceState(said) if said in set(ServiceState) else ServiceState.UNKNOWN,
+            public,
+            private,
+            _launched(machine, facts) if state in {MachineState.PENDING, MachineState.RUNNING} else "",
+            stamp(facts.created),
+            _metadata(machine, facts),
+            _cloud(machine),
+        ),
+        owner,
+    )
+
+
+def _state(facts: MachineFacts, machine: Obj) -> MachineState:
+    if facts.deleting:
+        return MachineState.TERMINATING
+    if facts.node_name:
+        return MachineState.RUNNING
+    if facts.failed:
+        return MachineState.REJECTED
+    return MachineState.PENDING if (machine.get("spec") or {}).get("providerID") else MachineState.REQUESTED
+
+
+def _addresses(machine: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found: dict[str, list[str]] = {"ExternalIP": [], "InternalIP": []}
+    addresses = (machine.get("status") or {}).get("addresses")
+    for each in addresses if isinstance(addresses, list) else ():
+        if isinstance(each, Mapping) and each.get("type") in found and isinstance(each.get("address"), str):
+            found[str(each["type"])].append(each["address"])
+    return tuple(found["ExternalIP"]), tuple(found["InternalIP"])
+
+
+def _launched(machine: Obj, facts: MachineFacts) -> str:
+    said = condition_of((machine.get("status") or {}).get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
+    moment = parse_time(said.get("lastTransitionTime")) if said and said.get("status") == "True" else None
+    return stamp(moment or facts.created)
+
+
+def _metadata(machine: Obj, facts: MachineFacts) -> dict[str, str]:
+    """What says which Node it is, for a proxy in front of this pool."""
+    provider_id = str((machine.get("spec") or {}).get("providerID") or "")
+    found = {"namespace": facts.key.namespace, "name": facts.key.name, "uid": facts.uid}
+    return {**found, "providerID": provider_id, "nodeName": facts.node_name}
+
+
+def _cloud(machine: Obj) -> tuple[str, str, str]:
+    """Provider, region and size as far as the Machine tells."""
+    status = machine.get("status") or {}
+    try:
+        config, _ = find(machine)
+    except ProviderConfigError:
+        config = None
+    value = config.value if config is not None and isinstance(config.value, Mapping) else {}
+    size = next((value[key] for key in ("size", "flavor", "instanceType") if isinstance(value.get(key), str)), "")
+    provider = str(value.get("apiVersion") or "").partition("/")[0]
+    region = status.get("failureDomain")
+    return provider or _UNKNOWN, region if isinstance(region, str) and region else _UNKNOWN, size or _UNKNOWN
+
+
+def _placeholder(pool: str, number: int) -> PoolMachine:
+    cloud = (_UNKNOWN, _UNKNOWN, _UNKNOWN)
+    return PoolMachine(f"{pool}-requested-{number}", MachineState.REQUESTED, cloud=cloud)
+
+
+def _name(member: Member) -> str:
+    return member.facts.key.name
+
+
+def _provider_id(member: Member) -> str:
+    return _metadata_text(member, "providerID")
+
+
+def _last_part(member: Member) -> str:
+    return _provider_id(member).rpartition("/")[2]
+
+
+def _metadata_text(member: Member, name: str) -> str:
+    metadata: Any = member.machine.metadata
+    return str(metadata.get(name) or "")

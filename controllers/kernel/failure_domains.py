@@ -1,0 +1,91 @@
+"""Failure domains: over which ones a set spreads its Machines, where the next one goes, and how uneven it may get.
+
+A set that names its domains (or whose Cluster does) gives each Machine the one that holds the fewest. Nothing that
+exists is ever moved for balance: it is restored by where Machines are made and by which go first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from api.machinerules import failure_domains_fault
+from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.refs import Obj
+
+FIELD = "failureDomains"
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A failure domain that was exhausted (``reason``: the class of error) and is not used until ``until``."""
+
+    domain: str
+    reason: str
+    until: datetime
+
+    def to_status(self) -> dict[str, str]:
+        return {"name": self.domain, "reason": self.reason, "until": format_time(self.until)}
+
+
+def read_resting(body: Obj) -> tuple[Resting, ...]:
+    """What ``status.restingFailureDomains`` remembers; unreadable entries say nothing."""
+    listed = _mapping(body.get("status")).get("restingFailureDomains")
+    found = []
+    for entry in listed if isinstance(listed, list) else ():
+        until = _mapping(entry).get("until")
+        moment = parse_time(until) if isinstance(until, str) else None
+        if moment is not None:
+            found.append(Resting(str(entry.get("name")), str(entry.get("reason")), moment))
+    return tuple(found)
+
+
+def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
+    """The domains of a set in the order in which they are named; () if it does not spread its Machines.
+
+    A template that names one domain means that one. An empty list of the set's own is a wish as well: no spreading.
+    """
+    spec = _mapping(body.get("spec"))
+    template = _mapping(_mapping(spec.get("template")).get("spec"))
+    if template.get("failureDomain"):
+        return ()
+    named = spec.get(FIELD)
+    if named is None and cluster is not None:
+        named = _mapping(cluster.get("spec")).get(FIELD)
+    if not isinstance(named, list) or failure_domains_fault(named):
+        return ()
+    return tuple(named)
+
+
+def in_turn(domains: Sequence[str], uid: str) -> tuple[str, ...]:
+    """The domains in the order in which ``uid`` takes them: many small sets don't all begin with the same one."""
+    if not domains:
+        return ()
+    first = int.from_bytes(sha256(uid.encode()).digest()[:4]) % len(domains)
+    return (*domains[first:], *domains[:first])
+
+
+def choose(domains: Sequence[str], loads: Mapping[str, int], number: int) -> list[str]:
+    """Where ``number`` more Machines go: each where the fewest are by then, among equals to the first named."""
+    counts = Counter({domain: loads.get(domain, 0) for domain in domains})
+    chosen = []
+    for _ in range(number if domains else 0):
+        emptiest = min(domains, key=counts.__getitem__)
+        counts[emptiest] += 1
+        chosen.append(emptiest)
+    return chosen
+
+
+def is_even(domains: Iterable[str], loads: Mapping[str, int]) -> bool:
+    """No two domains differ by more than one Machine, and none is anywhere else."""
+    counts = [loads.get(domain, 0) for domain in domains]
+    elsewhere = sum(loads.values()) - sum(counts)
+    return not elsewhere and (not counts or max(counts) - min(counts) <= 1)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,78 @@
+"""Nodes of the Machine whose hosts are gone or go: those of its present host, and of hosts that it had before.
+
+A host may register its Node so late that the Machine sees it only when the host was replaced already. Such a Node is
+known by the providerID of the replaced host, which stays on record until a Node of the next host has joined: it would
+belong to nobody, and it bears the name under which the next host registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.kernel.refs import MACHINE, NODE, Key, Obj, uid_of
+from controllers.kernel.view import PROVIDER_ID, HostAbsent, HostPresent, HostRead, View
+from controllers.machine import node_link
+from controllers.machine.node_link import Link, Linked
+from providers.base.contract import Host
+
+
+def replaced_host(machine: Obj) -> str:
+    """Identity of the host that is being replaced, "" if none is (``status.replacement``)."""
+    return str(_replacement(machine).get("providerID") or "")
+
+
+def earlier_hosts(machine: Obj) -> tuple[str, ...]:
+    """Those that were replaced before it, and whose successors never joined; oldest first."""
+    found = _replacement(machine).get("earlierProviderIDs")
+    return tuple(str(provider_id) for provider_id in found if provider_id) if isinstance(found, list) else ()
+
+
+def is_of(host: Host, identity: str) -> bool:
+    """Whether ``host`` is the one that was recorded as ``identity``."""
+    return bool(identity) and identity in {host.provider_id, host.id}
+
+
+def of_any_host(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
+    """Nodes of this Machine's present or earlier hosts, to be deleted when those are gone; never another's."""
+    found = {node["metadata"]["name"]: node for node in [link.node]} if isinstance(link, Linked) else {}
+    for provider_id in (node_link.provider_id_of(machine), replaced_host(machine), *earlier_hosts(machine)):
+        found |= {node["metadata"]["name"]: node for node in _of_host(provider_id, machine, view)}
+    reference = _mapping(_mapping(machine.get("status")).get("nodeRef"))
+    named = view.get(NODE, Key("", str(reference["name"]))) if reference.get("name") else None
+    if named is not None and uid_of(named) == reference.get("uid") and not node_link.claimed_by_another(named, machine):
+        found[named["metadata"]["name"]] = named
+    return tuple(found.values())
+
+
+def of_hosts_gone(machine: Obj, read: HostRead, view: View) -> tuple[Obj, ...]:
+    """Nodes of this Machine's replaced hosts that are gone for sure; never one whose providerID a Machine has now."""
+    gone = [*earlier_hosts(machine)]
+    replaced = replaced_host(machine)
+    if replaced and replaced != node_link.provider_id_of(machine) and _is_gone(replaced, read):
+        gone.append(replaced)
+    free = (provider_id for provider_id in gone if not view.indexed(MACHINE, PROVIDER_ID, provider_id))
+    return tuple(node for provider_id in free for node in _of_host(provider_id, machine, view))
+
+
+def _is_gone(identity: str, read: HostRead) -> bool:
+    match read:
+        case HostAbsent():
+            return True
+        case HostPresent(host):
+            return not is_of(host, identity)
+        case _:
+            return False
+
+
+def _of_host(provider_id: str, machine: Obj, view: View) -> list[Obj]:
+    nodes = view.indexed(NODE, PROVIDER_ID, provider_id) if provider_id else ()
+    return [n for n in nodes if node_link.says_it_is_ours(n, machine) or not node_link.claimed_by_another(n, machine)]
+
+
+def _replacement(machine: Obj) -> Mapping[str, Any]:
+    return _mapping(_mapping(machine.get("status")).get("replacement"))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

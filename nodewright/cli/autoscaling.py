@@ -1,0 +1,278 @@
+"""Options of the autoscaler, named as the Cluster Autoscaler names them where they mean the same."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from nodewright.cli.exits import USAGE, CliError
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.groups import Bounds, Discovery, Filter
+    from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
+    from controllers.kernel.refs import Key
+
+_GIB = 1024**3
+
+
+def _option(name: str, metavar: str, help_: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar or None, help=help_, rich_help_panel="Autoscaler", **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """As they are typed. ``options_of`` makes sense of them."""
+
+    scan_interval: Annotated[str, _option("--scan-interval", "TIME", "How often the cluster is looked at.")] = "10s"
+    nodes: Annotated[
+        list[str] | None,
+        _option("--nodes", "MIN:MAX:NS/NAME", "A group with its bounds, whatever its annotations say; repeatable."),
+    ] = None
+    node_group_auto_discovery: Annotated[
+        list[str] | None,
+        _option(
+            "--node-group-auto-discovery",
+            "clusterapi:KEY=VALUE,...",
+            "Of annotated groups only these: namespace, clusterName or a label; repeatable.",
+        ),
+    ] = None
+    expander: Annotated[
+        str, _option("--expander", "NAMES", "Which group grows, where several would do; asked one after the other.")
+    ] = "least-waste"
+    balance_similar_node_groups: Annotated[
+        bool,
+        _option(
+            "--balance-similar-node-groups/--no-balance-similar-node-groups",
+            "",
+            "Share new Nodes among groups whose Nodes are alike.",
+        ),
+    ] = False
+    max_nodes_total: Annotated[int, _option("--max-nodes-total", "N", "Nodes of the cluster; 0: no limit.", min=0)] = 0
+    cores_total: Annotated[str, _option("--cores-total", "MIN:MAX", "Cores of the cluster.")] = "0:320000"
+    memory_total: Annotated[str, _option("--memory-total", "MIN:MAX", "Memory of the cluster, in GiB.")] = "0:6400000"
+    max_nodes_per_scaleup: Annotated[
+        int, _option("--max-nodes-per-scaleup", "N", "Nodes added in one look.", min=1)
+    ] = 1000
+    scale_up_rate: Annotated[
+        str, _option("--scale-up-rate", "N:TIME", "At most N new Nodes in any such span of time. [default: no limit]")
+    ] = ""
+    max_node_provision_time: Annotated[
+        str, _option("--max-node-provision-time", "TIME", "How long a Machine is waited for.")
+    ] = "15m"
+    expendable_pods_priority_cutoff: Annotated[
+        int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
+    ] = -10
+    scale_down_enabled: Annotated[
+        bool, _option("--scale-down-enabled/--no-scale-down-enabled", "", "Whether Nodes go that nobody needs.")
+    ] = True
+    scale_down_utilization_threshold: Annotated[
+        float,
+        _option(
+            "--scale-down-utilization-threshold", "SHARE", "A Node of which more is asked for stays.", min=0, max=1
+        ),
+    ] = 0.5
+    scale_down_unneeded_time: Annotated[
+        str, _option("--scale-down-unneeded-time", "TIME", "How long nobody must have needed a Node.")
+    ] = "10m"
+    scale_down_delay_after_add: Annotated[
+        str, _option("--scale-down-delay-after-add", "TIME", "No Node goes for so long after one was added.")
+    ] = "10m"
+    scale_down_delay_after_delete: Annotated[
+        str, _option("--scale-down-delay-after-delete", "TIME", "The same after one was removed.")
+    ] = "0s"
+    scale_down_delay_after_failure: Annotated[
+        str, _option("--scale-down-delay-after-failure", "TIME", "The same after a group failed to grow.")
+    ] = "3m"
+    max_scale_down_parallelism: Annotated[
+        int, _option("--max-scale-down-parallelism", "N", "Nodes that go at a time.", min=1)
+    ] = 10
+    max_drain_parallelism: Annotated[
+        int, _option("--max-drain-parallelism", "N", "Those of them whose pods have to move.", min=1)
+    ] = 1
+    skip_nodes_with_system_pods: Annotated[
+        bool,
+        _option(
+            "--skip-nodes-with-system-pods/--no-skip-nodes-with-system-pods",
+            "",
+            "Whether young pods of kube-system without a budget hold their Node.",
+        ),
+    ] = True
+    skip_nodes_with_local_storage: Annotated[
+        bool,
+        _option(
+            "--skip-nodes-with-local-storage/--no-skip-nodes-with-local-storage",
+            "",
+            "Whether pods that keep data on their Node hold it.",
+        ),
+    ] = True
+    skip_nodes_with_custom_controller_pods: Annotated[
+        bool,
+        _option(
+            "--skip-nodes-with-custom-controller-pods/--no-skip-nodes-with-custom-controller-pods",
+            "",
+            "Whether pods of controllers that nobody here knows hold their Node.",
+        ),
+    ] = True
+    initial_node_group_backoff_duration: Annotated[
+        str, _option("--initial-node-group-backoff-duration", "TIME", "How long a group rests that failed to grow.")
+    ] = "5m"
+    max_node_group_backoff_duration: Annotated[
+        str, _option("--max-node-group-backoff-duration", "TIME", "The longest such rest; each is twice the last.")
+    ] = "30m"
+    node_group_backoff_reset_timeout: Annotated[
+        str, _option("--node-group-backoff-reset-timeout", "TIME", "When a failure is forgotten.")
+    ] = "3h"
+    ok_total_unready_count: Annotated[
+        int, _option("--ok-total-unready-count", "N", "So many unready Nodes stop nothing.", min=0)
+    ] = 3
+    max_total_unready_percentage: Annotated[
+        float, _option("--max-total-unready-percentage", "N", "Nor does this share of them.", min=0, max=100)
+    ] = 45.0
+    autoscaler_namespace: Annotated[
+        str, _option("--autoscaler-namespace", "NS", "Where its ConfigMaps are, and the Cluster Autoscaler's Lease.")
+    ] = "kube-system"
+
+
+def with_autoscaler(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with an option for each field of ``Flags``; it gets them as its argument ``autoscaler``."""
+    hints = get_type_hints(Flags, include_extras=True)
+    mine = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in fields(Flags)
+    ]
+    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "autoscaler"]
+
+    def with_flags(**given: Any) -> None:
+        flags = Flags(**{each.name: given.pop(each.name) for each in mine})
+        command(**given, autoscaler=flags)
+
+    functools.update_wrapper(with_flags, command)
+    annotations = {name: hint for name, hint in command.__annotations__.items() if name != "autoscaler"}
+    with_flags.__annotations__ = {**annotations, **{each.name: each.annotation for each in mine}}
+    keywords = (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)
+    vars(with_flags)["__signature__"] = inspect.Signature([*keywords, *mine])
+    return with_flags
+
+
+def options_of(flags: Flags) -> AutoscalerOptions:
+    """Raises CliError (usage) naming the option."""
+    from controllers.autoscaler.backoff import Pauses  # noqa: PLC0415
+    from controllers.autoscaler.options import (  # noqa: PLC0415
+        AutoscalerOptions,
+        HealthOptions,
+        ShrinkOptions,
+    )
+
+    pauses = Pauses(
+        _time("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
+        _time("--max-node-group-backoff-duration", flags.max_node_group_backoff_duration),
+        _time("--node-group-backoff-reset-timeout", flags.node_group_backoff_reset_timeout),
+    )
+    interval = _time("--scan-interval", flags.scan_interval)
+    if interval <= timedelta(0):
+        raise CliError("--scan-interval: must be more than 0", "It is written like 10s", USAGE)
+    return AutoscalerOptions(
+        _growth(flags),
+        ShrinkOptions(
+            enabled=flags.scale_down_enabled,
+            utilization_threshold=flags.scale_down_utilization_threshold,
+            unneeded_time=_time("--scale-down-unneeded-time", flags.scale_down_unneeded_time),
+            delay_after_add=_time("--scale-down-delay-after-add", flags.scale_down_delay_after_add),
+            delay_after_delete=_time("--scale-down-delay-after-delete", flags.scale_down_delay_after_delete),
+            delay_after_failure=_time("--scale-down-delay-after-failure", flags.scale_down_delay_after_failure),
+            parallel=flags.max_scale_down_parallelism,
+            parallel_drains=flags.max_drain_parallelism,
+            system_pods_block=flags.skip_nodes_with_system_pods,
+            local_storage_blocks=flags.skip_nodes_with_local_storage,
+            custom_controllers_block=flags.skip_nodes_with_custom_controller_pods,
+        ),
+        HealthOptions(flags.ok_total_unready_count, flags.max_total_unready_percentage / 100, pauses),
+        _discovery(flags),
+        interval,
+        flags.autoscaler_namespace,
+    )
+
+
+def _growth(flags: Flags) -> GrowthOptions:
+    from controllers.autoscaler.expanders import Choosing, ExpanderError, checked  # noqa: PLC0415
+    from controllers.autoscaler.options import GrowthOptions, Range  # noqa: PLC0415
+
+    try:
+        expanders = tuple(checked([name.strip() for name in flags.expander.split(",") if name.strip()]))
+    except ExpanderError as error:
+        raise CliError(f"--expander: {error}", "See docs/autoscaler.md", USAGE) from error
+    number, _, window = flags.scale_up_rate.partition(":")
+    memory = _range("--memory-total", flags.memory_total)
+    growth = GrowthOptions(
+        Choosing(expanders),
+        flags.balance_similar_node_groups,
+        flags.max_nodes_total,
+        _range("--cores-total", flags.cores_total),
+        Range(memory.least * _GIB, memory.most * _GIB),
+        flags.max_nodes_per_scaleup,
+        provision_time=_time("--max-node-provision-time", flags.max_node_provision_time),
+        expendable_below=flags.expendable_pods_priority_cutoff,
+    )
+    if not flags.scale_up_rate:
+        return growth
+    if not number.isdigit() or not int(number):
+        raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
+    return replace(growth, nodes_per_window=int(number), window=_time("--scale-up-rate", window))
+
+
+def _discovery(flags: Flags) -> Discovery:
+    from controllers.autoscaler.groups import Discovery  # noqa: PLC0415
+
+    given = dict(_given(text) for text in flags.nodes or ())
+    return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
+
+
+def _given(text: str) -> tuple[Key, Bounds]:
+    from controllers.autoscaler.groups import Bounds  # noqa: PLC0415
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+
+    least, _, rest = text.partition(":")
+    most, _, key = rest.partition(":")
+    namespace, slash, name = key.partition("/")
+    if not (least.isdigit() and most.isdigit() and namespace and slash and name):
+        raise CliError(f"--nodes: {text!r} is not like 1:10:default/workers", code=USAGE)
+    if int(most) < int(least):
+        raise CliError(f"--nodes: in {text!r} the maximum is less than the minimum", code=USAGE)
+    return Key(namespace, name), Bounds(int(least), int(most))
+
+
+def _filter(text: str) -> Filter:
+    from controllers.autoscaler.groups import Filter  # noqa: PLC0415
+
+    provider, colon, rest = text.partition(":")
+    found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}
+    if provider != "clusterapi" or not colon or not all(found.values()) or "" in found:
+        raise CliError(
+            f"--node-group-auto-discovery: {text!r} is not like clusterapi:namespace=default,pool=a", code=USAGE
+        )
+    namespace, cluster = found.pop("namespace", ""), found.pop("clusterName", "")
+    return Filter(namespace, cluster, tuple(found.items()))
+
+
+def _range(option: str, text: str) -> Range:
+    from controllers.autoscaler.options import Range  # noqa: PLC0415
+
+    least, _, most = text.partition(":")
+    if not (least.isdigit() and most.isdigit()) or int(most) < int(least):
+        raise CliError(f"{option}: {text!r} is not like 0:100", code=USAGE)
+    return Range(int(least), int(most))
+
+
+def _time(option: str, text: str) -> timedelta:
+    from api.durations import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise CliError(f"{option}: {error}", code=USAGE) from error

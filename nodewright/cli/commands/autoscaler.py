@@ -1,0 +1,137 @@
+"""``nodewright autoscaler``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
+from nodewright.cli.cluster.access import Target, client_of, connect
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import Context, Kubeconfig, Namespace
+
+if TYPE_CHECKING:
+    from controllers.autoscaler.explaining import Said
+    from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.autoscaler.standing import Standing
+    from controllers.kernel.refs import Key, Obj
+    from controllers.kernel.view import View
+    from nodewright.runtime.kube.client import KubeClient
+
+HELP = """Ask the autoscaler: it decides on a copy of the cluster, and nothing is written.
+
+Exit code 0: told; 1: there is no such object, or the cluster can't be read; 2: wrong usage.
+"""
+KINDS = {
+    "Pod": ("pod", "pods", "po"),
+    "Node": ("node", "nodes", "no"),
+    "MachineDeployment": ("machinedeployment", "machinedeployments", "md"),
+    "MachineSet": ("machineset", "machinesets", "ms"),
+}
+
+group = typer.Typer(help=HELP, no_args_is_help=True)
+
+
+@group.callback()
+def _root() -> None:
+    """Keeps typer treating a single command as a command of its own."""
+
+
+@group.command("explain", short_help="Why a pod gets no Node, why a group or a Node stays as it is")
+@with_autoscaler
+def explain(
+    kind: Annotated[str, typer.Argument(help="pod (po), node (no), machinedeployment (md) or machineset (ms).")],
+    name: Annotated[str, typer.Argument(help="Name of the object.")],
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    *,
+    autoscaler: Flags,
+) -> None:
+    """Say what the autoscaler would decide now, and every reason for a no.
+
+    Give it the options that the autoscaler runs with.
+    """
+    from nodewright.cli.tree.branch import Branch  # noqa: PLC0415
+    from nodewright.cli.tree.drawing import rows  # noqa: PLC0415
+
+    options = options_of(autoscaler)
+    said = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), options))
+
+    def branch(one: Said) -> Branch:
+        return Branch(one.text, children=tuple(map(branch, one.below)))
+
+    for prefix, line in rows(branch(said)):
+        typer.echo(f"{prefix}{line.name}")
+
+
+def _kind_of(word: str) -> str:
+    found = next((name for name, words in KINDS.items() if word.lower() in words), None)
+    if found is None:
+        raise CliError(f'can\'t explain a "{word}"', "Kinds: pod, node, machinedeployment, machineset", USAGE)
+    return found
+
+
+async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Said:
+    from controllers.autoscaler.standing import stand  # noqa: PLC0415
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+    from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+    from providers.base.registry import Registry  # noqa: PLC0415
+
+    connection = await connect(target)
+    key = Key(wanted[0] or connection.namespace, wanted[1])
+    async with client_of(connection) as client:
+        hosts = HostDirectory(Registry.installed(), may_call=lambda: False)
+        try:
+            look = await _reader(client, options, hosts)
+            stand(look(), options)
+            await hosts.shapes_are_known()
+            view = look()
+            return _said(stand(view, options), view, kind, key)
+        finally:
+            await hosts.close(0.0)
+
+
+async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
+    """The cluster as it was a moment ago."""
+    from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
+    from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
+    from controllers.kernel.view import Unreached  # noqa: PLC0415
+    from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
+    from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
+    from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+
+    assert isinstance(hosts, HostDirectory)
+    room = AutoscalerRoom(options)
+    cache = await read_cluster(client, room.reads, room.parts)
+
+    def of_cluster(cluster: Key | None) -> CacheView:
+        """Whether it was ever seen to have an API of its own is all that matters here."""
+        secret = recorded_secret(cache.stores[CLUSTER].get(cluster)) if cluster is not None else ""
+        return replace(now_view(cache), workload=Unreached(secret, "", "")) if secret else now_view(cache)
+
+    return lambda: replace(now_view(cache), shapes=hosts.shape, sees=of_cluster)
+
+
+def _said(standing: Standing, view: View, kind: str, key: Key) -> Said:
+    from controllers.autoscaler import explaining  # noqa: PLC0415
+    from controllers.kernel import refs  # noqa: PLC0415
+
+    if kind == "Node":
+        _there(view.get(refs.NODE, refs.Key("", key.name)), f"Node {key.name}")
+        return explaining.explain_node(standing, key.name)
+    if kind == "Pod":
+        return explaining.explain_pod(standing, _there(view.get(refs.POD, key), f"Pod {key}"))
+    of = refs.MACHINE_DEPLOYMENT if kind == "MachineDeployment" else refs.MACHINE_SET
+    return explaining.explain_group(standing, refs.ref_of(of, _there(view.get(of, key), f"{kind} {key}")))
+
+
+def _there(found: Obj | None, title: str) -> Obj:
+    if found is None:
+        raise CliError(f"{title} does not exist", "Name its namespace with -n")
+    return found

@@ -1,0 +1,89 @@
+"""``nodewright gateway cloudpool``."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli.cluster.access import Target, connect, plain_errors
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.gateways import doors
+from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.gateways.cloudpool.instances import Instances
+
+HELP = """Serve MachineDeployments and MachineSets as cloudpools: any cloudpool client scales them.
+
+An only pool is served at the root, all of them below /cloudpools/NAME. Exit code 0: stopped as asked; 1: failed;
+2: wrong usage.
+"""
+
+
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    pools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pool", metavar="[NAME=]KIND/[NS/]OBJECT", help="A pool; KIND is md or ms. May be given several times."
+        ),
+    ] = None,
+    state_file: Annotated[
+        Path | None,
+        typer.Option("--state-file", metavar="FILE", help="Keep what clients configure there. [default: in memory]"),
+    ] = None,
+    stopped: Annotated[bool, typer.Option("--stopped/--no-stopped", help="Pools wait for a client's start.")] = False,
+    listen: doors.Listen = "127.0.0.1",
+    port: doors.Port = 9010,
+    metrics_port: doors.MetricsPort = None,
+    cert_file: doors.CertFile = None,
+    key_file: doors.KeyFile = None,
+    client_ca: doors.ClientCa = None,
+    users_file: doors.UsersFile = None,
+    in_flight: doors.InFlight = 400,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+) -> None:
+    from nodewright.runtime.logs import configure  # noqa: PLC0415
+
+    instances = _instances(pools or [], stopped, state_file)
+    asked = doors.Asked(listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight)
+    configure(json=log_format.json, level=log_level.value)
+    asyncio.run(_run(Target(kubeconfig, context), instances, asked))
+
+
+def _instances(pools: list[str], stopped: bool, state_file: Path | None) -> Instances:
+    from nodewright.gateways.cloudpool.instances import InstanceError, Instances, parse_pool  # noqa: PLC0415
+
+    try:
+        given = [parse_pool(text) for text in pools]
+    except InstanceError as error:
+        raise CliError(str(error), code=USAGE) from error
+    twice = {name for name, _ in given if sum(other == name for other, _ in given) > 1}
+    if twice:
+        raise CliError(f"two pools are named {sorted(twice)[0]}", "Name one of them otherwise: NAME=KIND/OBJECT", USAGE)
+    try:
+        return Instances(dict(given), not stopped, state_file)
+    except InstanceError as error:
+        raise CliError(str(error), "Remove it, or name another --state-file") from error
+
+
+async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None:
+    from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions  # noqa: PLC0415
+    from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
+
+    connection = await connect(target)
+    options = ServerOptions(asked.doors())
+
+    async def start(stack: AsyncExitStack) -> Any:
+        client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
+        typer.echo(f"cloudpools {', '.join(instances.names()) or '(none yet)'} of {connection.server}")
+        return await stack.enter_async_context(CloudpoolServer(client, instances, options))
+
+    with plain_errors():
+        await doors.serve(asked, start, asyncio.Event)

@@ -1,0 +1,165 @@
+"""``nodewright gateway cloudpool-proxy``."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli import election
+from nodewright.cli.cluster.access import plain_errors
+from nodewright.cli.exits import USAGE, CliError, leave_at_once
+from nodewright.cli.gateways import doors
+from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+
+if TYPE_CHECKING:
+    from nodewright.gateways.cloudpool.config import ProxyConfig
+    from nodewright.gateways.cloudpool.proxy import ProxyOptions
+    from nodewright.runtime.kube.connection import Connection
+    from nodewright.runtime.leadership import Leadership
+
+HELP = """Stand in front of a cloudpool: what would take machines away is done by its rules, with drained Nodes.
+
+Takes the configuration file and the flags of kubeaware-cloudpool-proxy. Exit code 0: stopped as asked; 1: failed, or
+leadership was lost; 2: wrong usage.
+"""
+LEASE_NAME = "nodewright-cloudpool-proxy"
+_DEBUG_FROM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    asked: doors.Asked
+    drain_timeout: float
+    local_storage: bool
+    system_pods: bool
+    strict: bool
+    election: election.Election
+
+
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+    config_file: Annotated[Path, typer.Option("--config-file", metavar="FILE", help="The configuration, JSON.")] = Path(
+        "/etc/elastisys/kubeaware-cloudpool-proxy.json"
+    ),
+    listen: doors.Listen = "127.0.0.1",
+    port: doors.Port = 8080,
+    metrics_port: doors.MetricsPort = None,
+    cert_file: doors.CertFile = None,
+    key_file: doors.KeyFile = None,
+    client_ca: doors.ClientCa = None,
+    users_file: doors.UsersFile = None,
+    in_flight: doors.InFlight = 400,
+    drain_timeout: Annotated[
+        str, typer.Option("--drain-timeout", metavar="TIME", help="After it a Node that is not empty is put back.")
+    ] = "10m",
+    local_storage: Annotated[
+        bool,
+        typer.Option(
+            "--skip-nodes-with-local-storage/--no-skip-nodes-with-local-storage",
+            help="Pods with emptyDir or hostPath keep their Node.",
+        ),
+    ] = True,
+    system_pods: Annotated[
+        bool,
+        typer.Option(
+            "--skip-nodes-with-system-pods/--no-skip-nodes-with-system-pods",
+            help="Young kube-system pods without a PodDisruptionBudget keep their Node.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict/--no-strict", help="A scale-down that falls short is an error, not a 200.")
+    ] = False,
+    leader_elect: election.LeaderElect = None,
+    leader_elect_lease_duration: election.LeaseDuration = "15s",
+    leader_elect_renew_deadline: election.RenewDeadline = "10s",
+    leader_elect_retry_period: election.RetryPeriod = "2s",
+    leader_elect_resource_name: election.ResourceName = "",
+    leader_elect_resource_namespace: election.ResourceNamespace = "",
+    verbosity: Annotated[
+        int | None, typer.Option("--v", metavar="N", help="The original's log level; from 4 on as --log-level=debug.")
+    ] = None,
+    log_level: LogLevel = Verbosity.INFO,
+    log_format: LogFormat = Format.AUTO,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    from nodewright import __version__  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.config import ConfigError, load  # noqa: PLC0415
+    from nodewright.runtime.logs import configure  # noqa: PLC0415
+
+    if version:
+        typer.echo(f"Version: {__version__}")
+        return
+    try:
+        config = load(config_file)
+    except ConfigError as error:
+        raise CliError(str(error), "See docs/tasks/cloudpool-proxy.md for its fields") from error
+    terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
+    choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
+    asked = doors.Asked(listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight)
+    how = _How(asked, _seconds(drain_timeout), local_storage, system_pods, strict, choice)
+    debug = verbosity is not None and verbosity >= _DEBUG_FROM
+    configure(json=log_format.json, level=Verbosity.DEBUG.value if debug else log_level.value)
+    asyncio.run(_run(config, how))
+
+
+def _seconds(text: str) -> float:
+    from api.durations import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(text).total_seconds()
+    except ValueError as error:
+        raise CliError(f"--drain-timeout: {error}", code=USAGE) from error
+
+
+def _options(config: ProxyConfig, how: _How) -> ProxyOptions:
+    from controllers.cloudpool.scaledown import Rules  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.config import backend_of  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.proxy import ProxyOptions  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.scaler import ScalerOptions  # noqa: PLC0415
+
+    rules = Rules(how.local_storage, how.system_pods)
+    scaler = ScalerOptions(rules, config.api_timeout, how.strict)
+    return ProxyOptions(backend_of(config), how.asked.doors(config.server_timeout), scaler, how.drain_timeout)
+
+
+async def _run(config: ProxyConfig, how: _How) -> None:
+    from nodewright.gateways.cloudpool.config import connection_of  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.proxy import CloudpoolProxy  # noqa: PLC0415
+    from nodewright.runtime.kube.client import ClientLimits, KubeClient  # noqa: PLC0415
+
+    with plain_errors():
+        connection = await connection_of(config)
+        options = _options(config, how)
+    lost: list[Leadership] = []
+
+    async def start(stack: AsyncExitStack) -> Any:
+        limits = ClientLimits(request_timeout=config.api_timeout)
+        client = await stack.enter_async_context(KubeClient(connection, "cloudpool-proxy", limits))
+        leadership = await _leadership(connection, how, stack)
+        lost.append(leadership)
+        typer.echo(f"in front of {config.backend_url}, for the cluster {connection.server}")
+        return await stack.enter_async_context(CloudpoolProxy(client, options, leadership))
+
+    with plain_errors():
+        await doors.serve(how.asked, start, lambda: lost[0].lost)
+    if lost and lost[0].lost.is_set():
+        leave_at_once(CliError(lost[0].why_lost, "Another process may work now; start this one again to stand by"))
+
+
+async def _leadership(connection: Connection, how: _How, stack: AsyncExitStack) -> Leadership:
+    from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
+    from nodewright.runtime.leadership import AlwaysLeader, LeaseLeadership, LeaseOptions  # noqa: PLC0415
+    from nodewright.runtime.options import utc_now  # noqa: PLC0415
+
+    choice = how.election
+    if not (connection.in_cluster if choice.wanted is None else choice.wanted):
+        return AlwaysLeader()
+    lease = LeaseOptions(choice.name or LEASE_NAME, choice.namespace or connection.namespace, choice.terms)
+    client = await stack.enter_async_context(KubeClient(connection, "lease", lease.limits))
+    leadership = LeaseLeadership(client, lease, utc_now)
+    stack.push_async_callback(leadership.release)
+    return leadership

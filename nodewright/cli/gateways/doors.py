@@ -1,0 +1,98 @@
+"""Options of all gateways that speak HTTP: where they listen, who may ask, and how they are watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodewright.cli.exits import USAGE, CliError
+
+if TYPE_CHECKING:
+    from nodewright.gateways.cloudpool.doors import Doors
+
+Listen = Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", min=0, max=65535, help="Serve health and metrics there. [default: not served]"),
+]
+CertFile = Annotated[
+    Path | None, typer.Option("--tls-cert-file", metavar="FILE", help="Certificate (PEM). [default: plain HTTP]")
+]
+KeyFile = Annotated[Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="Its key (PEM).")]
+ClientCa = Annotated[
+    Path | None,
+    typer.Option("--client-ca-file", metavar="FILE", help="Ask for client certificates that these have signed (PEM)."),
+]
+UsersFile = Annotated[
+    Path | None,
+    typer.Option("--basic-auth-file", metavar="FILE", help="Ask for a name and password: lines user:password."),
+]
+InFlight = Annotated[
+    int, typer.Option("--max-requests-in-flight", min=1, metavar="N", help="Requests at a time; more get a 503.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options say."""
+
+    listen: str
+    port: int
+    metrics_port: int | None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    client_ca: Path | None = None
+    users_file: Path | None = None
+    in_flight: int = 400
+
+    def doors(self, read_timeout: float = 60.0) -> Doors:
+        """Raises CliError."""
+        from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
+        from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users  # noqa: PLC0415
+
+        if (self.cert_file is None) != (self.key_file is None):
+            raise CliError("--tls-cert-file and --tls-private-key-file belong together", code=USAGE)
+        if self.client_ca is not None and self.cert_file is None:
+            raise CliError("--client-ca-file needs --tls-cert-file", code=USAGE)
+        try:
+            certificate = None
+            if self.cert_file is not None and self.key_file is not None:
+                certificate = ServedCertificate(self.cert_file, self.key_file)
+            users = read_users(self.users_file) if self.users_file is not None else None
+        except (CertificateError, DoorError) as error:
+            raise CliError(str(error)) from error
+        return Doors(self.listen, self.port, certificate, self.client_ca, users, read_timeout, self.in_flight)
+
+
+async def serve(
+    asked: Asked, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
+) -> None:
+    """Start a gateway (it has ``url``, ``readiness`` and ``families``), and keep it until SIGTERM or ``lost``."""
+    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.doors import DoorError  # noqa: PLC0415
+    from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    async with AsyncExitStack() as stack:
+        try:
+            server = await start(stack)
+            if asked.metrics_port is not None:
+                await stack.enter_async_context(ObservabilityServer(asked.listen, asked.metrics_port, server))
+        except DoorError as error:
+            raise CliError(str(error)) from error
+        except OSError as error:
+            raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
+        typer.echo(f"ready: serving at {server.url}")
+        waiting = {asyncio.create_task(stop.wait()), asyncio.create_task(lost().wait())}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+    typer.echo("stopped")

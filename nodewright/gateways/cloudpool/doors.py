@@ -1,0 +1,191 @@
+"""What both gateways do with every request: who may ask, how much, how errors look, and what is written down of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+import structlog
+from aiohttp import web
+
+from controllers.cloudpool.messages import MessageError, error_message
+from nodewright.gateways.admission.certificate import ServedCertificate
+from nodewright.gateways.cloudpool import basic_auth
+from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.runtime import metrics
+
+_log = structlog.get_logger("nodewright.cloudpool")
+_audit = structlog.get_logger("nodewright.cloudpool.audit")
+
+MOST_BYTES = 1024 * 1024
+"""Of a request that is read here; what is passed on is not measured."""
+MOST_IN_FLIGHT = 400
+READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
+
+
+class DoorError(Exception):
+    """Files that can't be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """``port`` 0 takes any free one. ``users`` None: anybody may ask. ``read_timeout``: seconds for a body."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    certificate: ServedCertificate | None = None
+    client_ca: Path | None = None
+    users: Mapping[str, str] | None = field(default=None, repr=False)
+    read_timeout: float = 60.0
+    in_flight: int = MOST_IN_FLIGHT
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """Raises DoorError."""
+        if self.certificate is None:
+            return None
+        context = self.certificate.context
+        if self.client_ca is not None:
+            try:
+                context.load_verify_locations(self.client_ca)
+            except (OSError, ssl.SSLError) as error:
+                raise DoorError(f"{self.client_ca}: {error}") from error
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+def read_users(path: Path) -> dict[str, str]:
+    """Lines ``user:password``. Raises DoorError naming the line, and nothing of what it says."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DoorError(f"{path}: {error}") from error
+    users = {}
+    for number, line in enumerate(lines, 1):
+        user, colon, password = line.strip().partition(":")
+        if line.strip() and not line.startswith("#"):
+            if not (user and colon and password):
+                raise DoorError(f"{path}: line {number} is not user:password")
+            users[user] = password
+    if not users:
+        raise DoorError(f"{path}: no user is in it")
+    return users
+
+
+def error_response(status: int, message: str, detail: str = "") -> web.Response:
+    body = orjson.dumps(error_message(message, detail), option=orjson.OPT_INDENT_2)
+    headers = {"WWW-Authenticate": 'Basic realm="cloudpool"'} if status == 401 else None
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+class DoorKeeper:
+    """The one middleware. ``what``: the name of the gateway in the log."""
+
+    def __init__(self, doors: Doors, what: str) -> None:
+        self._doors = doors
+        self._what = what
+        self._in_flight = 0
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        started = asyncio.get_running_loop().time()
+        response = await self._answered(request, handler)
+        route = request.get(ROUTE, "other")
+        metrics.of(metrics.CLOUDPOOL_REQUESTS, route, str(response.status)).inc()
+        metrics.of(metrics.CLOUDPOOL_SECONDS, route).observe(asyncio.get_running_loop().time() - started)
+        if request.method not in READING_METHODS:
+            self._write_down(request, response.status, asyncio.get_running_loop().time() - started)
+        return response
+
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not self._may_ask(request):
+            return error_response(401, "authentication is required")
+        if self._in_flight >= self._doors.in_flight:
+            return error_response(503, f"{self._in_flight} requests are under way already")
+        self._in_flight += 1
+        try:
+            return await handler(request)
+        except MessageError as error:
+            return error_response(400, error.message, error.detail)
+        except OperationError as error:
+            return error_response(error.status, error.message, error.detail)
+        except web.HTTPException as error:
+            return error_response(error.status, f"{request.method} {request.path}: {error.reason}")
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            _log.exception("a request failed unexpectedly", path=request.path)
+            return error_response(
+                500, f"internal error on {request.method} {request.path}", f"{type(error).__name__}: {error}"
+            )
+        finally:
+            self._in_flight -= 1
+
+    def _may_ask(self, request: web.Request) -> bool:
+        if self._doors.users is None:
+            return True
+        login = basic_auth.decode(request.headers.get("Authorization", ""))
+        if login is None:
+            return False
+        known = self._doors.users.get(login[0])
+        return hmac.compare_digest((known or "").encode(), login[1].encode()) and known is not None
+
+    def _write_down(self, request: web.Request, status: int, seconds: float) -> None:
+        said = request.get(SAID, "")
+        _audit.info(
+            "changed" if status < 400 else "refused",
+            gateway=self._what,
+            method=request.method,
+            path=request.raw_path,
+            body=said,
+            client=request.remote or "",
+            user=_user_of(request),
+            status=status,
+            seconds=round(seconds, 3),
+        )
+
+
+SAID: web.RequestKey[str] = web.RequestKey("said", str)
+"""What a request that was read here asked for, for the audit log."""
+
+
+async def read_body(request: web.Request, doors: Doors) -> bytes:
+    """Raises OperationError if it is too large or too slow."""
+    try:
+        async with asyncio.timeout(doors.read_timeout):
+            body = await request.read()
+    except TimeoutError:
+        raise OperationError(408, f"the request was not read within {doors.read_timeout:g} s") from None
+    request[SAID] = body[:500].decode("utf-8", "replace")
+    return body
+
+
+def _user_of(request: web.Request) -> str:
+    """By certificate, else by name."""
+    peer = request.get_extra_info("peercert") or {}
+    named = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
+    if named:
+        return str(named[0])
+    login = basic_auth.decode(request.headers.get("Authorization", ""))
+    return login[0] if login is not None else ""
+
+
+async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) -> str:
+    """Listen until the stack ends; answers the URL. Raises OSError and DoorError."""
+    context = doors.ssl_context()
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=5.0, access_log=None, auto_decompress=False)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    await web.TCPSite(runner, doors.host, doors.port, ssl_context=context).start()
+    if doors.certificate is not None:
+        following = asyncio.create_task(doors.certificate.follow(), name="certificate")
+        stack.callback(following.cancel)
+    host, port = runner.addresses[0][:2]
+    return f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

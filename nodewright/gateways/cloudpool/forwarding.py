@@ -1,0 +1,95 @@
+"""Pass a request on as it is, and its answer back as it is, both while they arrive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import unquote
+
+import aiohttp
+import structlog
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+from yarl import URL
+
+from nodewright.gateways.cloudpool.backend import Backend
+from nodewright.gateways.cloudpool.operations import OperationError
+
+_log = structlog.get_logger("nodewright.cloudpool")
+
+_FAILED = "failed to forward request to backend: failed to complete backend cloudpool request"
+_HOP_BY_HOP = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+_NOT_PASSED = _HOP_BY_HOP | {"host"}
+_SLASHES = re.compile(r"/+")
+
+
+def plain_path(raw_path: str) -> str:
+    """The path that a server may take this for: decoded, without query, parameters, doubled slashes, dots and the last
+    slash. What is protected is protected under all of its spellings.
+    """
+    path = unquote(raw_path.partition("?")[0])
+    parts: list[str] = []
+    for part in _SLASHES.split(path):
+        name = part.partition(";")[0].strip()
+        if name == "..":
+            del parts[-1:]
+        elif name not in ("", "."):
+            parts.append(name)
+    return "/" + "/".join(parts)
+
+
+async def forward(request: web.Request, backend: Backend) -> web.StreamResponse:
+    """Raises OperationError (502) if the backend does not answer; once its answer has begun, the connection breaks."""
+    url = URL(backend.options.url + request.raw_path, encoded=True)
+    body = _body(request) if request.body_exists else None
+    asking = backend.session.request(
+        request.method, url, headers=_passed_on(request, backend), data=body, allow_redirects=False
+    )
+    answer: web.StreamResponse | None = None
+    try:
+        async with asking as response:
+            answer = web.StreamResponse(
+                status=response.status, reason=response.reason, headers=_without(response.headers, _HOP_BY_HOP)
+            )
+            await answer.prepare(request)
+            async for chunk in response.content.iter_any():
+                await answer.write(chunk)
+            await answer.write_eof()
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        if answer is None or not answer.prepared:
+            raise OperationError(502, _FAILED, why) from error
+        _log.warning("an answer broke off", path=request.path, error=why)
+        if request.transport is not None:
+            request.transport.abort()
+    assert answer is not None
+    return answer
+
+
+async def _body(request: web.Request) -> AsyncIterator[bytes]:
+    async for chunk in request.content.iter_any():
+        yield chunk
+
+
+def _passed_on(request: web.Request, backend: Backend) -> CIMultiDict[str]:
+    headers = _without(request.headers, _NOT_PASSED)
+    if request.remote:
+        came_by = headers.get(hdrs.X_FORWARDED_FOR)
+        headers[hdrs.X_FORWARDED_FOR] = f"{came_by}, {request.remote}" if came_by else request.remote
+    if backend.options.login:
+        headers[hdrs.AUTHORIZATION] = backend.options.login
+    return headers
+
+
+def _without(headers: Mapping[str, str], left_out: frozenset[str]) -> CIMultiDict[str]:
+    """Those named by ``Connection`` are for the next hop only, too."""
+    found: CIMultiDict[str] = CIMultiDict(headers)
+    named = {name.strip().lower() for value in found.getall("Connection", []) for name in value.split(",")}
+    for name in [name for name in found if name.lower() in left_out | named]:
+        found.popall(name, None)
+    return found

@@ -1,0 +1,117 @@
+"""One pool of Machines at work: look, decide, write, and look again if somebody else wrote in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from controllers.cloudpool import changes, pool
+from controllers.cloudpool.changes import Answer, Forbidden, NotMember
+from controllers.cloudpool.messages import Membership, ServiceState
+from controllers.cloudpool.pool import Pool
+from controllers.kernel.actions import Event, HostAction
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import Key, Kind
+from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.gateways.cloudpool.watching import Watching
+from nodewright.runtime.executor import Executor, Hands
+from nodewright.runtime.kube.errors import KubeError
+
+_log = structlog.get_logger("nodewright.cloudpool")
+
+_TRIES = 8
+Decide = Callable[[Pool], Answer]
+
+
+class Machines:
+    """Of all pools. ``api_timeout``: seconds for the API server to answer. All methods raise OperationError."""
+
+    def __init__(self, watching: Watching, api_timeout: float) -> None:
+        self._watching = watching
+        self._api_timeout = api_timeout
+        self._executor = Executor("cloudpool", _hands(watching))
+        self._turns: dict[tuple[Kind, Key], asyncio.Lock] = {}
+
+    def look(self, kind: Kind, key: Key) -> Pool:
+        """What the caches show."""
+        told = next((why for why in self._watching.problems().values() if why), "")
+        if told:
+            raise OperationError(502, "the API server can't be reached", told)
+        found = pool.observe(kind, key, self._watching.view())
+        if found is None:
+            raise OperationError(502, f"there is no {kind} {key}")
+        return found
+
+    async def resize(self, kind: Kind, key: Key, desired: int) -> None:
+        await self._change(kind, key, lambda found: changes.resize(found, desired))
+
+    async def terminate(self, kind: Kind, key: Key, id_: str, decrement: bool) -> None:
+        await self._change(kind, key, lambda found: changes.terminate(found, id_, decrement))
+
+    async def detach(self, kind: Kind, key: Key, id_: str, decrement: bool) -> None:
+        await self._change(kind, key, lambda found: changes.detach(found, id_))
+        if decrement:
+            await self._change(kind, key, changes.decrement)
+
+    async def attach(self, kind: Kind, key: Key, id_: str) -> None:
+        def decide(found: Pool) -> Answer:
+            return changes.attach(found, pool.stray(id_, key.namespace, self._watching.view()), id_)
+
+        await self._change(kind, key, decide)
+
+    async def set_service_state(self, kind: Kind, key: Key, id_: str, state: ServiceState) -> None:
+        await self._change(kind, key, lambda found: changes.set_service_state(found, id_, state))
+
+    async def set_membership(self, kind: Kind, key: Key, id_: str, membership: Membership) -> None:
+        await self._change(kind, key, lambda found: changes.set_membership(found, id_, membership))
+
+    async def clear(self, kind: Kind, key: Key) -> None:
+        """What an interrupted client's wish has left behind."""
+        await self._change(kind, key, changes.leftovers)
+
+    async def _change(self, kind: Kind, key: Key, decide: Decide) -> None:
+        async with self._turns.setdefault((kind, key), asyncio.Lock()):
+            await self._answering()
+            for _ in range(_TRIES):
+                answer = decide(self.look(kind, key))
+                if isinstance(answer, NotMember):
+                    raise OperationError(404, f"unrecognized machine: {answer.why}")
+                if isinstance(answer, Forbidden):
+                    raise OperationError(502, f"failure to process the request: {answer.why}")
+                if await self._done(answer, kind, key):
+                    return
+            raise OperationError(502, f"{kind} {key} is changed by others all the time")
+
+    async def _answering(self) -> None:
+        try:
+            await self._watching.current(self._api_timeout)
+        except KubeError as error:
+            raise OperationError(502, "the API server can't be reached", str(error)) from error
+
+    async def _done(self, plan: Plan, kind: Kind, key: Key) -> bool:
+        """False if all has to be looked at again. What was written is in the caches afterwards."""
+        for note in plan.notes:
+            _log.warning("less than was asked for", pool=str(key), why=note)
+        if not plan.steps:
+            return True
+        execution = await self._executor.execute(plan)
+        try:
+            self._watching.cache.wrote(kind, await self._watching.client.get(kind, key))
+        except KubeError as error:
+            raise OperationError(502, "the API server can't be reached", str(error)) from error
+        failed = next((failure for failure in execution.failures if not failure.stale), None)
+        if failed is not None:
+            raise OperationError(502, f"failure to process the request: {failed.action.why}", str(failed.error))
+        return execution.ok
+
+
+def _hands(watching: Watching) -> Hands:
+    def no_host(action: HostAction) -> bool:
+        raise LookupError(f"a cloudpool has no hosts of its own: {action.why}")
+
+    def told(event: Event) -> None:
+        _log.info(event.reason, why=event.why)
+
+    return Hands(watching.client, watching.cache, no_host, told, watching.now)

@@ -1,0 +1,117 @@
+"""The proxy in front of a cloudpool: two requests are taken over, all others pass."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import orjson
+from aiohttp import web
+
+from controllers.cloudpool.messages import desired_size_of, dismissal_of
+from controllers.kernel.digest import digest
+from nodewright.gateways.cloudpool import doors as door_keeping
+from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
+from nodewright.gateways.cloudpool.doors import ROUTE, DoorKeeper, Doors, read_body
+from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions
+from nodewright.gateways.cloudpool.forwarding import forward, plain_path
+from nodewright.gateways.cloudpool.openapi import document
+from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
+from nodewright.gateways.cloudpool.watching import Watching
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.leadership import AlwaysLeader, Leadership
+from nodewright.runtime.observability import Checks
+from nodewright.runtime.options import utc_now
+
+OWN = "/.nodewright"
+"""Below this the proxy itself answers; cloudpools have nothing there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyOptions:
+    """Times in seconds."""
+
+    backend: BackendOptions
+    doors: Doors = field(default_factory=Doors)
+    scaler: ScalerOptions = field(default_factory=ScalerOptions)
+    drain_timeout: float = 600.0
+
+
+class CloudpoolProxy:
+    """An async context manager; see ``url``. ``client`` is an open client of the cluster."""
+
+    def __init__(self, client: KubeClient, options: ProxyOptions, leadership: Leadership | None = None) -> None:
+        self._leadership = leadership or AlwaysLeader()
+        self._options = options
+        self._watching = Watching(client.fenced(lambda: self._leadership.held), READS, utc_now)
+        self._backend = Backend(options.backend)
+        # By what it stands in front of: the next process for the same pool finds what this one left over.
+        evacuation = EvacuatorOptions(digest(options.backend.url), options.drain_timeout, options.scaler.api_timeout)
+        self._scaler = Scaler(
+            self._watching, self._backend, Evacuator(self._watching, self._backend, evacuation), options.scaler
+        )
+        self._stack = AsyncExitStack()
+        self.url = ""
+
+    async def __aenter__(self) -> CloudpoolProxy:
+        keeper = DoorKeeper(self._options.doors, "cloudpool-proxy")
+        app = web.Application(client_max_size=door_keeping.MOST_BYTES, middlewares=[keeper.middleware])
+        app.router.add_route("*", "/{path:.*}", self._route)
+        await self._stack.enter_async_context(self._backend)
+        await self._stack.enter_async_context(self._watching)
+        self.url = await door_keeping.open_doors(app, self._options.doors, self._stack)
+        sweeping = asyncio.create_task(self._sweep(), name="cloudpool sweep")
+        self._stack.callback(sweeping.cancel)
+        self._stack.push_async_callback(self._scaler.operations.close, "the proxy is being stopped")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def readiness(self) -> Checks:
+        leads = "" if self._leadership.held else "another process holds the Lease"
+        return {**self._watching.problems(), "leader": leads}
+
+    def families(self) -> tuple[object, ...]:
+        """Nothing is counted only when asked."""
+        return ()
+
+    async def _sweep(self) -> None:
+        await self._leadership.acquire()
+        await self._scaler.sweep_for_ever()
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        path = plain_path(request.raw_path)
+        if path.startswith(OWN + "/"):
+            request[ROUTE] = "own"
+            return self._own(path)
+        if request.method == "POST" and path == "/pool/size":
+            request[ROUTE] = "set size"
+            size = desired_size_of(await read_body(request, self._options.doors))
+            self._leads()
+            await self._scaler.set_size(size)
+            return web.Response()
+        if request.method == "POST" and path == "/pool/terminate":
+            request[ROUTE] = "terminate"
+            wish = dismissal_of(await read_body(request, self._options.doors))
+            self._leads()
+            await self._scaler.terminate(wish.machine, wish.decrement)
+            return web.Response()
+        request[ROUTE] = "forwarded"
+        return await forward(request, self._backend)
+
+    def _leads(self) -> None:
+        if not self._leadership.held:
+            raise OperationError(503, "another process holds the Lease", "ask the one that is ready")
+
+    def _own(self, path: str) -> web.Response:
+        if path == f"{OWN}/status":
+            return web.Response(body=orjson.dumps(self._scaler.status()), content_type="application/json")
+        if path == f"{OWN}/openapi.json":
+            return web.Response(body=orjson.dumps(document()), content_type="application/json")
+        raise web.HTTPNotFound

@@ -1,0 +1,96 @@
+"""The part of a cluster that a gateway decides on, kept current by watches: a decision costs no list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from types import TracebackType
+
+from controllers.kernel.refs import Kind, Obj
+from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.cache.store import Change
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import NoAnswer
+from nodewright.runtime.observability import Checks
+
+
+class Watching:
+    """An async context manager; it begins to read at once. ``now`` is the wall clock of the decisions."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        kinds: Iterable[Kind],
+        now: Callable[[], datetime],
+        options: ReflectorOptions | None = None,
+    ) -> None:
+        self.cache = Cache(kinds)
+        self.client = client
+        self.now = now
+        self._options = options
+        self._reflectors: tuple[Reflector, ...] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> Watching:
+        source = self.client.named("cache")
+        self._reflectors = tuple(Reflector(source, self.cache, kind, self._options) for kind in self.cache.stores)
+        for reflector in self._reflectors:
+            self.cache.listen(reflector.kind, self._hear)
+            self._tasks.append(asyncio.create_task(reflector.run(), name=f"reflect {reflector.kind.plural}"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.cache.close()
+
+    async def current(self, within: float) -> None:
+        """Return once all is read and the server answers. Raises KubeError if that takes longer than ``within`` s."""
+        try:
+            async with asyncio.timeout(within):
+                await self._answering()
+                for reflector in self._reflectors:
+                    await reflector.synced.wait()
+        except TimeoutError:
+            raise NoAnswer(f"no answer within {within:g} s", sent=False) from None
+        told = next((why for why in self.problems().values() if why), "")
+        if told:
+            raise NoAnswer(told, sent=False)
+
+    async def _answering(self) -> None:
+        """One small read: the caches alone would not tell that the server is gone."""
+        while True:
+            try:
+                await self.client.list_page(next(iter(self.cache.stores)), limit=1)
+            except NoAnswer:
+                await asyncio.sleep(0.2)
+                continue
+            return
+
+    def problems(self) -> Checks:
+        """Per plural why it is not current, "" if it is."""
+        return {r.kind.plural: "" if r.complete else r.problem or "not read yet" for r in self._reflectors}
+
+    def objects(self, kind: Kind) -> Sequence[Obj]:
+        return list(self.cache.stores[kind])
+
+    def view(self) -> CacheView:
+        return self.cache.view(self.now())
+
+    async def change(self, within: float) -> None:
+        """Until something changes, at most ``within`` seconds."""
+        try:
+            async with asyncio.timeout(within):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _hear(self, _change: Change, _from_list: bool) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,100 @@
+"""What of an object is kept: most of 150,000 pods is what no room ever reads, and what all pods of a set share.
+
+Of pods only the fields that are named here are kept, and equal parts are kept once. A room that wants to read another
+field of a pod adds it here.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.kernel.refs import POD, Kind
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_METADATA = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "finalizers",
+)  # fmt: skip
+_SHARED_METADATA = ("labels", "annotations", "ownerReferences")
+_SPEC = (
+    "nodeName", "schedulerName", "priority", "priorityClassName", "restartPolicy", "terminationGracePeriodSeconds",
+    "hostNetwork",
+)  # fmt: skip
+_SHARED_SPEC = (
+    "affinity", "nodeSelector", "overhead", "readinessGates", "resources", "schedulingGates", "tolerations",
+    "topologySpreadConstraints",
+)  # fmt: skip
+_CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
+_STATUS = ("phase", "reason", "nominatedNodeName")
+_GRANTED = ("name", "resources", "allocatedResources")
+_CONDITIONS = frozenset({"PodScheduled", "Ready", "DisruptionTarget", "PodResizePending", "PodResizeInProgress"})
+_VOLUMES = ("emptyDir", "hostPath", "persistentVolumeClaim", "ephemeral")
+_MOST_SHARED = 200_000
+_PLAIN_MARSHAL = 2
+"""The last version that writes no back references: equal values give equal bytes."""
+
+Obj = Mapping[str, Any]
+_known: dict[bytes, Any] = {}
+
+
+def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+    """The object without what no room reads; it may be the same one, changed."""
+    meta = obj["metadata"]
+    meta.pop("managedFields", None)
+    annotations = meta.get("annotations")
+    if annotations:
+        annotations.pop(LAST_APPLIED, None)
+    if kind != POD:
+        return obj
+    try:
+        return _pod(obj)
+    except (AttributeError, TypeError, ValueError):  # not shaped like a pod: whoever reads it says so
+        return obj
+
+
+def _pod(pod: Obj) -> dict[str, Any]:
+    meta, spec, status = pod["metadata"], pod.get("spec"), pod.get("status")
+    slimmed: dict[str, Any] = {key: pod[key] for key in ("apiVersion", "kind") if key in pod}
+    slimmed["metadata"] = {**_kept(meta, _METADATA), **_shared(_kept(meta, _SHARED_METADATA))}
+    if spec is not None:
+        slimmed["spec"] = {**_kept(spec, _SPEC), **_shared(_kept(spec, _SHARED_SPEC) | _containers(spec))}
+        if "volumes" in spec:
+            slimmed["spec"]["volumes"] = [
+                each for each in spec["volumes"] or () if any(kind in each for kind in _VOLUMES)
+            ]
+    if status is not None:
+        slimmed["status"] = {**_kept(status, _STATUS), **_shared(_granted(status))}
+        if "conditions" in status:
+            said = status["conditions"] or ()
+            slimmed["status"]["conditions"] = [each for each in said if each.get("type") in _CONDITIONS]
+    return slimmed
+
+
+def _kept(found: Obj, names: Iterable[str]) -> dict[str, Any]:
+    return {name: found[name] for name in names if name in found}
+
+
+def _containers(spec: Obj) -> dict[str, Any]:
+    fields = _kept(spec, ("containers", "initContainers"))
+    return {name: [_kept(each, _CONTAINER) for each in found or ()] for name, found in fields.items()}
+
+
+def _granted(status: Obj) -> dict[str, Any]:
+    fields = _kept(status, ("containerStatuses", "initContainerStatuses"))
+    return {name: [_kept(each, _GRANTED) for each in found or ()] for name, found in fields.items()}
+
+
+def _shared(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same, with values that are equal to earlier ones replaced by those."""
+    for name, value in fields.items():
+        if value:
+            fields[name] = _once(value)
+    return fields
+
+
+def _once(value: Any) -> Any:
+    if len(_known) > _MOST_SHARED:
+        _known.clear()
+    return _known.setdefault(marshal.dumps(value, _PLAIN_MARSHAL), value)

@@ -1,0 +1,43 @@
+"""Metrics that rooms give with their plans: what the last one said, and totals over all that were carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from controllers.kernel.plan import Figure, Measure
+from nodewright.runtime import metrics
+
+
+class Figures(Collector):
+    """Shows only what was reported: a metric of a room that does not run would read as 0."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, dict[Measure, dict[tuple[str, ...], float]]] = {}
+        self._totals: dict[Measure, dict[tuple[str, ...], float]] = {}
+
+    def report(self, room: str, figures: Iterable[Figure], succeeded: bool) -> None:
+        """What the room said before and does not say again is no longer shown, but for totals."""
+        fresh: dict[Measure, dict[tuple[str, ...], float]] = {}
+        for figure in figures:
+            if not figure.measure.total:
+                fresh.setdefault(figure.measure, {})[figure.labels] = figure.value
+            elif succeeded:
+                values = self._totals.setdefault(figure.measure, {})
+                values[figure.labels] = values.get(figure.labels, 0) + figure.value
+        self._now[room] = fresh
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        for shown in (self._totals, *self._now.values()):
+            for measure, values in shown.items():
+                family = CounterMetricFamily if measure.total else GaugeMetricFamily
+                found = family(measure.name, measure.meaning, labels=measure.labels)
+                for labels, value in values.items():
+                    found.add_metric(labels, value)
+                yield found
+
+
+FIGURES = Figures()
+metrics.REGISTRY.register(FIGURES)

@@ -1,0 +1,216 @@
+"""What else a cluster of simulated hosts needs for pods to run: somebody who binds them, and kubelets that start them.
+
+Neither decides anything here: ``controllers.binder`` says which pod goes where, ``providers.simulated.pods`` what a
+kubelet says. While no pod waits, each change of a pod costs one question, and other changes cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+import structlog
+
+from controllers.binder.decisions import Bind, Refuse
+from controllers.binder.observe import Objects, observe, waits
+from controllers.kernel.conditions import format_time, is_true
+from controllers.kernel.refs import NAMESPACE, NODE, POD, Key, Kind, Obj, key_of, ref_of
+from controllers.scheduling.reading import Reader
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.store import Change
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError, KubeError
+from providers.simulated import pods as simulated
+
+_log = structlog.get_logger("nodewright.pods")
+
+BINDER_READS = (POD, NODE, NAMESPACE)
+KUBELETS_READ = (POD, NODE)
+_GATHER = 0.05
+"""Seconds in which changes are gathered before a round."""
+_SHARE = 10
+"""Rounds take at most one part in so many of the time."""
+_RETRY = 1.0
+_AT_ONCE = 16
+
+
+class _PodRounds:
+    """Rounds while there are pods that are ``open``, after each change. An async context manager; one event loop."""
+
+    name: str
+
+    def __init__(self, client: KubeClient, cache: Cache, now: Callable[[], datetime]) -> None:
+        self._client = client
+        self._cache = cache
+        self._now = now
+        self._open: dict[Key, None] = {}
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        for pod in self._cache.stores[POD]:
+            self._note(Change(POD, key_of(pod), None, pod), True)
+        self._cache.listen(POD, self._note)
+        for kind in self.reads():
+            if kind != POD:
+                self._cache.listen(kind, self._hear)
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def reads(self) -> tuple[Kind, ...]:
+        raise NotImplementedError
+
+    def is_open(self, pod: Obj) -> bool:
+        raise NotImplementedError
+
+    async def round(self) -> None:
+        """One look at all open pods. Raises KubeError if it is to be repeated without a change."""
+        raise NotImplementedError
+
+    def _note(self, change: Change, from_list: bool) -> None:
+        if change.new is not None and self.is_open(change.new):
+            self._open[change.key] = None
+        else:
+            self._open.pop(change.key, None)
+        self._hear(change, from_list)
+
+    def _hear(self, _change: Change, _from_list: bool) -> None:
+        if self._open:
+            self._woken.set()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._woken.wait()
+            await asyncio.sleep(_GATHER)
+            self._woken.clear()
+            started = loop.time()
+            try:
+                if all(self._cache.complete(kind) for kind in self.reads()):
+                    await self.round()
+                else:
+                    loop.call_later(_RETRY, self._woken.set)
+            except KubeError as error:
+                _log.debug("pods are left for later", what=self.name, error=str(error))
+                loop.call_later(_RETRY, self._woken.set)
+            except Exception:
+                _log.exception("round failed", what=self.name)
+                loop.call_later(_RETRY, self._woken.set)
+            await asyncio.sleep(_SHARE * (loop.time() - started))
+
+
+class Binder(_PodRounds):
+    """kube-scheduler's part: pods that wait are bound to Nodes, or told why not."""
+
+    name = "binder"
+
+    def __init__(self, client: KubeClient, cache: Cache, now: Callable[[], datetime]) -> None:
+        super().__init__(client.named("binder"), cache, now)
+        self._reader = Reader()
+        self._bound: dict[str, str] = {}
+        """Pods that we bound and that the cache still shows without a Node, by uid."""
+
+    def reads(self) -> tuple[Kind, ...]:
+        return BINDER_READS
+
+    def is_open(self, pod: Obj) -> bool:
+        return waits(pod)
+
+    async def round(self) -> None:
+        from controllers.binder.plan import plan  # noqa: PLC0415  (numpy: only once a pod waits)
+
+        stores = self._cache.stores
+        self._forget_seen()
+        observed = observe(Objects(stores[NODE], stores[POD], stores[NAMESPACE], self._bound), self._reader)
+        await _all(self._carry_out(each) for each in plan(observed))
+
+    async def _carry_out(self, decided: Bind | Refuse) -> None:
+        try:
+            if isinstance(decided, Bind):
+                await self._client.bind(decided.pod, decided.node)
+                self._bound[decided.pod.uid] = decided.node
+                _log.info("bound", pod=str(decided.pod.key), node=decided.node)
+            else:
+                await self._client.report_status(decided.pod, {"conditions": [self._condition(decided)]})
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                raise
+
+    def _condition(self, decided: Refuse) -> dict[str, Any]:
+        says, since = decided.says, format_time(self._now())
+        said = {"reason": says.reason, "message": says.message}
+        return {"type": "PodScheduled", "status": "False", **said, "lastTransitionTime": since}
+
+    def _forget_seen(self) -> None:
+        for uid in list(self._bound):
+            pod = self._cache.stores[POD].by_uid(uid)
+            if pod is None or not waits(pod):
+                del self._bound[uid]
+        self._reader.look()
+
+
+class PodKubelets(_PodRounds):
+    """The kubelets of simulated hosts, as far as pods are concerned: at once, as long as the Node is Ready."""
+
+    name = "pod kubelets"
+
+    def __init__(self, client: KubeClient, cache: Cache, now: Callable[[], datetime]) -> None:
+        super().__init__(client.named("kubelets"), cache, now)
+
+    def reads(self) -> tuple[Kind, ...]:
+        return KUBELETS_READ
+
+    def is_open(self, pod: Obj) -> bool:
+        return simulated.is_to_start(pod) or simulated.is_to_end(pod)
+
+    async def round(self) -> None:
+        stores = self._cache.stores
+        pods = [stores[POD].get(key) for key in self._open]
+        await _all(self._serve(pod) for pod in pods if pod is not None)
+
+    async def _serve(self, pod: Obj) -> None:
+        node = self._cache.stores[NODE].get(Key("", pod["spec"]["nodeName"]))
+        if node is None or not _is_served(node):
+            return
+        ref = ref_of(POD, pod)
+        try:
+            if simulated.is_to_end(pod):
+                await self._client.delete(ref, grace_seconds=0)
+            else:
+                await self._client.report_status(ref, simulated.running(pod, node, self._now()))
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                raise
+
+
+def _is_served(node: Obj) -> bool:
+    """Whether a simulated host is behind it, and its kubelet at work."""
+    simulated_host = str((node.get("spec") or {}).get("providerID", "")).startswith("simulated://")
+    return simulated_host and is_true((node.get("status") or {}).get("conditions"), "Ready")
+
+
+async def _all(jobs: Iterable[Awaitable[None]]) -> None:
+    """Some at a time. Raises the first error, once all have been tried."""
+    waiting, errors = iter(jobs), list[KubeError]()
+
+    async def work() -> None:
+        for job in waiting:
+            try:
+                await job
+            except KubeError as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(work())
+    if errors:
+        raise errors[0]

@@ -1,0 +1,42 @@
+"""A Fleet as the room sees it: through a View."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.standing import Standing, stand
+from controllers.kernel import refs
+from controllers.kernel.refs import Kind, key_of
+from tests.builders.view import FakeView
+from tests.controllers.autoscaler.fleet import Fleet
+
+NAMESPACE = "kube-system"
+
+
+def view_of(fleet: Fleet, *more: tuple[Kind, dict[str, Any]]) -> FakeView:
+    """``more``: objects of other kinds."""
+    view = FakeView(now=fleet.now)
+    shown = {
+        refs.MACHINE_DEPLOYMENT: fleet.deployments,
+        refs.MACHINE_SET: fleet.sets,
+        refs.MACHINE: fleet.machines,
+        refs.NODE: fleet.nodes,
+        refs.POD: fleet.pods,
+    }
+    others = [(kind, body) for kind, bodies in shown.items() for body in bodies.values()]
+    by_kind: dict[Kind, list[dict[str, Any]]] = {}
+    for kind, body in (*others, *more):
+        by_kind.setdefault(kind, []).append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+    for kind, bodies in by_kind.items():
+        view.show(kind, {key_of(body): body for body in bodies})
+    return view
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    meta = {"namespace": NAMESPACE, "name": name, "uid": f"cm-{name}", "resourceVersion": "9"}
+    return {"metadata": meta, "data": data}
+
+
+def standing_of(fleet: Fleet, *more: tuple[Kind, dict[str, Any]], options: AutoscalerOptions | None = None) -> Standing:
+    return stand(view_of(fleet, *more), options or fleet.options)

@@ -1,0 +1,100 @@
+"""The autoscaler's rights are what its plans ask for, and nothing else; its folder renders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from api import names
+from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
+from controllers.autoscaler.room import AutoscalerRoom
+from controllers.kernel.refs import CONFIG_MAP, LEASE
+from nodewright.cli.election import rooms_named
+from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.town import config_map, view_of
+from tests.deploy.rights import Watched, asks_where_nodes_live, granted, needed_by
+from tests.docs.pages import ROOT
+
+RIGHTS = ROOT / "deploy" / "autoscaler" / "rights.yaml"
+QUICK = AutoscalerOptions(shrink=ShrinkOptions(unneeded_time=timedelta(0), delay_after_add=timedelta(0)))
+
+
+def of_kind(kind: str) -> Any:
+    (found,) = [doc for doc in yaml.safe_load_all(RIGHTS.read_text()) if doc["kind"] == kind]
+    return found
+
+
+def lived() -> Watched:
+    """A group and a stand-alone set grow, are told a fault, and shrink; the ConfigMaps are made, then changed."""
+    room = Watched(AutoscalerRoom(QUICK))
+    fleet = Fleet(QUICK)
+    for name in ("web", "alone"):
+        fleet.group(name, 0, 5)
+    fleet.sets["alone"] = {**fleet.deployments.pop("alone"), "status": {}}
+
+    def decide(*known: dict[str, Any]) -> None:
+        view = view_of(fleet, *((CONFIG_MAP, each) for each in known))
+        room.plan(room.observe(room.room.key, view, None))  # type: ignore[attr-defined]
+
+    for number in range(8):
+        fleet.pod(f"p-{number}", cpu="4")
+    decide()
+    fleet.sets["alone"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "few"
+    fleet.deployments["web"]["metadata"]["annotations"][f"{names.CAPACITY_PREFIX}cpu"] = "much"
+    decide(*(config_map(name) for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS)))
+    fleet.pods.clear()
+    fleet.sets["alone"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "0"
+    fleet.deployments["web"]["metadata"]["annotations"][f"{names.CAPACITY_PREFIX}cpu"] = "4"
+    fleet.deployments["web"]["spec"]["replicas"] = 1
+    fleet.sets["alone"]["spec"]["replicas"] = 1
+    fleet.join(fleet.machine("web"))
+    decide()
+    return room
+
+
+@pytest.fixture(scope="module")
+def room() -> Watched:
+    return lived()
+
+
+def test_it_may_do_what_it_needs_and_nothing_else(room: Watched) -> None:
+    needed = needed_by(room)
+    given = [*granted(of_kind("ClusterRole")), *granted(of_kind("Role"))]
+    kubeconfigs = granted(yaml.safe_load((ROOT / "deploy" / "rbac" / "kubeconfigs.yaml").read_text()))
+    assert asks_where_nodes_live(room.room)
+    assert sorted(map(str, needed - {*given, *kubeconfigs})) == [], "it lacks rights"
+    assert sorted(map(str, {*given, *kubeconfigs} - needed)) == [], "it has needless rights"
+    assert [str(twice) for twice, times in Counter(given).items() if times > 1] == []
+
+
+def test_what_it_reads_in_one_namespace_it_may_read_there_only(room: Watched) -> None:
+    parts = {kind.plural for kind in room.room.parts}  # type: ignore[attr-defined]
+    assert parts == {CONFIG_MAP.plural, LEASE.plural}
+    assert of_kind("Role")["metadata"]["namespace"] == AutoscalerOptions().namespace
+    assert parts == {each.resource for each in granted(of_kind("Role"))}
+    assert not parts & {each.resource for each in granted(of_kind("ClusterRole"))}
+
+
+@pytest.mark.kubectl
+def test_its_folder_renders_one_deployment_under_an_account_with_these_roles(kubectl_binary: Path) -> None:
+    from hack.program import Kubectl  # noqa: PLC0415
+
+    rendered = Kubectl(kubectl_binary, Path("none"), Path("none"))("kustomize", str(RIGHTS.parent))
+    docs = [doc for doc in yaml.safe_load_all(rendered) if doc]
+    (deployment,) = [doc for doc in docs if doc["kind"] == "Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    (argument,) = [each for each in pod["containers"][0]["args"] if each.startswith("--controllers=")]
+    assert [each.name for each in rooms_named(argument.partition("=")[2])] == ["autoscaler"]
+    account = {"name": pod["serviceAccountName"], "namespace": deployment["metadata"]["namespace"]}
+    bound = {
+        doc["roleRef"]["name"]
+        for doc in docs
+        if doc["kind"].endswith("Binding")
+        and account in [{key: each[key] for key in account} for each in doc["subjects"]]
+    }
+    assert bound == {"nodewright-autoscaler", "nodewright-kubeconfigs", "nodewright-leader-election"}

@@ -1,0 +1,182 @@
+"""Fifty pods find no Node: a MachineDeployment grows from nothing, and shrinks to its minimum when they are gone.
+
+On the real plane Kubernetes' own controllers make and place the pods; on the embedded one its binder places them, and
+the test makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api import names
+from hack.program import Kubectl, Program, Run, Up
+from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
+from nodewright.crds import load_crds
+from tests.e2e.manifests import machine_deployment
+from tests.realplane import LIKE_EMBEDDED, PLANES, require
+from tests.runtime.stub_server import until
+
+pytestmark = pytest.mark.kubectl
+
+SECONDS = 120.0
+PODS, LEFT, LEAST = 50, 4, 2
+QUICK = (
+    "--scan-interval=1s",
+    "--scale-down-unneeded-time=1s",
+    "--scale-down-delay-after-add=1s",
+    "--scale-down-delay-after-failure=1s",
+)
+
+
+class Cluster:
+    """``made_by_kubernetes``: somebody else makes pods for a Deployment."""
+
+    def __init__(self, running: Program, made_by_kubernetes: bool) -> None:
+        self.kubectl: Kubectl = running.kubectl
+        self.made_by_kubernetes = made_by_kubernetes
+
+
+@pytest.fixture(scope="module", params=(pytest.param("embedded", marks=pytest.mark.slow), PLANES[1]))
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path
+) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("autoscaler")
+    if request.param == "embedded":
+        with Up(folder, kubectl_binary, "--in-memory", "--autoscaler", *QUICK) as running:
+            yield Cluster(running, False)
+        return
+    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
+    with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
+        kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
+        kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        with Run(folder, kubectl, "--controllers=*,autoscaler", *QUICK) as running:
+            yield Cluster(running, True)
+
+
+def group(name: str, least: int, most: int) -> str:
+    bounds = {names.AUTOSCALER_MIN_ANNOTATION: str(least), names.AUTOSCALER_MAX_ANNOTATION: str(most)}
+    text = machine_deployment(name, least).replace("          bootSeconds", "          cpus: 4\n          bootSeconds")
+    labels = "  labels: {cluster.k8s.io/cluster-name: story}\n"
+    return text.replace(labels, f"  annotations: {json.dumps(bounds)}\n")
+
+
+def workload(kind: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": "web"}
+    container = {"name": "web", "image": "example.com/web", "resources": {"requests": {"cpu": "500m"}}}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 1}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def run(cluster: Cluster, replicas: int) -> None:
+    """So many pods from nothing."""
+    kubectl = cluster.kubectl
+    kind = "Deployment" if cluster.made_by_kubernetes else "ReplicaSet"
+    kubectl("create", "-f", "-", stdin=json.dumps(workload(kind, replicas)))
+    if cluster.made_by_kubernetes:
+        return
+    owner = kubectl.json("get", "replicaset", "web")
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": owner["metadata"]["uid"]}
+    template = owner["spec"]["template"]
+    meta = {**template["metadata"], "ownerReferences": [{**reference, "controller": True}]}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "name": f"web-{n}"}, "spec": template["spec"]}
+        for n in range(replicas)
+    ]
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+
+
+def leave(cluster: Cluster, count: int) -> None:
+    """All but ``count`` pods go; those that stay are on as many Nodes as they can be."""
+    kubectl = cluster.kubectl
+    if cluster.made_by_kubernetes:
+        kubectl("scale", "deployment/web", f"--replicas={count}")
+        return
+    by_node: dict[str, list[str]] = {}
+    for pod in kubectl.items("pods"):
+        by_node.setdefault(pod["spec"]["nodeName"], []).append(pod["metadata"]["name"])
+    kept = [pods[0] for pods in by_node.values()][:count]
+    kubectl("delete", "pod", "--wait=false", *(pod for pods in by_node.values() for pod in pods if pod not in kept))
+
+
+def running(kubectl: Kubectl) -> list[dict[str, Any]]:
+    pods = kubectl.items("pods", "-l", "app=web")
+    return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
+
+
+def size(kubectl: Kubectl, name: str) -> int:
+    return int(kubectl.json("get", "md", name)["spec"]["replicas"])
+
+
+async def test_fifty_pods_grow_a_group_from_nothing_and_it_shrinks_when_they_go(cluster: Cluster) -> None:
+    kubectl = cluster.kubectl
+    kubectl("apply", "-f", "-", stdin=group("workers", 0, 20))
+    run(cluster, PODS)
+    await until(lambda: len(running(kubectl)) == PODS, SECONDS)
+    per_node = Counter(pod["spec"]["nodeName"] for pod in running(kubectl))
+    grown = size(kubectl, "workers")
+    assert len(per_node) <= grown <= len(per_node) + 1, "no more Nodes than the pods need"
+    assert -(-PODS // 8) <= grown <= -(-PODS // 8) + 1, "a Node of 4 cores has room for 8"
+    assert "TriggeredScaleUp" in {event["reason"] for event in kubectl.items("events")}
+
+    least = LEAST if cluster.made_by_kubernetes else 1
+    kubectl("create", "pdb", "web", "--selector=app=web", f"--min-available={least}")
+    leave(cluster, LEFT)
+    fewest = LEFT
+
+    def shrunk() -> bool:
+        nonlocal fewest
+        fewest = min(fewest, len(running(kubectl)))
+        return size(kubectl, "workers") == len(kubectl.items("nodes")) == 1
+
+    await until(lambda: len(running(kubectl)) <= LEFT, SECONDS)
+    await until(shrunk, SECONDS)
+    assert fewest >= least, "the budget was kept"
+    if cluster.made_by_kubernetes:
+        await until(lambda: len(running(kubectl)) == LEFT, SECONDS)
+    kubectl("delete", "pdb", "web")
+    leave(cluster, 0)
+    await until(lambda: size(kubectl, "workers") == 0 and not kubectl.items("nodes"), SECONDS)
+
+    status = kubectl("get", "cm", names.AUTOSCALER_STATUS, "-n", "kube-system", "-o", "jsonpath={.data.status}")
+    assert 'name: "MachineDeployment/default/workers"' in status
+    kubectl("delete", "md", "workers", "--wait", "--timeout=60s")
+
+
+async def test_explain_says_why_a_pod_waits(cluster: Cluster, tmp_path: Path) -> None:
+    kubectl = cluster.kubectl
+    kubectl("apply", "-f", "-", stdin=group("small", 0, 2))
+    spec = {"containers": [{"name": "c", "image": "example.com/c", "resources": {"requests": {"cpu": "64"}}}]}
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "huge"},
+                                                   "spec": spec}))  # fmt: skip
+    await until(lambda: any(event["reason"] == "NotTriggerScaleUp" for event in kubectl.items("events")), SECONDS)
+    told = nodewright(kubectl, "autoscaler", "explain", "pod", "huge", "-n", "default")
+    assert "MachineDeployment/default/small: Insufficient cpu" in told
+    assert "a new Node would offer 4 cores" in nodewright(
+        kubectl, "autoscaler", "explain", "md", "small", "-n", "default"
+    )
+    kubectl("delete", "pod/huge", "md/small", "--wait=false")
+
+
+def nodewright(kubectl: Kubectl, *arguments: str) -> str:
+    command = [sys.executable, "-m", "nodewright.cli", *arguments, f"--kubeconfig={kubectl.kubeconfig}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

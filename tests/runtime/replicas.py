@@ -1,0 +1,46 @@
+"""Pods that somebody would make anew, for tests of those that move them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.kernel.refs import POD, Kind
+from tests.runtime.town import Town
+
+REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
+
+
+async def replica_set(town: Town, name: str) -> dict[str, Any]:
+    """That nobody plays: its pods are made by the test, and it keeps them from being collected as garbage."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "default"}}
+    return await town.client.create(REPLICA_SET, {**body, "spec": spec})
+
+
+async def pod_of(town: Town, owner: dict[str, Any], name: str, cpu: str = "1") -> None:
+    meta = owner["metadata"]
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": meta["name"]},
+            "ownerReferences": [reference],
+        },
+        "spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+    }
+    await town.client.create(POD, body)
+
+
+def pods_on_nodes(town: Town) -> int:
+    return sum(bool(pod["spec"].get("nodeName")) for pod in town.objects(POD))
