@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
 from api import names
-from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
+from controllers.autoscaler.groups import BadGroup, Discovery, Filter, NodeGroup, discover
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import partition
@@ -26,7 +26,6 @@ from controllers.kernel.refs import (
     Obj,
     annotations_of,
     generation_of,
-    key_of,
     resource_version_of,
     uid_of,
 )
@@ -48,26 +47,13 @@ class AmbiguousError(Exception):
     """Several Machines claim one providerID; nobody can say which is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which objects are served; "": all. ``cluster`` is the name of a Cluster, as the label has it."""
-
-    namespace: str = ""
-    cluster: str = ""
-
-    def has(self, body: Obj) -> bool:
-        if self.namespace and key_of(body).namespace != self.namespace:
-            return False
-        return not self.cluster or cluster_name_of(body) == self.cluster
-
-
 class Fleet:
-    """One event loop; reads are valid until the next ``await``."""
+    """One event loop; reads are valid until the next ``await``. ``only``: the groups to serve; None: all."""
 
-    def __init__(self, cache: Cache, now: Callable[[], datetime], scope: Scope | None = None) -> None:
+    def __init__(self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None) -> None:
         self._cache = cache
         self._now = now
-        self._scope = scope or Scope()
+        self._discovery = Discovery(filters=(only,) if only is not None else ())
         self._groups: dict[str, NodeGroup] = {}
         self._by_set: dict[str, NodeGroup] = {}
         self._told: dict[str, str] = {}
@@ -179,11 +165,8 @@ class Fleet:
             self._stale = True
 
     def _discover(self) -> None:
-        deployments, sets = (
-            [body for body in self._cache.stores[kind] if self._scope.has(body)]
-            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
-        )
-        found, bad = discover(deployments, sets)
+        stores = self._cache.stores
+        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], self._discovery)
         self._groups = {group.id: group for group in found if not self._pause(group)}
         self._by_set = {}
         for group in self._groups.values():

@@ -11,10 +11,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from api import names
+from controllers.autoscaler.groups import Filter
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NODE, Key, Ref
 from nodewright.controlplane.app.faults import Match
 from nodewright.gateways.externalgrpc import translate
-from nodewright.gateways.externalgrpc.fleet import Scope
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
@@ -183,7 +183,7 @@ async def test_faulty_bounds_cost_one_group_and_a_pause_hides_one(town: Town) ->
 
 
 async def test_a_scope_leaves_other_groups_out(town: Town) -> None:
-    async with serving(town, GatewayOptions(scope=Scope(cluster="east"))) as served:
+    async with serving(town, GatewayOptions(only=Filter(cluster="east"))) as served:
         await group(town, 0, bounds(0, 5), "here")
         await group(town, 0, bounds(0, 5), "there")
         label = {"metadata": {"labels": {names.CLUSTER_NAME_LABEL: "east"}}}
