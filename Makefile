@@ -115,6 +115,10 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
 	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager kube-scheduler
 
+.PHONY: cluster-autoscaler
+cluster-autoscaler: setup ## Find a Cluster Autoscaler (CLUSTER_AUTOSCALER), or build the stand-in that plays its calls
+	@$(PY) -m hack.autoscaler
+
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)
 	@rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .nodewright
