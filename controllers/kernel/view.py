@@ -157,6 +157,7 @@ class HostNeed:
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
     ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
     listed, nobody can say that the host is absent, wherever an edited config points now.
+    ``namespace`` is the Machine's: Secrets that the config names are looked up there.
     """
 
     machine_uid: str
@@ -166,6 +167,7 @@ class HostNeed:
     spec_hash: str = ""
     config_path: str = "providerConfig.value"
     made_in: str = ""
+    namespace: str = ""
 
 
 OWNER = "owner"

@@ -16,6 +16,7 @@ from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
+from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
@@ -57,6 +58,7 @@ class Manager:
         self.cache = Cache(wiring.kinds_of(self.rooms))
         registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         self.reflectors = tuple(
             Reflector(client.named("cache"), self.cache, kind, options.reflector) for kind in self.cache.stores
         )
