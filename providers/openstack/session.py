@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Requests(Protocol):
 
 def connect(login: Login, authority: str) -> Any:
     """A connection by the SDK alone: no environment variable and no file of this machine has a say in it."""
+    warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
     import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
 
     for name in _LOGGERS:  # their debug lines show requests, user data included

@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from hack.openstack.cloud import RealCloud
 from providers.base.contract import Provider
 from providers.base.contract_tests import ProviderContract
 from providers.openstack import registration as openstack
-from tests.openstack_tier import REAL
+from tests.openstack_tier import REAL, TestCloud
 from tests.providers.openstack.scene import CONFIG, HeldSecrets
 
 pytestmark = REAL
@@ -23,8 +22,8 @@ class TestOnARealOpenStack(ProviderContract):
     impossible_config = {**CONFIG, "image": "of-yesterday"}
 
     @pytest.fixture(autouse=True)
-    def _cloud(self, openstack_cloud: RealCloud) -> None:
-        self.login = openstack_cloud.clouds_yaml.read_bytes()
+    def _cloud(self, openstack_cloud: TestCloud) -> None:
+        self.login = openstack_cloud.login()
 
     async def let_time_pass(self) -> None:
         await asyncio.sleep(0.5)
