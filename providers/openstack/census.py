@@ -19,7 +19,7 @@ from providers.openstack.session import COMPUTE, NETWORK, Requests
 
 PAGE = 200
 """Of a thousand servers at once Nova makes four megabytes."""
-_PORT_FIELDS = "fields=id&fields=name&fields=tags&fields=created_at&fields=status&fields=device_id&fields=network_id"
+_PORT_FIELDS = "fields=id&fields=name&fields=description"
 
 Thing = Mapping[str, Any]
 
@@ -101,15 +101,13 @@ class Counter:
         return known
 
     async def _parts(self) -> Parts:
-        ports = await self._pages(
-            NETWORK, f"/ports?tags={marks.TAG}&limit={PAGE}&sort_key=id&sort_dir=asc&{_PORT_FIELDS}", "ports"
-        )
+        ports = await self._pages(NETWORK, f"/ports?limit={PAGE}&sort_key=id&sort_dir=asc&{_PORT_FIELDS}", "ports")
         floating: dict[str, tuple[Thing, ...]] = {}
         if self.floating_ips:
             listed = await self._pages(NETWORK, f"/floatingips?limit={PAGE}&sort_key=id&sort_dir=asc", "floatingips")
-            floating = _by_uid(listed, marks.uid_of_description)
+            floating = _by_uid(listed, marks.uid_of_part)
             self.floating_ips = bool(floating)
-        return Parts(_by_uid(ports, marks.uid_of_tags), floating)
+        return Parts(_by_uid(ports, marks.uid_of_part), floating)
 
     async def _pages(self, service: str, path: str, member: str) -> list[Thing]:
         things: list[Thing] = []

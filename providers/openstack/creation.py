@@ -163,6 +163,7 @@ class Creation:
         have = {str(one.get("port_id")) for one in found}
         for port, place, identity in zip(config.ports, places, ports, strict=True):
             if port.floating_ip is not None and identity not in have:
+                self._tools.counter.floating_ips = True
                 body = requests.floating_ip_body(request, identity, place.floating_network)
                 await self._tools.requests.change(NETWORK, "POST", "/floatingips", {"floatingip": body})
 

@@ -19,8 +19,8 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 _NO_ROOM = re.compile(r"no valid host|exceeded maximum number of retries|not enough hosts", re.IGNORECASE)
-_ECHO = re.compile(r"(Value: ).*?(?=\. |$)", re.DOTALL)
-"""Nova repeats what it refuses, user data too."""
+_ECHO = re.compile(r"Value: .*?(?P<why>' (?:is|does|was) [^']{1,80})?$", re.DOTALL)
+"""Nova repeats what it refuses, user data too, before and after it says why."""
 _LONGEST = 400
 
 
@@ -79,7 +79,7 @@ def of_fault(fault: Any) -> tuple[ErrorClass, str]:
 
 def told(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` as people may see it: one line, not too long, without echoes and without any of ``secrets``."""
-    shown = _ECHO.sub(rf"\1{HIDDEN}", text)
+    shown = _ECHO.sub(lambda match: f"Value: {HIDDEN}{(match['why'] or '').lstrip(chr(39))}", text)
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= 4:
             shown = shown.replace(secret, HIDDEN)

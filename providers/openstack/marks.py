@@ -1,7 +1,8 @@
-"""How a thing of the cloud says whose it is: tags, metadata and descriptions. Pure.
+"""How a thing of the cloud says whose it is: metadata of servers, descriptions of ports and floating IPs. Pure.
 
-Metadata is the truth of a server (it takes any value), tags find ports; floating IPs only have a description. What a
-list by tag shows is believed when the mark is on the thing itself: old clouds ignore filters that they don't know.
+Servers have tags too, for people and their tools. Tags of ports would be the better mark than descriptions, but a cloud
+without Neutron's extension ``tag-ports-during-bulk-creation`` leaves them out of a new port without a word, and a port
+that is tagged by a second request is nobody's in between.
 """
 
 from __future__ import annotations
@@ -34,17 +35,9 @@ def tag_of(machine_uid: str) -> str:
     return f"{_MACHINE_TAG}{machine_uid}"
 
 
-def uid_of_tags(thing: Mapping[str, Any]) -> str:
-    """The Machine's UID that a port is tagged with, "" if none."""
-    tags = [str(tag) for tag in thing.get("tags") or ()]
-    if TAG not in tags:
-        return ""
-    return next((tag.removeprefix(_MACHINE_TAG) for tag in tags if tag.startswith(_MACHINE_TAG)), "")
-
-
-def uid_of_description(thing: Mapping[str, Any]) -> str:
-    """The same of a floating IP."""
-    text = str(thing.get("description") or "")
+def uid_of_part(part: Mapping[str, Any]) -> str:
+    """The Machine's UID in the description of a port or floating IP, "" if none."""
+    text = str(part.get("description") or "")
     return text.removeprefix(_MACHINE_TAG) if text.startswith(_MACHINE_TAG) else ""
 
 

@@ -115,7 +115,7 @@ class Remains:
         if census.parts is None:
             return ()
         self._looked = True
-        alone = {uid for uid in census.parts.uids - set(census.servers) if uid not in self._creating}
+        alone = {uid for uid in census.parts.uids - set(census.servers) if uid == only or uid not in self._creating}
         self._track(census, alone)
         due = [uid for uid in sorted(alone) if self._is_due(uid) and (not only or uid == only)][:MOST_AT_ONCE]
         left = await self._all(self._clear_one(uid, census) for uid in due)

@@ -46,7 +46,7 @@ def port_body(request: HostRequest, port: Port, place: PortPlace, index: int) ->
     body: dict[str, Any] = {
         "name": port_name(request, index),
         "network_id": place.network,
-        "tags": [marks.TAG, marks.tag_of(request.identity.machine_uid)],
+        "description": marks.tag_of(request.identity.machine_uid),
     }
     if port.vnic_type != "normal":
         body["binding:vnic_type"] = port.vnic_type

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from providers.base.errors import ProviderError
+from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import errors
 from providers.openstack.login import Login
 
@@ -87,7 +87,10 @@ class Session:
         except ProviderError:
             raise
         except Exception as error:
-            raise self._told(errors.of_exception(error, reads)) from None  # its text may show what was sent
+            known = errors.of_exception(error, reads)
+            if known.error_class is ErrorClass.UNAUTHORIZED:
+                self._connection = None
+            raise self._told(known) from None  # its text may show what was sent
         if answer.status == 401:
             self._connection = None
         if answer.status >= 400:

@@ -1,7 +1,7 @@
 """A small OpenStack over HTTP: as much of Keystone, Nova, Neutron and Glance as the provider uses.
 
-Verified: ``cloud_facts.py`` and the provider's contract run on it and on a real cloud alike. Time passes by looking: each
-list of servers moves what is under way by one step.
+Verified: ``cloud_facts.py`` and the provider's contract run on it and on a real cloud alike. Time passes by looking:
+each list of servers moves what is under way by one step.
 """
 
 from __future__ import annotations
@@ -234,7 +234,11 @@ class FakeCloud:
         if wish.get("availability_zone", "az1") not in {"az1", "az2"}:
             raise Refused(400, "The requested availability zone is not available")
         if len(wish.get("user_data", "")) > 65535:
-            raise Refused(400, f"Invalid input for field/attribute user_data. Value: {wish['user_data']}. too long")
+            raise Refused(
+                400,
+                f"Invalid input for field/attribute user_data. Value: {wish['user_data']}. "
+                f"'{wish['user_data']}' is too long",
+            )
         if len(self.servers) + 1 > self.quota:
             text = f"Quota exceeded for instances: Requested 1, but already used {self.quota} of {self.quota} instances"
             raise Refused(403, text, "forbidden")
@@ -313,8 +317,8 @@ class FakeCloud:
                 wanted = [one for one in wanted if query.get("id", one["id"]) == one["id"]]
                 return 200, {plural.replace("-", "_"): wanted}
             case ("GET", ["ports"]):
-                tags = set(filter(None, query.get("tags", "").split(",")))
-                found = [port for port in self.ports.values() if tags <= set(port["tags"])]
+                wanted = query.get("description")
+                found = [port for port in self.ports.values() if wanted in {None, port["description"]}]
                 return 200, {"ports": _page(sorted(found, key=lambda one: str(one["id"])), request)}
             case ("POST", ["ports"]):
                 return 201, {"ports": [self._port(wish) for wish in body["ports"]]}
@@ -389,5 +393,3 @@ def _page(things: list[Thing], request: web.Request) -> list[Thing]:
     marker, limit = request.query.get("marker", ""), int(request.query.get("limit", "1000"))
     start = next((index + 1 for index, one in enumerate(things) if str(one["id"]) == marker), 0)
     return things[start : start + limit]
-
-

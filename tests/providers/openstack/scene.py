@@ -16,6 +16,13 @@ CONFIG: dict[str, Any] = {
     "image": "debian-12",
     "ports": [{"network": "nodes"}],
 }
+CHANGED: dict[str, Any] = {
+    **CONFIG,
+    "securityGroups": ["nodes"],
+    "metadata": {"team": "blue"},
+    "updates": {"rebuild": True},
+}
+IMPOSSIBLE: dict[str, Any] = {**CONFIG, "image": "of-yesterday"}
 
 
 class HeldSecrets:

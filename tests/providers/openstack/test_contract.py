@@ -11,14 +11,14 @@ from providers.base.contract import Provider
 from providers.base.contract_tests import ProviderContract
 from providers.openstack import registration as openstack
 from tests.providers.openstack.fake_cloud import FakeCloud
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
+from tests.providers.openstack.scene import CHANGED, CONFIG, IMPOSSIBLE, HeldSecrets
 
 
 class TestOnTheFakeCloud(ProviderContract):
     registration = openstack
     valid_config = CONFIG
-    changed_config = {**CONFIG, "securityGroups": ["nodes"], "metadata": {"team": "blue"}}
-    impossible_config = {**CONFIG, "image": "of-yesterday"}
+    changed_config = CHANGED
+    impossible_config = IMPOSSIBLE
 
     @pytest_asyncio.fixture(autouse=True)
     async def _cloud(self) -> AsyncIterator[None]:

@@ -9,8 +9,8 @@ import pytest
 from providers.base.contract import Provider
 from providers.base.contract_tests import ProviderContract
 from providers.openstack import registration as openstack
-from tests.openstack_tier import REAL, TestCloud
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
+from tests.openstack.tier import REAL, TestCloud
+from tests.providers.openstack.scene import CHANGED, CONFIG, IMPOSSIBLE, HeldSecrets
 
 pytestmark = REAL
 
@@ -18,8 +18,8 @@ pytestmark = REAL
 class TestOnARealOpenStack(ProviderContract):
     registration = openstack
     valid_config = CONFIG
-    changed_config = {**CONFIG, "securityGroups": ["nodes"], "metadata": {"team": "blue"}}
-    impossible_config = {**CONFIG, "image": "of-yesterday"}
+    changed_config = CHANGED
+    impossible_config = IMPOSSIBLE
 
     @pytest.fixture(autouse=True)
     def _cloud(self, openstack_cloud: TestCloud) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of the OpenStack provider's tests."""
+"""The one cloud of the tests on a real OpenStack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.openstack_tier import TestCloud, test_cloud
+from tests.openstack.tier import TestCloud, test_cloud
 
 
 @pytest.fixture(scope="session")
