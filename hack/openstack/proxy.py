@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Self
 from urllib.parse import urlsplit
@@ -63,8 +64,7 @@ class FaultyProxy:
         self._client = aiohttp.ClientSession(auto_decompress=True)
         for service, target in self._targets.items():
             app = web.Application(client_max_size=1 << 24)
-            app["service"], app["target"] = service, target
-            app.router.add_route("*", "/{tail:.*}", self._pass_on)
+            app.router.add_route("*", "/{tail:.*}", partial(self._pass_on, service, target))
             runner = web.AppRunner(app, access_log=None)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -84,9 +84,8 @@ class FaultyProxy:
     def requests(self) -> int:
         return sum(self.counted.values())
 
-    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
-        service = request.app["service"]
-        prefix = urlsplit(request.app["target"]).path
+    async def _pass_on(self, service: str, target: str, request: web.Request) -> web.StreamResponse:
+        prefix = urlsplit(target).path
         self.counted[f"{request.method} {service} {_ID.sub('{id}', request.path.removeprefix(prefix))}"] += 1
         fault = self.faults.draw(self._random)
         self.befell[fault or "nothing"] += 1
@@ -95,7 +94,7 @@ class FaultyProxy:
             return self._cut(request)
         if fault in {"conflict", "too_many"} or (fault == "internal" and self._random.random() < 0.5):
             return self._refusal(fault)
-        answer = await self._ask(request, body)
+        answer = await self._ask(target, request, body)
         if fault == "silent":
             await asyncio.sleep(self._silence)
             return self._cut(request)
@@ -103,10 +102,10 @@ class FaultyProxy:
             return self._cut(request)
         return self._refusal(fault) if fault == "internal" else answer
 
-    async def _ask(self, request: web.Request, body: bytes) -> web.Response:
+    async def _ask(self, target: str, request: web.Request, body: bytes) -> web.Response:
         assert self._client is not None
-        target = urlsplit(request.app["target"])
-        url = f"{target.scheme}://{target.netloc}{request.path_qs}"
+        where = urlsplit(target)
+        url = f"{where.scheme}://{where.netloc}{request.path_qs}"
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
         async with self._client.request(request.method, url, headers=headers, data=body or None) as answer:
             kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
