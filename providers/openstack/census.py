@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -31,6 +31,7 @@ class Census:
     began: float
     servers: Mapping[str, tuple[Thing, ...]]
     parts: Parts | None = None
+    parts_came_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class Counter:
                 return await asyncio.shield(task)
             await asyncio.wait([task])
             await asyncio.sleep(0)  # others who waited too agree with the first on the next one
+
+    async def with_parts(self, census: Census) -> Census:
+        """The same servers with parts that were asked for later: those of servers made meanwhile look alone."""
+        return replace(census, parts=await self._parts(), parts_came_later=True)
 
     async def _take(self, with_parts: bool) -> Census:
         began = self._now()

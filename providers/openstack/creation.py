@@ -76,9 +76,11 @@ class Creation:
         try:
             return await self._make(request, config, census)
         except Ambiguous:
+            self._tools.remains.watch(uid)
             self._unsure[uid] = self._tools.now()
             raise
         except ProviderError as error:
+            self._tools.remains.watch(uid)
             if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
                 self._tools.lookup.forget()
             if error.error_class in _FOR_GOOD:
@@ -90,7 +92,6 @@ class Creation:
         place = await self._place(request, config, census)
         user_data = await user_data_for(self._tools, request, config)
         port_places = await asyncio.gather(*(port_place(self._tools.lookup, config, port) for port in config.ports))
-        self._tools.remains.watch(uid)
         ports = await self._ports(request, config, port_places, census)
         await self._floating_ips(request, config, port_places, ports, census)
         body = requests.server_body(request, config, place, ports, user_data)

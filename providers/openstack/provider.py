@@ -34,7 +34,7 @@ from providers.openstack.session import COMPUTE, Connect, Session, connect
 from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
 
-LIST_PAUSE = 5.0
+LIST_PAUSE = 10.0
 """Seconds between two lists; a server takes longer than that to boot."""
 
 
@@ -96,8 +96,11 @@ class OpenStackProvider:
         return found[0] if found else None
 
     async def list(self) -> tuple[Host, ...]:
-        census = await self._tools.counter.take(self._tools.remains.wants_parts)
-        return await self._tools.remains.settle(census)
+        remains, counter = self._tools.remains, self._tools.counter
+        census = await counter.take(remains.wants_parts)
+        if census.parts is None and remains.misses(census):
+            census = await counter.with_parts(census)
+        return await remains.settle(census)
 
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
         config = _parse(request.config)

@@ -62,7 +62,11 @@ class Remains:
     @property
     def wants_parts(self) -> bool:
         """Whether a list has to ask for ports too. At rest it has not."""
-        return not self._looked or bool(self._expected) or bool(self._watched)
+        return not self._looked or bool(self._watched)
+
+    def misses(self, census: Census) -> bool:
+        """Whether a server is gone whose ports go now."""
+        return bool(self._expected - set(census.servers))
 
     def begin(self, uid: str) -> None:
         """A server is about to be made for ``uid``: nothing of it is left over until ``end``."""
@@ -116,6 +120,8 @@ class Remains:
             return ()
         self._looked = True
         alone = {uid for uid in census.parts.uids - set(census.servers) if uid == only or uid not in self._creating}
+        if census.parts_came_later:
+            alone &= self._expected
         self._track(census, alone)
         due = [uid for uid in sorted(alone) if self._is_due(uid) and (not only or uid == only)][:MOST_AT_ONCE]
         left = await self._all(self._clear_one(uid, census) for uid in due)
