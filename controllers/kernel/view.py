@@ -96,8 +96,8 @@ class View(Protocol):
     def all(self, kind: Kind) -> Sequence[Obj]:
         """Every object of the kind: for rooms that look at a cluster as a whole."""
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
-        """What a host of this provider config would be like; who looks has it asked of the provider."""
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
+        """What a host of this provider config would be like for a Machine in ``namespace``; who looks has it asked of the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,7 @@ class HostNeed:
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
     ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
     listed, nobody can say that the host is absent, wherever an edited config points now.
+    ``namespace`` is the Machine's: Secrets that the config names are looked up there.
     """
 
     machine_uid: str
@@ -185,6 +186,7 @@ class HostNeed:
     spec_hash: str = ""
     config_path: str = "providerConfig.value"
     made_in: str = ""
+    namespace: str = ""
 
 
 OWNER = "owner"

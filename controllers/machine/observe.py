@@ -207,6 +207,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
         spec_hash=wish.spec_hash,
         config_path=wish.config_path,
         made_in=_made_in(machine),
+        namespace=key.namespace,
     )
 
 

@@ -140,7 +140,7 @@ class FakeView:
     def all(self, kind: Kind) -> Sequence[Obj]:
         return list(self._objects[kind].values())
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
         return next((shape for known, shape in self._shapes if known == config), ShapeUnknown("nobody told the test"))
 
     # -- for tests
