@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hack.program import Up
+from nodewright.cli.longevity import settle_in, starting
 from tests.cli.processes import EXAMPLE, nodewright
 
 UNNEEDED = {
@@ -144,3 +146,19 @@ def test_a_damaged_simulated_cloud_is_named_and_not_forgotten(tmp_path: Path) ->
     assert refused.returncode == 1
     assert "default.jsonl, line 1" in refused.stderr
     assert damaged.read_text() == "not json\n{}\n"
+
+
+def test_garbage_is_not_looked_for_in_what_it_loaded_at_its_start() -> None:
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    try:
+        with starting():
+            assert not gc.isenabled()
+            settle_in()
+            assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+        with pytest.raises(ValueError, match="refused"), starting():
+            raise ValueError("refused")
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)

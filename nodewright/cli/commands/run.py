@@ -222,15 +222,19 @@ async def _run(target: Target, how: _How) -> None:
     if options.leader_election is not None:
         lease = options.leader_election
         typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+
+    def ready() -> None:
+        settle_in()
+        typer.echo(f"ready: {names} at work")
+
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
+    from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
     from nodewright.runtime.operator import operate  # noqa: PLC0415
 
     try:
         with plain_errors():
-            await operate(
-                connection, options, stop=asyncio.Event(), ready=lambda: typer.echo(f"ready: {names} at work")
-            )
+            await operate(connection, options, stop=asyncio.Event(), ready=ready)
     except LeadershipLostError as error:
         leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
     typer.echo("stopped")

@@ -62,21 +62,25 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     *,
     autoscaler: Flags,
 ) -> None:
-    from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
-    from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
-    from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
+    from nodewright.cli.longevity import starting  # noqa: PLC0415
 
-    (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
-    if in_memory and data_dir is not None and kubeconfig is None:
-        kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
-    folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
-    options = options_of(autoscaler) if scale else None
-    where = kubeconfig.absolute() if kubeconfig else None
-    asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options)))
+    with starting():
+        from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
+        from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
+        from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
+
+        (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
+        if in_memory and data_dir is not None and kubeconfig is None:
+            kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
+        folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
+        options = options_of(autoscaler) if scale else None
+        where = kubeconfig.absolute() if kubeconfig else None
+        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options)))
 
 
 async def _serve(wish: Wish) -> None:
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
+    from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     started = time.monotonic()
@@ -85,6 +89,7 @@ async def _serve(wish: Wish) -> None:
     async with session(wish, stop) as running:
         if not stop.is_set():
             typer.echo("\n".join(_greeting(running, wish, time.monotonic() - started)))
+            settle_in()
         await running.until_stopped()
         typer.echo("stopping")
     kept = f"; start it again with the same --data-dir to go on ({wish.data_dir})" if wish.data_dir else ""
