@@ -125,6 +125,7 @@ async def _until_told(address: str) -> None:
 async def _serve_gateway() -> None:
     from nodewright.gateways.externalgrpc.changes import Changes  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.memory import settle  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.scaler import Scaler  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions  # noqa: PLC0415
@@ -139,6 +140,7 @@ async def _serve_gateway() -> None:
     deployments, sets, machines = _objects()
     for kind, objects in ((CLUSTER, []), (MACHINE_DEPLOYMENT, deployments), (MACHINE_SET, sets), (MACHINE, machines)):
         cache.listed(kind, objects, "1")
+    settle()
     client = KubeClient(Connection("http://127.0.0.1:1"), "bench")  # reads alone are asked for
     scaler = Scaler(client, cache, fleet, EventRecorder(client, "bench", utc_now))
     async with GrpcServer(ServerOptions(), Reads(fleet, ReadOptions()), Changes(fleet, scaler)) as server:

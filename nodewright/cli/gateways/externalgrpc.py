@@ -218,6 +218,7 @@ async def _serve(target: Target, how: _How) -> None:
 
 async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
     from nodewright.gateways.externalgrpc.gateway import Gateway  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.memory import keep_settled  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
@@ -229,7 +230,12 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
             watching = ObservabilityServer(how.metrics_host, how.metrics_port, gateway)
             await stack.enter_async_context(watching)
         safety = "mutual TLS" if options.server.tls is not None else "plaintext"
-        await gateway.run(stop, lambda address: typer.echo(f"ready: serving externalgrpc at {address} ({safety})"))
+
+        def ready(address: str) -> None:
+            stack.callback(asyncio.create_task(keep_settled(), name="memory").cancel)
+            typer.echo(f"ready: serving externalgrpc at {address} ({safety})")
+
+        await gateway.run(stop, ready)
 
 
 def _options(how: _How) -> GatewayOptions:
