@@ -43,7 +43,7 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 
 .PHONY: test-long
 test-long: setup ## The slow tier: 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
-	@$(VENV)/bin/pytest -q -m slow
+	@$(VENV)/bin/pytest -q -m 'slow and not openstack'
 
 .PHONY: e2e
 # One after the other: each begins on a real control plane of its own, without what another has left there.
@@ -114,6 +114,24 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 .PHONY: real-plane
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
 	@$(PY) -m hack.binaries etcd kube-apiserver kube-controller-manager kube-scheduler
+
+.PHONY: cluster-autoscaler
+cluster-autoscaler: setup ## Find a Cluster Autoscaler (CLUSTER_AUTOSCALER), or build the stand-in that plays its calls
+	@$(PY) -m hack.autoscaler
+
+.PHONY: openstack
+openstack: setup ## A real OpenStack on this machine until Ctrl-C, installed if need be; prints where its clouds.yaml is
+	@$(PY) -m hack.openstack
+
+.PHONY: e2e-openstack
+e2e-openstack: setup ## The provider's contract and fleets of servers on a real OpenStack (docs/providers/openstack.md)
+	@$(VENV)/bin/pytest -q -s tests/openstack
+
+.PHONY: openstack-lock
+openstack-lock: ## Resolve the OpenStack of the tests anew and write its lock file (hashes, no addresses)
+	@$(UV_CMD) pip compile hack/openstack/requirements.in --python-version 3.11 --universal --generate-hashes \
+	  --no-annotate --quiet --upgrade --custom-compile-command "make openstack-lock" \
+	  --output-file hack/openstack/requirements.lock
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api import names
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
-from api.meta import Conditions, Count, FailureDomains, Generation, Message, ObjectMeta
+from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta
 from api.model import ATOMIC_LIST, Model, name_fits
 from api.resource import AGE, Column, Resource
 
@@ -47,6 +47,12 @@ class ClusterSpec(Model):
     """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
     failure_domains: FailureDomains | None = None
     """Zones (or the like) over which sets spread their Machines, unless they or their templates name others."""
+    max_hosts_in_flight: Count | None = None
+    """Hosts of its Machines that may come up at once; further ones wait for their turn. 0: none is made. Without it the
+    controllers' flag ``--cluster-hosts-in-flight`` counts."""
+    bootstrap_token_lifetime: Duration | None = None
+    """How long a host can join after it came up. No more hosts come up at once than have shown that they can: 20 at
+    first, then twice as many as joined within such a time. Without it ``--bootstrap-token-lifetime`` counts."""
     paused: bool = False
     """True makes the controllers leave the cluster and all its Machines alone."""
 

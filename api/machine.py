@@ -281,6 +281,8 @@ class MachineStatus(Model):
     after the configuration was edited."""
     last_updated: Time | None = None
     """When the status last changed."""
+    machine_class_digest: Annotated[str, Field(max_length=63)] | None = None
+    """Digest of the MachineClass's configuration that the host has."""
     versions: ObservedVersions | None = None
     """Versions seen on the Node."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None

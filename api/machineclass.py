@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from api import names
-from api.meta import Conditions, Generation, ObjectMeta, RawExtension
+from api.meta import Conditions, Count, Generation, ObjectMeta, RawExtension
 from api.model import Model, Rule
 from api.resource import AGE, Column, Resource
 
@@ -15,6 +15,8 @@ class MachineClassStatus(Model):
 
     observed_generation: Generation | None = None
     """``metadata.generation`` that this status is about."""
+    machines: Count | None = None
+    """Machines that name it."""
     conditions: Conditions | None = None
     """Aspects of the class's state."""
 
@@ -38,6 +40,12 @@ class MachineClass(Model):
         columns=(
             Column("Provider", ".providerSpec.apiVersion", "API version of the configuration."),
             Column("Config", ".providerSpec.kind", "Kind of the configuration."),
+            Column("Machines", ".status.machines", "Machines that name it.", "integer"),
+            Column(
+                "Accepted",
+                '.status.conditions[?(@.type=="Accepted")].status',
+                "Whether its provider's schema finds no fault in it.",
+            ),
             AGE,
         ),
     )
@@ -52,5 +60,7 @@ class MachineClass(Model):
     """The configuration: an object with apiVersion and kind that only its provider understands."""
     provider_config: RawExtension | None = None
     """Older name of ``providerSpec``. Exactly one of both must be given."""
+    max_hosts_in_flight: Count | None = None
+    """Hosts of Machines of this class that may come up at once; further ones wait for their turn. 0: none is made."""
     status: MachineClassStatus | None = None
     """What was seen."""

@@ -113,8 +113,8 @@ class Model(BaseModel):
     """CEL rules of the object as a whole."""
     __preserve__: ClassVar[bool] = False
     """Unknown fields at this level survive in the API server (in Python they always do)."""
-    __exclusive__: ClassVar[tuple[str, ...]] = ()
-    """Wire names of fields that may not all be given. Not a CEL rule: CEL can't see a field without a type."""
+    __exclusive__: ClassVar[tuple[str, str] | None] = None
+    """Wire names of two fields of which one may be given. Not a CEL rule: CEL can't see a field without a type."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -124,7 +124,7 @@ class Model(BaseModel):
         if cls.__preserve__:
             schema["x-kubernetes-preserve-unknown-fields"] = True
         if cls.__exclusive__:
-            schema["not"] = {"required": list(cls.__exclusive__)}
+            schema["anyOf"] = _not_both(*cls.__exclusive__)
         if cls.__rules__:
             schema["x-kubernetes-validations"] = [rule.as_schema() for rule in cls.__rules__]
         return reference
@@ -132,3 +132,8 @@ class Model(BaseModel):
     def wire(self) -> dict[str, Any]:
         """The object as it goes over the wire: JSON types, wire names, only what was set, unknown fields included."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _not_both(one: str, other: str) -> list[dict[str, Any]]:
+    """Alternatives of which the first can't hold with ``other``: servers name the field that is wrong in it."""
+    return [{"properties": {other: {"not": {}}}}, {"not": {"required": [one]}}]

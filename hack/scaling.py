@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import yaml
+
 from hack import autoscaler
 from hack.program import Kubectl, Program, Run
 from hack.realplane import STOP_SECONDS
@@ -26,13 +28,14 @@ QUICK = (
     "--scale-down-unneeded-time=3s",
     "--scale-down-unready-time=10s",
     "--scale-down-delay-after-add=3s",
-    "--max-node-provision-time=12s",
+    "--max-node-provision-time=20s",
     "--initial-node-group-backoff-duration=60s",
     "--node-delete-delay-after-taint=0s",
     "--unremovable-node-recheck-timeout=2s",
     "--new-pod-scale-up-delay=0s",
     "--namespace=kube-system",
 )
+RBAC = Path(__file__).parent.parent / "deploy" / "components" / "externalgrpc" / "rbac.yaml"
 _CAPI = {"CAPI_GROUP": "cluster.k8s.io", "CAPI_VERSION": "v1alpha1"}
 
 
@@ -68,18 +71,34 @@ class Autoscaler:
 
 
 class Gateway(Program):
-    """`nodewright gateway externalgrpc` over mutual TLS, with certificates that its own command made."""
+    """`nodewright gateway externalgrpc` over mutual TLS, with certificates that its own command made.
+
+    It has the rights that `deploy/components/externalgrpc` gives it, and no others.
+    """
 
     def __init__(self, folder: Path, kubectl: Kubectl, port: int) -> None:
         self.certificates = folder / "tls"
         self.config = self.certificates / "cloud-config.yaml"
-        flags = [f"--kubeconfig={kubectl.kubeconfig}", f"--port={port}"]
+        flags = [f"--kubeconfig={_as_the_gateway(folder, kubectl)}", f"--port={port}"]
         flags += [f"--tls-cert-file={self.certificates / 'server.crt'}"]
         flags += [f"--tls-private-key-file={self.certificates / 'server.key'}"]
         flags += [f"--client-ca-file={self.certificates / 'ca.crt'}"]
         super().__init__(folder, kubectl, "gateway", "externalgrpc", *flags)
         certs = ["gateway", "externalgrpc", "certs", f"--out={self.certificates}", f"--port={port}"]
         subprocess.run([sys.executable, "-m", "nodewright.cli", *certs], check=True, capture_output=True, timeout=60)
+
+
+def _as_the_gateway(folder: Path, kubectl: Kubectl) -> Path:
+    """A kubeconfig with a token of its service account, as a pod would have it."""
+    kubectl("create", "namespace", "nodewright-system")
+    kubectl("apply", "-f", str(RBAC))
+    token = kubectl("create", "token", "nodewright-externalgrpc", "-n", "nodewright-system", "--duration=2h").strip()
+    config = yaml.safe_load(kubectl.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = folder / "gateway.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 class Scaling:

@@ -90,10 +90,13 @@ class _Inliner:
 
 
 def _flatten_union(schema: Schema, path: str, resolve: Any) -> Schema:
-    """Unions exist in two forms only: int-or-string, and "a string or an object", which goes without a type."""
-    branches = schema.pop("anyOf", None)
-    if branches is None:
+    """Unions exist in two forms only: int-or-string, and "a string or an object", which goes without a type.
+
+    Beside a type ``anyOf`` is no union, but alternatives for the value.
+    """
+    if "anyOf" not in schema or "type" in schema:
         return schema
+    branches = schema.pop("anyOf")
     types = {resolve(branch).get("type") for branch in branches}
     if schema.get(_INT_OR_STRING) and types == {"integer", "string"}:
         schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
@@ -113,7 +116,7 @@ def _bounds(schema: Schema, path: str) -> None:
 
 
 def _checked(schema: Schema, path: str) -> Schema:
-    unknown = set(schema) - _KEPT - ({"anyOf"} if schema.get(_INT_OR_STRING) else set())
+    unknown = set(schema) - _KEPT - ({"anyOf"} if schema.get(_INT_OR_STRING) or "type" in schema else set())
     if unknown:
         raise UnstructuralError(f"{path}: keywords {sorted(unknown)} are not structural")
     if "type" not in schema and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):

@@ -150,10 +150,11 @@ def _shape(body: Obj, view: View) -> Shape | ShapeUnknown:
     """What the provider says of the hosts that its template asks for."""
     template = (body.get("spec") or {}).get("template")
     spec = template.get("spec") if isinstance(template, Mapping) else None
-    resolved = resolve(spec if isinstance(spec, Mapping) else {}, key_of(body).namespace, view)
+    namespace = key_of(body).namespace
+    resolved = resolve(spec if isinstance(spec, Mapping) else {}, namespace, view)
     if isinstance(resolved, Unresolved):
         return ShapeUnknown(f"{resolved.problem.path} {resolved.problem.message}")
-    return view.shape(resolved.config)
+    return view.shape(resolved.config, namespace)
 
 
 def _book(view: View) -> VolumeBook:

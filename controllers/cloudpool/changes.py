@@ -65,7 +65,7 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
 
 
 def detach(pool: Pool, id_: str) -> Answer:
-    """The Machine lives on without an owner. ``decrement`` comes after: a smaller set that owns it yet might take it."""
+    """The Machine lives on without an owner. ``decrement`` comes after: a smaller set that owns it might take it."""
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member

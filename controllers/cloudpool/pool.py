@@ -47,6 +47,7 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MA
 READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 MARK = "nodewright-cloudpool"
 """Value of the delete annotation where a cloudpool client's wish put it."""
+MOST_PLACEHOLDERS = 5000
 _UNKNOWN = "N/A"
 
 
@@ -111,14 +112,21 @@ class Pool:
         return max(0, len(self.staying) - self.replicas)
 
     @property
+    def missing(self) -> int:
+        """Machines that are still to be made."""
+        return max(0, self.replicas - len(self.staying))
+
+    @property
     def machines(self) -> tuple[PoolMachine, ...]:
-        missing = self.replicas - len(self.staying)
-        return (*(member.machine for member in self.members), *(_placeholder(self.name, n) for n in range(missing)))
+        """Those that are still to be made under names that nobody has yet, the first thousands of them."""
+        shown = range(min(self.missing, MOST_PLACEHOLDERS))
+        return (*(member.machine for member in self.members), *(_placeholder(self.name, n) for n in shown))
 
     @property
     def size(self) -> PoolSize:
-        machines = self.machines
-        return PoolSize(self.desired, sum(m.allocated for m in machines), sum(m.active for m in machines))
+        machines = [member.machine for member in self.members]
+        allocated, active = sum(m.allocated for m in machines), sum(m.active for m in machines)
+        return PoolSize(self.desired, allocated + self.missing, active + self.missing)
 
     def member(self, id_: str) -> Member | None:
         """By name, by provider ID, or by the last part of that."""

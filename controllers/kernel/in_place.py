@@ -15,25 +15,41 @@ DIGEST_LENGTH = 10
 
 
 class Revision:
-    """What of a template's ``spec`` makes a revision, to compare Machines with; restarts are not part of it."""
+    """What of a template's ``spec`` makes a revision, to compare Machines with; restarts are not part of it.
 
-    def __init__(self, template: Mapping[str, Any]) -> None:
+    ``class_digest``: that of the MachineClass which the template names, "" for none: its configuration is part of it.
+    """
+
+    def __init__(self, template: Mapping[str, Any], class_digest: str = "") -> None:
+        self.class_digest = class_digest
         self.part = rollout_part({"spec": template.get("spec")})
         self.digest = digest(self.part, DIGEST_LENGTH)
 
     def is_of(self, machine: MachineFacts) -> bool:
         """Whether the Machine was given this template last. Edits that a person made to it since don't count."""
-        given = annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION)
+        annotations = annotations_of(machine.body)
+        given = annotations.get(names.TEMPLATE_ANNOTATION)
+        classes = {annotations.get(names.MACHINE_CLASS_ANNOTATION, self.class_digest), machine.class_digest}
+        if self.class_digest and self.class_digest not in classes:
+            return False
         if given is not None:
             return given == self.digest
         return is_made_of(machine.body.get("spec"), self.part)
 
     def is_on_its_way(self, machine: MachineFacts) -> bool:
         """Whether the Machine was given this template and its host is not known to be so yet."""
+        if self._follows_its_class(machine):
+            return True
         known = machine.up_to_date is True or (machine.up_to_date is None and not machine.ready)
         if known or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
             return False
         return is_made_of(machine.body.get("spec"), self.part)
+
+    def _follows_its_class(self, machine: MachineFacts) -> bool:
+        """It was given the class as it is, and its host is not known to be so; the Machine's spec is no other one."""
+        if not machine.has_host or machine.class_digest in {"", self.class_digest}:
+            return False
+        return annotations_of(machine.body).get(names.MACHINE_CLASS_ANNOTATION) == self.class_digest
 
 
 def forbids_replacement(machine: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ Sets never look at Nodes or hosts: the Machine controller mirrors them into the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -37,6 +37,8 @@ class MachineFacts:
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
     is condemned is kept until then.
     ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
+    ``class_digest``: that of the MachineClass's configuration which its host has.
+    ``host_since``: when its host was first seen to run.
     ``shortage``: the class of error for which there is no host where it is asked for now, "" if that is not so.
     """
 
@@ -66,6 +68,8 @@ class MachineFacts:
     failure_domain: str = ""
     has_host: bool = False
     shortage: str = ""
+    class_digest: str = ""
+    host_since: datetime | None = field(default=None, compare=False)
     body: Obj = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -145,6 +149,7 @@ def _read(obj: Obj) -> MachineFacts:
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
+    host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
     deleting, failed, condemned = meta.get("deletionTimestamp"), is_failed(status), is_condemned(status)
     return MachineFacts(
@@ -173,17 +178,23 @@ def _read(obj: Obj) -> MachineFacts:
         refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
         failure_domain=_failure_domain(spec, status),
         has_host=bool(spec.get("providerID")),
-        shortage="" if spec.get("providerID") else _shortage(status, meta.get("generation") or 0),
+        shortage="" if spec.get("providerID") else _shortage(host, meta.get("generation") or 0),
+        class_digest=str(status.get("machineClassDigest") or ""),
+        host_since=parse_time(host.get("lastTransitionTime")) if host and host.get("status") == "True" else None,
         body=obj,
     )
 
 
 def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool | None:
-    """A condition that was decided on an older spec: not yet. None at all: the provider has not been heard."""
+    """A condition that was decided on an older spec: not yet. None at all: the provider has not been heard.
+
+    A host that only waits for its set to hand it an edited MachineClass is all that it was asked to be.
+    """
     if condition is None:
         return None
     seen = condition.get("observedGeneration")
-    return condition.get("status") == "True" and (not isinstance(seen, int) or seen >= generation)
+    as_asked = condition.get("status") == "True" or condition.get("reason") == Reason.WAITING_FOR_ROLLOUT
+    return as_asked and (not isinstance(seen, int) or seen >= generation)
 
 
 def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
@@ -191,9 +202,8 @@ def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
     return (found or asked) if spec.get("providerID") else asked
 
 
-def _shortage(status: Mapping[str, Iterable[Mapping[str, object]]], generation: int) -> str:
+def _shortage(said: Mapping[str, object] | None, generation: int) -> str:
     """What was said of an older spec may have been about another place."""
-    said = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     if said is None or said.get("status") != "False" or said.get("reason") not in SHORTAGES:
         return ""
     seen = said.get("observedGeneration")

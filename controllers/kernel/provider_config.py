@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from api.conditions import Reason
+from controllers.kernel.machine_class import CONFIG_FIELDS as FIELDS
 from controllers.kernel.refs import MACHINE_CLASS, Key, Obj
 from controllers.kernel.view import ConfigProblem, View
 
-FIELDS = ("providerConfig", "providerSpec")
 LONGEST_TEXT = 262_144
 """Characters of a config given as text; as the schema has it."""
 
@@ -62,17 +62,6 @@ def resolve(spec: Mapping[str, Any], namespace: str, view: View) -> Resolved | U
     if not isinstance(value, Mapping):
         return Unresolved(ConfigProblem(f"{path}.value", "is required" if value is None else "must be an object"))
     return Resolved(value, f"{path}.value")
-
-
-def class_key(spec: Mapping[str, Any], namespace: str) -> Key | None:
-    """The MachineClass that a Machine's spec names."""
-    for name in FIELDS:
-        source = spec.get(name)
-        reference = source.get("valueFrom") if isinstance(source, Mapping) else None
-        found = reference.get("machineClass") if isinstance(reference, Mapping) else None
-        if isinstance(found, Mapping) and isinstance(found.get("name"), str):
-            return Key(namespace, found["name"])
-    return None
 
 
 def _read_class(reference: Any, path: str, namespace: str, view: View) -> Resolved | Unresolved:

@@ -96,8 +96,8 @@ class View(Protocol):
     def all(self, kind: Kind) -> Sequence[Obj]:
         """Every object of the kind: for rooms that look at a cluster as a whole."""
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
-        """What a host of this provider config would be like; who looks has it asked of the provider."""
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
+        """What a host of this provider config would be like for a Machine in ``namespace``; who looks has it asked of the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class HostReads:
 
     ``answer`` is what ``update`` said for exactly the spec hash that the Machine asks for now, else None;
     ``answered_at`` when it said so (after ``InProgress.after`` seconds from then the plan asks again).
-    ``in_flight`` names the provider call that is still running ("" if none). ``scope`` is the account or region in
-    which a present host was found, as ``provider/scope``.
+    ``in_flight`` names the provider call that is still running ("" if none); ``queued`` says why it has not begun.
+    ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
     """
 
     host: HostRead
@@ -159,6 +159,7 @@ class HostReads:
     in_flight: str = ""
     answered_at: datetime | None = None
     scope: str = ""
+    queued: str = ""
 
 
 UNRECORDED = "?"
@@ -169,11 +170,13 @@ UNRECORDED = "?"
 class HostNeed:
     """Ask the shell to read the host of ``machine_uid`` in the scope that ``config`` belongs to.
 
+    ``machine_uid`` "": only the config is to be checked, for ``HostReads.problems``; nobody's host is looked for.
     ``config`` None: the Machine's own config could not be resolved (``problems`` says why); the shell then looks
     for the UID in every scope it knows. ``fresh_within`` (seconds) is how old the list may be.
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
     ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
     listed, nobody can say that the host is absent, wherever an edited config points now.
+    ``namespace`` is the Machine's: Secrets that the config names are looked up there.
     """
 
     machine_uid: str
@@ -183,6 +186,7 @@ class HostNeed:
     spec_hash: str = ""
     config_path: str = "providerConfig.value"
     made_in: str = ""
+    namespace: str = ""
 
 
 OWNER = "owner"
@@ -203,6 +207,12 @@ MACHINE_CLASS_REF = "machineClass"
 CLUSTER_NAME = "clusterName"
 """Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
 MachineDeployments)."""
+
+
+COMING_UP = "comingUp"
+"""Index: ``namespace/name`` of the Cluster ("" for the implicit one) of Machines that have no Node yet and stay."""
+JOINED = "joined"
+"""Index: the same of Machines that have a Node."""
 
 
 def host_name_of(machine: Obj) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel.failure_domains import domains_of
+from controllers.kernel.machine_class import CONFIG_FIELDS, class_key
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of
-from controllers.kernel.view import CLUSTER_NAME, View
+from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, View
 
 
 def itself(obj: Obj, _view: View) -> Iterable[Key]:
@@ -27,6 +28,24 @@ def members_of_cluster(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
 def same_pause(old: Obj, new: Obj) -> bool:
     """Of its owner and Cluster an object only sees whether they are paused or going."""
     return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
+
+
+def named_by_template(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
+    """Sets of ``kind`` whose template names the MachineClass."""
+
+    def keys(machine_class: Obj, view: View) -> Iterable[Key]:
+        own = key_of(machine_class)
+        for body in view.indexed(kind, NAMESPACE, own.namespace):
+            template = (body.get("spec") or {}).get("template") or {}
+            if class_key(template.get("spec") or {}, own.namespace) == own:
+                yield key_of(body)
+
+    return keys
+
+
+def same_config(old: Obj, new: Obj) -> bool:
+    """Of a MachineClass a set only sees the configuration."""
+    return all(old.get(name) == new.get(name) for name in CONFIG_FIELDS)
 
 
 def same_to_sets(old: Obj, new: Obj) -> bool:

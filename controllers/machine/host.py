@@ -6,6 +6,8 @@ again under the same Machine (kubermatic re-creates it, machine-controller#381 g
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from api import names
 from api.conditions import Reason
 from controllers.drain.cordon import is_cordoned_for, uncordon
@@ -25,6 +27,7 @@ from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
 from controllers.machine.readiness import node_is_ready
+from controllers.machine.turns import Turn, turn
 from providers.base.contract import Host, HostRequest, HostState
 
 REPLACEMENT = "the replacement of its host"
@@ -82,30 +85,38 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     attempt = attempts.current(observed)
     failure = attempts.terminal(attempt)
     doing = f"making the host of Machine {observed.name}"
+    waits = turn(observed.lines) if attempts.is_due(attempt, observed) else None
     actions: list[Action] = []
     guard: list[Action] = []
-    if attempts.is_due(attempt, observed):
+    if attempts.is_due(attempt, observed) and waits is None:
         finalizers = with_finalizer(observed)
         if finalizers:
             patch = {"metadata": {"finalizers": finalizers}}
             guard.append(Patch(observed.ref, patch, "hold the Machine while it may have a host", "", observed.version))
         actions.append(CreateHost(observed.ref, request, f"make the host of Machine {observed.name}"))
-    if attempt is None:
-        said = infrastructure(False, Reason.PROVISIONING, "the provider was asked for a host")
-        warning = None
-    else:
-        said = infrastructure(False, attempt.error_class, attempts.message(attempt))
-        warning = Failure(attempt.error_class, attempts.message(attempt))
     stage = Stage.REFUSED if failure else Stage.REPLACING if observed.replaced_host else Stage.WAITING
+    outcome = attempts.outcome(None if actions else attempt, observed, doing)
     return Decision(
         stage,
         steps(guard, actions),
-        attempts.outcome(None if actions else attempt, observed, doing),
-        infrastructure=said,
+        outcome if waits is None else Wait(waits.look_again, waits.why),
+        infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
-        warning=warning,
+        warning=Failure(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
     )
+
+
+def _why_there_is_none(observed: Observed, waits: Turn | None) -> Condition:
+    """A refusal of the provider says more than that others are served before."""
+    attempt = attempts.current(observed)
+    if attempt is not None:
+        return infrastructure(False, attempt.error_class, attempts.message(attempt))
+    if waits is not None:
+        return infrastructure(False, waits.reason, waits.why)
+    if observed.reads.queued:
+        return infrastructure(False, Reason.HOSTS_IN_FLIGHT, observed.reads.queued)
+    return infrastructure(False, Reason.PROVISIONING, "the provider was asked for a host")
 
 
 def _no_host_yet(observed: Observed) -> Condition:
@@ -130,6 +141,8 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
+    if host.spec_hash != request.spec_hash and observed.waits_for_its_set:
+        return _held_by_its_set(observed, host)
     if host.spec_hash != request.spec_hash and observed.unreached is not None:
         return unreached.hold_change(observed, "the change of its host")
     if host.spec_hash != request.spec_hash:
@@ -181,8 +194,28 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         _outcome(observed, host),
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
-        record={"replacement": None} if observed.node is not None else {},
+        record={**_replacement_over(observed), **_class_of_host(observed)},
     )
+
+
+def _replacement_over(observed: Observed) -> dict[str, None]:
+    """The record of a replaced host is forgotten when a Node of this one has joined."""
+    return {"replacement": None} if observed.node is not None else {}
+
+
+def _class_of_host(observed: Observed) -> dict[str, str]:
+    return {"machineClassDigest": observed.class_digest} if observed.class_digest else {}
+
+
+def _held_by_its_set(observed: Observed, host: Host) -> Decision:
+    """An edit of a class is a change of many templates at once: it reaches hosts that run by their sets' budgets."""
+    text = (
+        "its MachineClass has changed since: its MachineSet hands that out within spec.inPlaceUpdate; without it only "
+        "new Machines get it, and a restart of the rollout replaces this one"
+    )
+    as_it_runs = _as_asked(observed, host)
+    record = _replacement_over(observed)
+    return replace(as_it_runs, up_to_date=up_to_date(False, Reason.WAITING_FOR_ROLLOUT, text), record=record)
 
 
 def _stage(observed: Observed, host: Host) -> Stage | None:

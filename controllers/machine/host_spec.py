@@ -9,7 +9,8 @@ from typing import Any
 from api import names
 from api.conditions import Reason
 from controllers.kernel.digest import digest
-from controllers.kernel.provider_config import Resolved, class_key, resolve
+from controllers.kernel.machine_class import class_key
+from controllers.kernel.provider_config import Resolved, resolve
 from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, generation_of, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions

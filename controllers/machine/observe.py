@@ -14,9 +14,13 @@ from controllers.drain.cordon import is_cordoned_for
 from controllers.drain.stages import Deadlines
 from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.machine_class import class_digest
+from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
+    MACHINE_SET,
     Key,
     Obj,
     Ref,
@@ -32,6 +36,7 @@ from controllers.kernel.view import (
     UNRECORDED,
     ConfigProblem,
     Home,
+    HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
@@ -41,10 +46,11 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import left_nodes, node_link, others
+from controllers.machine import left_nodes, node_link, others, turns
 from controllers.machine.host_spec import Wish, wish_of
 from controllers.machine.node_link import Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
+from controllers.machine.turns import Line
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -61,6 +67,8 @@ class Observed:
     ``around`` and ``others`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
+    ``class_digest``: that of the MachineClass which the spec names, "" for none.
+    ``lines``: in which a Machine that has no host yet waits for its turn to get one.
     """
 
     now: datetime
@@ -75,6 +83,8 @@ class Observed:
     others: Others = NO_OTHERS
     workload: Workload = HOME
     cluster_is_going: bool = False
+    lines: tuple[Line, ...] = ()
+    class_digest: str = ""
 
     @property
     def unreached(self) -> Unreached | None:
@@ -163,6 +173,14 @@ class Observed:
         return isinstance(seen, int) and seen != self.generation
 
     @property
+    def waits_for_its_set(self) -> bool:
+        """Its MachineClass is not as it was given it: its MachineSet decides when its host may follow."""
+        given = self.annotations.get(names.MACHINE_CLASS_ANNOTATION)
+        owner = controller_of(self.machine)
+        owned = owner is not None and owner.get("kind") == MACHINE_SET.name
+        return bool(given and self.class_digest and given != self.class_digest and owned)
+
+    @property
     def drain_deadlines(self) -> Deadlines:
         return Deadlines(
             delete=self.timeout("nodeDrainDeleteAfter"),
@@ -189,10 +207,13 @@ def needs(key: Key, view: View) -> HostNeed | None:
         spec_hash=wish.spec_hash,
         config_path=wish.config_path,
         made_in=_made_in(machine),
+        namespace=key.namespace,
     )
 
 
-def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "") -> Observed | None:
+def observe(
+    key: Key, view: View, hosts: HostReads | None, hosting_node: str = "", limits: Limits = NO_LIMITS
+) -> Observed | None:
     """None if the Machine is gone. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
     machine = view.get(MACHINE, key)
     if machine is None:
@@ -213,6 +234,8 @@ def observe(key: Key, view: View, hosts: HostReads | None, hosting_node: str = "
         late_nodes=left_nodes.of_hosts_gone(machine, reads.host, view) if reached else (),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
+        class_digest=class_digest(machine.get("spec"), key.namespace, view),
+        lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
     )
     if not isinstance(link, Linked) or not _may_drain(observed, link.node):
         return observed
@@ -241,6 +264,11 @@ def _is_still(machine: Obj) -> bool:
         and status.get("phase") == names.MachinePhase.RUNNING
         and status.get("observedGeneration") == generation_of(machine)
     )
+
+
+def _has_no_host_yet(machine: Obj, reads: HostReads) -> bool:
+    absent = isinstance(reads.host, HostAbsent) and not node_link.provider_id_of(machine)
+    return absent and not is_deleting(machine)
 
 
 def _may_drain(observed: Observed, node: Obj) -> bool:

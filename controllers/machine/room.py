@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from api import names
 from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
+from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -39,6 +40,7 @@ from controllers.machine import leftover, observe
 from controllers.machine.leftover import Leftover
 from controllers.machine.observe import Observed, status_of
 from controllers.machine.plan import plan
+from controllers.machine.turns import next_in_line, stays_in_line
 
 
 def of_node(node: Obj, view: View) -> Iterable[Key]:
@@ -81,9 +83,13 @@ def pod_is_unmoved(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MachineRoom:
-    """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs."""
+    """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs.
+
+    ``limits``: on hosts that come up at once, where no Cluster says so.
+    """
 
     hosting_node: str = ""
+    limits: Limits = NO_LIMITS
     name: str = "machine"
     kind: Kind = MACHINE
     speaks_of_unreached: bool = True
@@ -91,6 +97,7 @@ class MachineRoom:
     wakes: tuple[Wake, ...] = field(
         default=(
             Wake(MACHINE, itself),
+            Wake(MACHINE, next_in_line, stays_in_line),
             Wake(NODE, of_node, is_heartbeat),
             Wake(MACHINE_CLASS, of_class),
             Wake(CLUSTER, members_of_cluster(MACHINE), same_pause),
@@ -107,7 +114,7 @@ class MachineRoom:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
         if view.get(MACHINE, key) is not None:
-            return observe.observe(key, view, hosts, self.hosting_node)
+            return observe.observe(key, view, hosts, self.hosting_node, self.limits)
         node = leftover.find(key, view)
         return Leftover(node, hosts or observe.NO_HOST_READS) if node is not None else None
 

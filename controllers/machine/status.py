@@ -25,6 +25,8 @@ NO_HOST_SETTLE = timedelta(seconds=10)
 """The same while the host is only asked for."""
 LIST_LAG = timedelta(seconds=2)
 """For so long a list may show a host as booting whose Node is Ready: the next one brings the addresses as well."""
+TURNS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
+"""Reasons of Machines that wait for their turn."""
 LONG = timedelta(seconds=120)
 """After one report on the way, the next one comes when it is Ready or when it takes longer than this."""
 
@@ -82,15 +84,25 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
     if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
         return False
-    if observed.spec_is_new or observed.status.get("nodeRef"):
+    waited = _waited_for_its_turn(observed, decision)
+    if (observed.spec_is_new and not waited) or observed.status.get("nodeRef"):
         return False
     if node_is_ready(observed.node):
         return _list_lags(observed)
     host = observed.host
+    if host is None and waited:
+        return True
     since = host.created_at if host is not None and host.created_at is not None else observed.created_at
     if observed.status.get("phase"):
         return observed.now < since + LONG
     return observed.now < since + (SETTLE if host is not None else NO_HOST_SETTLE)
+
+
+def _waited_for_its_turn(observed: Observed, decision: Decision) -> bool:
+    """Its turn has come, and its host (binding it made the spec a new one) comes up: it has had its report."""
+    said, now = find(observed.status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY), decision.infrastructure
+    waited = said is not None and said.get("reason") in TURNS
+    return waited and now is not None and now.reason in {Reason.PROVISIONING, Reason.PROVISIONED}
 
 
 def _list_lags(observed: Observed) -> bool:

@@ -13,6 +13,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.in_place import Revision
+from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition, removal
 from controllers.kernel.names import machine_prefix, machine_set_name
@@ -21,6 +22,7 @@ from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     Key,
@@ -28,6 +30,7 @@ from controllers.kernel.refs import (
     Ref,
     annotations_of,
     is_deleting,
+    key_of,
     labels_of,
     ref_of,
     uid_of,
@@ -39,7 +42,7 @@ from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allow
 from controllers.machinedeployment.rollback import Record, read_record, template_in_force
 from controllers.machinedeployment.wish import MAX_REPLICAS, Wish, read_wish
 
-READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, CLUSTER)
+READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, CLUSTER)
 _DAWN = datetime.min.replace(tzinfo=UTC)
 
 
@@ -217,7 +220,8 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
     template = spec.get("template")
     readable = isinstance(template, Mapping) and not template_problem(template)
-    updates = _updates(spec, members) if readable else (frozenset[str](), frozenset[str]())
+    digest = class_digest((template or {}).get("spec"), key_of(body).namespace, view) if readable else ""
+    updates = _updates(spec, members, digest) if readable else (frozenset[str](), frozenset[str]())
     going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster))
     return SetState(
         body=body,
@@ -233,11 +237,11 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     )
 
 
-def _updates(spec: Mapping[str, Any], members: Members) -> tuple[frozenset[str], frozenset[str]]:
+def _updates(spec: Mapping[str, Any], members: Members, digest: str) -> tuple[frozenset[str], frozenset[str]]:
     """Who does not have the template yet, and whose host is being changed; nobody where Machines are replaced."""
     if not isinstance(spec.get("inPlaceUpdate"), Mapping):
         return frozenset(), frozenset()
-    revision = Revision(spec.get("template") or {})
+    revision = Revision(spec.get("template") or {}, digest)
     outdated = frozenset(machine.uid for machine in members.active if not revision.is_of(machine))
     return outdated, frozenset(machine.uid for machine in members.active if revision.is_on_its_way(machine))
 

@@ -123,9 +123,17 @@ def _changes(targets: dict[str, int], states: Sequence[SetState]) -> bool:
 
 
 def _is_stuck(now: SetState, old: Sequence[SetState], available: frozenset[str]) -> bool:
-    """Everything is at rest, all new Machines are available, and an unhealthy old one hides behind a marked one."""
-    at_rest = now.quiet and all(state.quiet for state in old)
+    """Everything is at rest, all new Machines are available, and an unhealthy old one hides behind a marked one.
+
+    While an old one still comes up it is not: that one may be what the minimum lacks.
+    """
+    at_rest = now.quiet and all(state.quiet for state in old) and not any(map(_comes_up, old))
     return at_rest and now.available == now.replicas and any(_unavailable(state, available) for state in old)
+
+
+def _comes_up(state: SetState) -> bool:
+    """One of its Machines has no Node yet, and nothing says that it will not get one."""
+    return any(m is None or not (m.node_name or m.failed or m.unhealthy) for m in state.going)
 
 
 def _unavailable(state: SetState, available: frozenset[str]) -> bool:

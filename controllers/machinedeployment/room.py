@@ -11,6 +11,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     Key,
@@ -21,7 +22,14 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NAMESPACE, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, same_to_sets, selects
+from controllers.kernel.waking import (
+    itself,
+    members_of_cluster,
+    named_by_template,
+    same_config,
+    same_to_sets,
+    selects,
+)
 from controllers.machinedeployment.observe import READS, Observed, observe
 from controllers.machinedeployment.plan import plan
 
@@ -60,6 +68,7 @@ class MachineDeploymentRoom:
         Wake(MACHINE_DEPLOYMENT, itself),
         Wake(MACHINE_SET, deployments_of_set),
         Wake(MACHINE, deployments_of_machine, same_to_a_deployment, while_machines_move),
+        Wake(MACHINE_CLASS, named_by_template(MACHINE_DEPLOYMENT), same_config),
         Wake(CLUSTER, members_of_cluster(MACHINE_DEPLOYMENT), same_to_sets),
     )
 

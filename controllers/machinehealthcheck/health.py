@@ -3,8 +3,8 @@
     its cluster is lost > by annotation > failed for good > no Node yet > its Node is gone > a condition of the Node
     > one of the Machine
 
-A Machine that waits for its provider (quota, stock, an unreachable API) is not unhealthy: another one would wait alike
-(eks-anywhere#4709 deletes and makes it again every ten minutes).
+A Machine that waits for its provider (quota, stock, an unreachable API) or for its turn is not unhealthy: another one
+would wait alike (eks-anywhere#4709 deletes and makes it again every ten minutes).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from providers.base.errors import ErrorClass
 NODE_GRACE = timedelta(seconds=30)
 """A Node that was deleted may come back: the kubelet registers again when it is restarted."""
 DAWN = datetime.min.replace(tzinfo=UTC)
-_PROVIDERS_TURN = frozenset(str(error) for error in ErrorClass)
+_PROVIDERS_TURN = frozenset((*ErrorClass, Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT))
 _ANOTHER_SPEC = frozenset({names.ErrorReason.INVALID_CONFIGURATION, names.ErrorReason.UNSUPPORTED_CHANGE})
 
 

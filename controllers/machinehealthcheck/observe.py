@@ -111,7 +111,7 @@ def observe(key: Key, view: View) -> Observed | None:
     targets: list[Target] = []
     leaving: set[str] = set()
     elsewhere = 0
-    for machine in _selected(wish, key.namespace, view):
+    for machine in selected(wish, key.namespace, view):
         if any(covers(other, machine) for other in others):
             elsewhere += 1
         elif is_deleting(machine):
@@ -164,7 +164,8 @@ def in_treatment(machine: Obj) -> bool:
     return find((machine.get("status") or {}).get("conditions"), MachineCondition.EXTERNALLY_REMEDIATED) is not None
 
 
-def _selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:
+def selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:
+    """The Machines of the check's namespace that it looks at."""
     return (machine for machine in view.indexed(MACHINE, NAMESPACE, namespace) if covers(wish, machine))
 
 

@@ -122,6 +122,8 @@ def births(
     }
     if observed.wish.in_place is not None:
         annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
+    if observed.class_digest:
+        annotations[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "providerID"}
     shared = {
         "namespace": observed.ref.key.namespace,

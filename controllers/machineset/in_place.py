@@ -38,7 +38,7 @@ class Progress:
 def progress(observed: Observed) -> Progress:
     if observed.wish.in_place is None:
         return Progress()
-    revision = Revision(observed.wish.template)
+    revision = Revision(observed.wish.template, observed.class_digest)
     active = observed.members.active
     on_their_way = tuple(machine for machine in active if revision.is_on_its_way(machine))
     return Progress(
@@ -53,7 +53,7 @@ def updates(observed: Observed) -> list[Patch]:
     wish = observed.wish.in_place
     if wish is None:
         return []
-    revision = Revision(observed.wish.template)
+    revision = Revision(observed.wish.template, observed.class_digest)
     return [_update(observed, machine, revision) for machine in _chosen(observed, wish)]
 
 
@@ -61,7 +61,8 @@ def _chosen(observed: Observed, wish: InPlaceUpdate) -> list[MachineFacts]:
     found = progress(observed)
     if wish.max_updating == 0 or (wish.required and found.refused):
         return []
-    up = {m.uid for m in observed.members.active if _is_up(observed, m)}
+    moving = {machine.uid for machine in found.on_their_way}
+    up = {m.uid for m in observed.members.active if m.uid not in moving and _is_up(observed, m)}
     room = len(found.outdated) - wish.partition
     spare = len(up) - wish.min_available
     if wish.max_updating is not None:
@@ -95,11 +96,14 @@ def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Pa
     theirs = _of_revision(template)
     spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
     required = wish.in_place is not None and wish.in_place.required
+    given = annotations_of(machine.body)
     notes: dict[str, Any] = {names.TEMPLATE_ANNOTATION: revision.digest}
     if required:
         notes[names.IN_PLACE_ANNOTATION] = str(InPlace.REQUIRE)
-    elif names.IN_PLACE_ANNOTATION in annotations_of(machine.body):
+    elif names.IN_PLACE_ANNOTATION in given:
         notes[names.IN_PLACE_ANNOTATION] = None
+    if given.get(names.MACHINE_CLASS_ANNOTATION, "") != revision.class_digest:
+        notes[names.MACHINE_CLASS_ANNOTATION] = revision.class_digest or None
     patch: dict[str, Any] = {"metadata": {"annotations": notes}}
     if spec:
         patch["spec"] = spec

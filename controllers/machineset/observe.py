@@ -13,6 +13,7 @@ from api.names import DeletePolicy, InPlace
 from api.selectors import NOTHING, Selector
 from controllers.kernel import machine_facts
 from controllers.kernel.failure_domains import Resting, domains_of, in_turn, read_resting
+from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
@@ -22,6 +23,7 @@ from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     Key,
@@ -37,7 +39,7 @@ from controllers.kernel.template import is_count, read_pattern
 from controllers.kernel.view import OWNER, View
 
 MAX_REPLICAS = 100_000
-READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, CLUSTER)
+READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, MACHINE_CLASS, CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Observed:
     ``orphans``: they match and nobody controls them. ``released``: how many that once left still exist.
     ``domains``: failure domains to spread over, in the order in which this set takes them; () if it does not spread.
     ``resting``: what the status remembers of those that were exhausted.
+    ``class_digest``: that of the MachineClass which the template names, "" for none.
     """
 
     body: Obj
@@ -88,6 +91,7 @@ class Observed:
     released: int = 0
     domains: tuple[str, ...] = ()
     resting: tuple[Resting, ...] = ()
+    class_digest: str = ""
 
     @property
     def ref(self) -> Ref:
@@ -132,6 +136,7 @@ def observe(key: Key, view: View) -> Observed | None:
         members=members,
         domains=in_turn(domains_of(body, cluster), uid_of(deployment or body)),
         resting=read_resting(body),
+        class_digest=class_digest(wish.template.get("spec"), key.namespace, view),
         strays=tuple(machine for machine in members.active if not matches(machine.labels)),
         **_ownerless(view, body, wish),
     )

@@ -11,6 +11,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     Key,
@@ -22,7 +23,15 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NAMESPACE, OWNER, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, same_pause, same_to_sets, selects
+from controllers.kernel.waking import (
+    itself,
+    members_of_cluster,
+    named_by_template,
+    same_config,
+    same_pause,
+    same_to_sets,
+    selects,
+)
 from controllers.machineset.observe import READS, Observed, observe
 from controllers.machineset.plan import plan
 
@@ -64,6 +73,7 @@ class MachineSetRoom:
         Wake(MACHINE_SET, itself),
         Wake(MACHINE, sets_of_machine, same_to_a_set, while_machines_move),
         Wake(MACHINE_DEPLOYMENT, sets_of_deployment, same_pause),
+        Wake(MACHINE_CLASS, named_by_template(MACHINE_SET), same_config),
         Wake(CLUSTER, members_of_cluster(MACHINE_SET), same_to_sets),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from nodewright.cli.exits import USAGE, CliError
 if TYPE_CHECKING:
     from api.selectors import Selector
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.joining import Limits
     from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
@@ -88,28 +90,36 @@ def work_named(
     controllers: str,
     machine_selector: str,
     node_name: str = "",
+    limits: Limits | None = None,
     autoscaler: Callable[[], AutoscalerOptions] | None = None,
 ) -> Work:
     """What the options ask for, on the Node ``node_name``.
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
-    rooms = rooms_named(controllers, node_name, autoscaler)
+    rooms = rooms_named(controllers, node_name, limits, autoscaler)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
     return Work(rooms, machines, _lease_name(controllers, rooms, machines))
 
 
-def rooms_named(names: str, node_name: str = "", autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Rooms:
+def rooms_named(
+    names: str,
+    node_name: str = "",
+    limits: Limits | None = None,
+    autoscaler: Callable[[], AutoscalerOptions] | None = None,
+) -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
     ``*`` is not those that only run on request.
     """
+    from controllers.kernel.joining import NO_LIMITS  # noqa: PLC0415
     from nodewright.runtime.wiring import on_request  # noqa: PLC0415
     from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
-    usual, special = {room.name: room for room in usual_rooms(node_name)}, on_request(autoscaler)
+    usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS)}
+    special = on_request(autoscaler)
     known = [*usual, *special]
     wanted = _words(names)
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
@@ -144,11 +154,22 @@ def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Ter
         raise CliError(f"leader election: {error}", "See docs/tasks/run-on-kubernetes.md", USAGE) from error
 
 
+def limits_of(hosts_in_flight: int | None, token_lifetime: str) -> Limits:
+    """Raises CliError (usage)."""
+    from controllers.kernel.joining import Limits  # noqa: PLC0415
+
+    return Limits(hosts_in_flight, _span("--bootstrap-token-lifetime", token_lifetime) if token_lifetime else None)
+
+
 def _seconds(option: str, text: str) -> float:
+    return _span(option, text).total_seconds()
+
+
+def _span(option: str, text: str) -> timedelta:
     from api.durations import parse_duration  # noqa: PLC0415
 
     try:
-        return parse_duration(text).total_seconds()
+        return parse_duration(text)
     except ValueError as error:
         raise CliError(f"{option}: {error}", code=USAGE) from error
 

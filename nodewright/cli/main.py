@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "validate": "Check manifests offline: all errors, with file, line and field",
     "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
     "plan": "Dry run: what the controllers would do now, and why",
-    "describe": "Show a Cluster, MachineDeployment, MachineSet or Machine as a tree with reasons",
+    "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",
     "autoscaler": "Ask the autoscaler why a pod gets no Node, or a group stays as it is",
     "simulate": "Run random schedules with crashes, stale views and lost events",

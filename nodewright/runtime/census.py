@@ -13,12 +13,22 @@ from typing import Any, Protocol
 
 from prometheus_client.core import GaugeMetricFamily
 
-from api.conditions import MachineCondition
+from api.conditions import HealthCheckCondition, MachineCondition
 from api.names import MachinePhase
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import is_failed
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind, Obj, key_of, uid_of
+from controllers.kernel.refs import (
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    Key,
+    Kind,
+    Obj,
+    key_of,
+    uid_of,
+)
 from nodewright.runtime import metrics
 from nodewright.runtime.metrics import Metric
 
@@ -26,7 +36,7 @@ MOST_OWNERS = 1000
 """MachineDeployments shown by name, and as many MachineSets: those that ask for most. The rest are summed."""
 OTHERS = Key("", "(others)")
 _UNSAID = "Unknown"
-"""Reason of a deletion that nobody has written down yet."""
+"""Reason that nobody has written down yet."""
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -72,10 +82,24 @@ def families(scene: Scene) -> Iterator[GaugeMetricFamily]:
     yield from _owners(alive, _SET, metrics.SET_FAILED, failed)
     deployments = scene.cache.stores.get(MACHINE_DEPLOYMENT, ())
     yield from _owners(deployments, _DEPLOYMENT, metrics.DEPLOYMENT_FAILED, failed_below)
+    yield from _checks(scene.cache.stores.get(MACHINE_HEALTH_CHECK, ()))
     yield _family(metrics.QUEUE_DEPTH, [((name,), len(queue)) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_OLDEST, [((name,), queue.oldest) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_BACKING_OFF, [((name,), queue.backing_off) for name, queue in scene.queues.items()])
     yield _family(metrics.CACHE_STALENESS, [((kind.name,), age) for kind, age in scene.staleness.items()])
+
+
+def _checks(checks: Iterable[Obj]) -> Iterator[GaugeMetricFamily]:
+    """A short circuit is a reason other than RemediationAllowed, however many checks it stops."""
+    reasons: Counter[str] = Counter()
+    unhealthy = 0.0
+    for check in checks:
+        status = _part(check, "status")
+        said = find(_conditions(status), HealthCheckCondition.REMEDIATION_ALLOWED)
+        reasons[str((said or {}).get("reason") or _UNSAID)] += 1
+        unhealthy += max(_number(status.get("expectedMachines")) - _number(status.get("currentHealthy")), 0)
+    yield _family(metrics.CHECKS, [((reason,), count) for reason, count in reasons.items()])
+    yield _family(metrics.UNHEALTHY, [((), unhealthy)])
 
 
 _SET: Sequence[tuple[Metric, str, str]] = (
@@ -96,29 +120,38 @@ _DEPLOYMENT: Sequence[tuple[Metric, str, str]] = (
 def _machines(machines: Iterable[Obj], now: datetime) -> Iterator[GaugeMetricFamily]:
     phases: Counter[str] = Counter({phase.value: 0 for phase in MachinePhase})
     waits: Counter[str] = Counter()
+    hostless: Counter[str] = Counter()
     longest = 0.0
     for machine in machines:
         status = _part(machine, "status")
         phase = str(status.get("phase"))
         phases[phase if phase in phases else MachinePhase.PENDING.value] += 1
         since = parse_time(machine["metadata"].get("deletionTimestamp"))
+        if since is None and not _part(machine, "spec").get("providerID"):
+            host = find(_conditions(status), MachineCondition.INFRASTRUCTURE_READY)
+            hostless[str((host or {}).get("reason") or _UNSAID)] += 1
         if since is not None:
             waits[_waits_for(status)] += 1
             longest = max(longest, (now - since).total_seconds())
     yield _family(metrics.MACHINES, [((phase,), count) for phase, count in phases.items()])
     yield _family(metrics.MACHINES_DELETING, [((reason,), count) for reason, count in waits.items()])
+    yield _family(metrics.MACHINES_WAITING, [((reason,), count) for reason, count in hostless.items()])
     yield _family(metrics.DELETION_OLDEST, [((), longest)])
 
 
 def _waits_for(status: Mapping[str, Any]) -> str:
     """A drain that still goes on says more than that the Machine is deleting."""
-    conditions = status.get("conditions")
-    readable = [c for c in conditions if isinstance(c, Mapping)] if isinstance(conditions, list) else []
+    readable = _conditions(status)
     for type_, settled in ((MachineCondition.DRAINED, "True"), (MachineCondition.DELETING, "")):
         condition = find(readable, type_)
         if condition is not None and condition.get("status") != settled and condition.get("reason"):
             return str(condition["reason"])
     return _UNSAID
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    conditions = status.get("conditions")
+    return [c for c in conditions if isinstance(c, Mapping)] if isinstance(conditions, list) else []
 
 
 def _owners(

@@ -19,6 +19,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.indexes import provider_id
 from nodewright.runtime.cache.store import Change
 
+_PHASES = frozenset(MachinePhase)
 _ON_THE_WAY = (MachinePhase.PENDING, MachinePhase.PROVISIONING, MachinePhase.PROVISIONED)
 """In this order; what an object leaves behind never takes it back."""
 
@@ -89,7 +90,7 @@ class Lifetimes:
             return MachinePhase.DELETING
         status = machine.get("status")
         said = (status.get("phase") if isinstance(status, Mapping) else None) or MachinePhase.PENDING
-        if said not in tuple(MachinePhase):
+        if not isinstance(said, str) or said not in _PHASES:
             return MachinePhase.UNKNOWN
         if said not in _ON_THE_WAY:
             return str(said)

@@ -17,6 +17,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.executor import Hands
+from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
@@ -58,6 +59,7 @@ class Manager:
         self.cache = Cache(wiring.kinds_of(self.rooms))
         registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         parts = wiring.parts_of(self.rooms)
         cached = client.named("cache")
         self.reflectors = tuple(

@@ -113,6 +113,16 @@ SET_FAILED = _state(
     "machineset_machines_failed", "Those that failed terminally (errorReason is set).", "namespace", "name"
 )
 
+CHECKS = _state("machinehealthchecks", "MachineHealthChecks by reason of RemediationAllowed.", "reason")
+UNHEALTHY = _state(
+    "machinehealthcheck_machines_unhealthy", "Machines that health checks look at and that are not healthy."
+)
+MACHINES_WAITING = _state(
+    "machines_waiting",
+    "Machines without a host, by why (reason of InfrastructureReady).",
+    "reason",
+)
+
 # How long Machines take.
 MACHINE_REACHED = _life(
     "machine_reached_seconds", "From a Machine's creation until it was first seen in the phase.", "phase"

@@ -8,6 +8,7 @@ Should kopf end by an error of its own, it is started again. This is the only mo
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from nodewright.runtime.leadership import LeadershipLostError
 from nodewright.runtime.manager import Manager, run_controllers
 from nodewright.runtime.observability import Checks, ObservabilityServer
 from nodewright.runtime.options import RunOptions
+from nodewright.runtime.signals import stop_on_signals
 
 _log = structlog.get_logger("nodewright.operator")
 
@@ -37,7 +39,7 @@ async def operate(
     stop: asyncio.Event,
     ready: asyncio.Event | Callable[[], None] | None = None,
 ) -> None:
-    """Run until ``stop`` is set, or SIGINT or SIGTERM comes (kopf takes both over if this is the main thread).
+    """Run until ``stop`` is set, or SIGINT or SIGTERM comes (both are taken over if this is the main thread).
 
     kopf wants the event loop for itself: when it stops it cancels every task that was begun after it. A server that
     lives in the same process uses ``run_controllers`` instead.
@@ -161,6 +163,8 @@ class _Life:
         return registry
 
     async def _run_controllers(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            stop_on_signals(self._stop_kopf)  # kopf's own handlers, set by now, fail on a second signal
         try:
             await run_controllers(
                 self._connection,

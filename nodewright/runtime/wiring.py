@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.refs import Key, Kind
 from controllers.kernel.room import ReadsPartly, Room
 from nodewright.runtime.options import Rooms
@@ -13,15 +14,23 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
 
 
-def rooms(hosting_node: str = "") -> Rooms:
-    """Every controller that runs unless others are named. ``hosting_node``: see ``MachineRoom``."""
+def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
+    """Every controller that runs unless others are named. ``hosting_node`` and ``limits``: see ``MachineRoom``."""
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
     from controllers.machine.room import MachineRoom  # noqa: PLC0415
+    from controllers.machineclass.room import ROOM as MACHINE_CLASS  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
     from controllers.machinehealthcheck.room import ROOM as MACHINE_HEALTH_CHECK  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
-    return (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MachineRoom(hosting_node), MACHINE_HEALTH_CHECK)
+    return (
+        CLUSTER,
+        MACHINE_DEPLOYMENT,
+        MACHINE_SET,
+        MachineRoom(hosting_node, limits),
+        MACHINE_HEALTH_CHECK,
+        MACHINE_CLASS,
+    )
 
 
 def on_request(autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Mapping[str, Callable[[], Room[Any]]]:

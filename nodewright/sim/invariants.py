@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from api.names import DELETE_MACHINE_ANNOTATION, TEMPLATE_ANNOTATION
+from api.conditions import Reason
+from api.names import DELETE_MACHINE_ANNOTATION, MACHINE_CLASS_ANNOTATION, TEMPLATE_ANNOTATION
 from controllers.kernel.actions import Action, Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
@@ -21,6 +23,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.remediation import is_condemned
+from controllers.kernel.template import rollout_part
 from nodewright.controlplane.store.watching import Watch
 from nodewright.controlplane.values import ApiError, WatchOptions
 from nodewright.sim.plane import Plane
@@ -101,7 +104,8 @@ class _Census:
 class _Promise:
     """What a MachineSet was told when it got its size. ``there``: UIDs of the Machines that were counted on then.
 
-    ``unmarked``: those that nobody had marked as the first to go.
+    ``unmarked``: those that nobody had marked as the first to go; all of them, if a person had scaled, or if a broken
+    Machine of an old set is hidden behind a marked one: the rollout gets on by one then, else it would stand for ever.
     """
 
     bounds: Bounds
@@ -118,7 +122,7 @@ class Guard:
     What people do to single Machines is no breach, if they did it since: a size was decided with the Machines that were
     there, and the MachineSet that gets down to it can't take the decision back. So a Machine that a person has deleted
     or edited since counts as if it were still there, and one that a person has marked since may go. What had happened
-    when the size was decided is no excuse.
+    when the size was decided is no excuse; but who marks Machines and then scales means those, as autoscalers do.
     """
 
     def __init__(self, plane: Plane) -> None:
@@ -153,7 +157,10 @@ class Guard:
                 self._in_force.setdefault(action.body["metadata"]["name"], _promise(seen, believed))
             case Patch() if action.target.kind is MACHINE_SET:
                 if {"replicas", "inPlaceUpdate"} & (action.patch.get("spec") or {}).keys():
-                    self._in_force[action.target.key.name] = _promise(seen, believed)
+                    name = action.target.key.name
+                    before = self._in_force.get(name)
+                    scaled = before is not None and before.bounds != believed
+                    self._in_force[name] = _promise(seen, believed, scaled or self._is_stuck(action.target.key, seen))
                 self._remember_choice(action, seen)
 
     def _remember_choice(self, action: Patch, seen: Iterable[Obj]) -> None:
@@ -186,7 +193,7 @@ class Guard:
     def _serves(self, machine: Obj) -> bool:
         """Available, and its host is known to have followed the template that it was handed last."""
         updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
-        if not available(machine) or updated is None or updated["status"] != "True":
+        if not available(machine) or updated is None or not _is_as_given(machine, updated):
             return False
         digest, generation = self._handed.get(uid_of(machine), ("", 0))
         handed = annotations_of(machine).get(TEMPLATE_ANNOTATION) == digest
@@ -242,13 +249,23 @@ class Guard:
             return False
         return int(updated.get("observedGeneration", 0)) > generation
 
+    def _is_stuck(self, key: Key, seen: Iterable[Obj]) -> bool:
+        """It is an old set, and one of its Machines has a Node or had one, does not serve, and nobody marked it."""
+        machine_set, deployment = self._plane.get(MACHINE_SET, key), self._plane.get(MACHINE_DEPLOYMENT, DEPLOYMENT)
+        if machine_set is None or deployment is None:
+            return False
+        if rollout_part(machine_set["spec"]["template"]) == rollout_part(deployment["spec"]["template"]):
+            return False
+        silent = (m for m in seen if key.name in _owners(m) and not is_deleting(m) and not available(m))
+        return any(not annotations_of(m).get(DELETE_MACHINE_ANNOTATION) for m in silent)
+
     def _promised(self, machine: Obj, believed: Bounds) -> _Promise:
         return next((self._in_force[name] for name in _owners(machine) if name in self._in_force), _Promise(believed))
 
 
-def _promise(seen: Iterable[Obj], believed: Bounds) -> _Promise:
+def _promise(seen: Iterable[Obj], believed: Bounds, marks_count: bool = False) -> _Promise:
     there = frozenset(uid_of(machine) for machine in seen if available(machine))
-    marked = (uid_of(machine) for machine in seen if annotations_of(machine).get(DELETE_MACHINE_ANNOTATION))
+    marked = (uid_of(m) for m in seen if annotations_of(m).get(DELETE_MACHINE_ANNOTATION) and not marks_count)
     return _Promise(believed, there, frozenset(map(uid_of, seen)).difference(marked))
 
 
@@ -329,3 +346,11 @@ def _node(plane: Plane, machine: Obj, provider_id: str) -> Iterator[str]:
     for key, value in wanted.items():
         if labels.get(key) != value:
             yield f"Node {key_of(node)} has {key}={labels.get(key)}, Machine {key_of(machine)} asks for {value}"
+
+
+def _is_as_given(machine: Obj, updated: Mapping[str, Any]) -> bool:
+    """Its host is up to date, or waits for its set to hand it an edited MachineClass, which disturbs nobody yet."""
+    given = annotations_of(machine).get(MACHINE_CLASS_ANNOTATION)
+    if given != ((machine.get("status") or {}).get("machineClassDigest") or given):
+        return False
+    return bool(updated["status"] == "True" or updated["reason"] == Reason.WAITING_FOR_ROLLOUT)

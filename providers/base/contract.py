@@ -189,12 +189,23 @@ class SecretRef:
     name: str
 
 
+class Secrets(Protocol):
+    """Reads Secrets of one namespace, that of the Machines. What it answers may be some minutes old."""
+
+    async def read(self, name: str) -> Mapping[str, bytes]:
+        """The data of a Secret. Raises ProviderError (NotFound if there is none)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What a provider package's entry point (group ``nodewright.providers``) points at.
 
     ``scope_of(config)`` names the account/region that one ``list`` covers; configs with equal scopes share one
     Provider object, rate limit and breaker. ``open(scope, config)`` makes it.
+
+    A provider whose login is in a Secret names it by ``secrets_of(config, namespace)``: its scopes are those of one
+    namespace, so that nobody uses another one's login, and ``open_with_secrets`` takes the place of ``open``.
+    ``list_pause``: seconds between two lists of a scope, at least.
     """
 
     name: str
@@ -202,3 +213,5 @@ class Registration:
     scope_of: Callable[[Mapping[str, Any]], str]
     open: Callable[[str, Mapping[str, Any]], Provider]
     secrets_of: Callable[[Mapping[str, Any], str], tuple[SecretRef, ...]] = lambda _config, _namespace: ()
+    open_with_secrets: Callable[[str, Mapping[str, Any], Secrets], Provider] | None = None
+    list_pause: float = 0.0

@@ -86,15 +86,17 @@ class Registry:
             return (self._unknown_kind(config["apiVersion"], config["kind"]),)
         return problems_of(config, found.config_kind.schema)
 
-    def scope(self, config: Mapping[str, Any]) -> ScopeKey:
-        """The scope of a config that has no ``problems``.
+    def scope(self, config: Mapping[str, Any], namespace: str = "") -> ScopeKey:
+        """The scope of a config that has no ``problems``, for Machines of ``namespace``.
 
         Raises LookupError if nobody has its type.
         """
         found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
         if found is None:
             raise LookupError(self._unknown_kind(str(config.get("apiVersion")), str(config.get("kind"))).message)
-        return ScopeKey(found.registration.name, found.registration.scope_of(config))
+        scope = found.registration.scope_of(config)
+        namespaced = bool(found.registration.secrets_of(config, namespace))
+        return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
 
     def _unknown_kind(self, api_version: str, kind: str) -> Problem:
         known = [f"{k.api_version} {k.kind}" for r in self.registrations() for k in r.config_kinds]

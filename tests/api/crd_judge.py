@@ -62,6 +62,8 @@ def _schema_faults(obj: Any, schema: dict[str, Any]) -> Iterator[str]:
             yield from (f"{path}.{name}".lstrip(".") for name in missing)
         else:
             yield path
+            # Of alternatives the server also tells what is wrong in the first of those that came nearest.
+            yield from (_path(inner.absolute_path) for inner in error.context[:1] if error.validator == "anyOf")
 
 
 def _plain(schema: Any) -> Any:

@@ -219,9 +219,9 @@ BAD: dict[str, Bad] = {
         "spec.taints[1]",
         "spec.taints[1]",
     ),
-    "configuration in both fields": Bad("machine", _BOTH_CONFIGS, "spec.providerSpec", "spec"),
+    "configuration in both fields": Bad("machine", _BOTH_CONFIGS, "spec.providerSpec", "spec.providerSpec"),
     "configuration of a cluster in both fields": Bad(
-        "cluster", {"spec.providerConfig": "a: b", **_BOTH_CONFIGS}, "spec.providerSpec", "spec"
+        "cluster", {"spec.providerConfig": "a: b", **_BOTH_CONFIGS}, "spec.providerSpec", "spec.providerSpec"
     ),
     "configuration that is a number": Bad("machine", {"spec.providerConfig": 5}, "spec.providerConfig", ""),
     "configuration that is no YAML": Bad("machine", {"spec.providerConfig": "a: [1"}, "spec.providerConfig", ""),

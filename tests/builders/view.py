@@ -9,7 +9,7 @@ from typing import Any
 
 from api import names
 from controllers.certificatesigningrequest.request import node_name_of
-from controllers.kernel import refs
+from controllers.kernel import joining, refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
@@ -80,7 +80,7 @@ def _claim(obj: Obj) -> str:
     return f"{claim.get('namespace', '')}/{claim['name']}" if claim.get("name") else ""
 
 
-INDEXES: Mapping[str, Callable[[Obj], str]] = {
+INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
     indexes.OWNER: _controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
@@ -89,6 +89,8 @@ INDEXES: Mapping[str, Callable[[Obj], str]] = {
     indexes.CLAIM: _claim,
     indexes.MACHINE_CLASS_REF: _machine_class,
     indexes.CLUSTER_NAME: _cluster_name,
+    indexes.COMING_UP: joining.coming_up,
+    indexes.JOINED: joining.joined,
 }
 """The value under which each index of ``controllers.kernel.view`` files an object."""
 
@@ -138,7 +140,7 @@ class FakeView:
     def all(self, kind: Kind) -> Sequence[Obj]:
         return list(self._objects[kind].values())
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
         return next((shape for known, shape in self._shapes if known == config), ShapeUnknown("nobody told the test"))
 
     # -- for tests

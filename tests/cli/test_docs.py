@@ -24,8 +24,9 @@ def section(name: str) -> str:
 
 def options_of(name: str) -> set[str]:
     group = typer.main.get_command(build_app([name]))
-    command = group.commands[name]  # type: ignore[attr-defined]
-    commands = [command, *getattr(command, "commands", {}).values()]
+    commands = [group.commands[name]]  # type: ignore[attr-defined]
+    for command in commands:
+        commands.extend(getattr(command, "commands", {}).values())
     named = {option for c in commands for param in c.params for option in (*param.opts, *param.secondary_opts)}
     return {option for option in named if option.startswith("-")} - SHARED
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.machine.room import MachineRoom
 from nodewright.cli import main as cli
 from nodewright.cli.commands import run
@@ -46,6 +48,19 @@ def test_so_many_hosts_come_up_at_once_as_the_option_says(monkeypatch: pytest.Mo
 
 def test_without_options_hosts_come_up_as_they_do_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert handed_over(monkeypatch).hosts == HostOptions()
+
+
+def test_limits_of_clusters_reach_the_machine_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = handed_over(monkeypatch, "--cluster-hosts-in-flight", "9", "--bootstrap-token-lifetime", "15m")
+    (room,) = [room for room in found.rooms or () if isinstance(room, MachineRoom)]
+    assert room.limits == Limits(9, timedelta(minutes=15))
+    (usual,) = [room for room in handed_over(monkeypatch).rooms or () if isinstance(room, MachineRoom)]
+    assert usual.limits == NO_LIMITS
+
+
+def test_a_lifetime_that_is_none_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", "--bootstrap-token-lifetime", "soon"]) == 2
+    assert "--bootstrap-token-lifetime" in capsys.readouterr().err
 
 
 def test_no_host_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

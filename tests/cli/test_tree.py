@@ -10,7 +10,7 @@ import pytest
 
 from api.conditions import Reason
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Kind
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Kind
 from nodewright.cli.cluster.snapshot import KINDS, fill
 from nodewright.cli.commands.describe import kind_of
 from nodewright.cli.exits import CliError
@@ -24,8 +24,9 @@ from nodewright.runtime.cache.cache import Cache
 from providers.base.errors import ErrorClass
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
 from tests.builders.clock import ago
+from tests.controllers.machinehealthcheck.checks import check
 
-ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, NODE)
+ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, NODE)
 
 
 def tree_of(kind: Kind, top: Builder, *others: Builder, taste: Taste | None = None) -> Branch:
@@ -123,6 +124,41 @@ def test_a_missing_node_is_wrong() -> None:
     assert line(tree_of(MACHINE, machine("m").ready()), "Node/node-m").mood is Mood.BAD
 
 
+def short_circuited(name: str, pool: str, **spec: str) -> Builder:
+    """2 of 3 are healthy, which is too few."""
+    found = check(name)
+    found.spec.update({"selector": {"matchLabels": {"pool": pool}}, **spec})
+    found.status.update({"expectedMachines": 3, "currentHealthy": 2, "remediationsAllowed": 0})
+    return found.condition("RemediationAllowed", "False", "TooManyUnhealthy", "1 of 3 are unhealthy, 0 are allowed")
+
+
+def test_a_cluster_shows_last_the_health_checks_of_its_machines_and_why_they_hold_back() -> None:
+    deployment, rest = of_three()
+    here, named = short_circuited("here", "web-abc"), short_circuited("named", "none", clusterName="dev")
+    others = short_circuited("other-pool", "none"), short_circuited("other-cluster", "web-abc", clusterName="prod")
+    tree = tree_of(CLUSTER, cluster("dev"), deployment, *rest, here, named, *others)
+    names = [branch.name for branch in tree.children]
+    assert names == ["MachineDeployment/web", "MachineHealthCheck/here", "MachineHealthCheck/named"]
+    shown = line(tree, "MachineHealthCheck/here")
+    assert (shown.mood, shown.state, shown.reason) == (Mood.BAD, "2/3 healthy, 0 may be replaced", "TooManyUnhealthy")
+    assert shown.message == "1 of 3 are unhealthy, 0 are allowed"
+    assert shown.advice
+
+
+def test_a_health_check_shows_the_machines_that_it_looks_at() -> None:
+    _, rest = of_three()
+    tree = tree_of(MACHINE_HEALTH_CHECK, short_circuited("here", "web-abc"), *rest, machine("stranger"))
+    machines = [branch.name for branch in tree.children]
+    assert machines == ["Machine/web-abc-0", "Machine/web-abc-1", "Machine/web-abc-2"]
+
+
+def test_a_health_check_with_nothing_amiss_only_counts() -> None:
+    well = check("here").condition("RemediationAllowed", "True")
+    well.status.update({"expectedMachines": 3, "currentHealthy": 3, "remediationsAllowed": 3})
+    shown = tree_of(MACHINE_HEALTH_CHECK, well)
+    assert (shown.mood, shown.state, shown.reason, shown.children) == (Mood.GOOD, "3/3 healthy", "", ())
+
+
 def test_old_empty_sets_are_left_out_unless_everything_is_wanted() -> None:
     deployment, rest = of_three()
     old = machine_set("web-old").owned_by(deployment)
@@ -181,6 +217,7 @@ def kinds_meant(words: Iterable[str]) -> set[str]:
 def test_kinds_have_their_kubectl_names() -> None:
     assert kinds_meant(["md", "machinedeployments", "MachineDeployment"]) == {"MachineDeployment"}
     assert kinds_meant(["cl", "cluster"]) == {"Cluster"}
+    assert kinds_meant(["mhc", "machinehealthcheck"]) == {"MachineHealthCheck"}
     with pytest.raises(CliError, match="pod"):
         kinds_meant(["pod"])
 

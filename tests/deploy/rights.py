@@ -18,6 +18,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     EVENT,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
@@ -131,6 +132,8 @@ def _end(engine: Engine) -> None:
         template = {"spec": {"metadata": {"labels": {"tier": value}}, "nodeDrainDeleteAfter": "30s", **config}}
         plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": {"template": template}})
         engine.settle_quietly(lambda: _rolled_out(plane.get(MACHINE_DEPLOYMENT, users.DEPLOYMENT)))
+    empty = {"apiVersion": MACHINE_CLASS.api_version, "kind": MACHINE_CLASS.name, "providerSpec": {}}
+    plane.create(MACHINE_CLASS, {**empty, "metadata": {"name": "empty", "namespace": users.NAMESPACE}})
     _heal(engine)
     for node in plane.list(NODE):
         name = node["metadata"]["name"]

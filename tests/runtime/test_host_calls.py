@@ -76,11 +76,17 @@ async def test_no_more_hosts_come_up_at_once_than_allowed(stage: Scene) -> None:
         stage.directory.submit(create(f"u{number}"))
     await asyncio.sleep(5)
     assert sorted(stage.cloud.hosts) == ["u0", "u1"]
-    assert stage.directory.look(HostNeed("u3", CONFIG, 60.0)).in_flight == "create"  # type: ignore[union-attr]
+    waiting = stage.directory.look(HostNeed("u3", CONFIG, 60.0))
+    assert waiting is not None
+    assert waiting.in_flight == "create"
+    assert "may at once (--hosts-in-flight)" in waiting.queued
     for uid in ("u0", "u1"):
         stage.cloud.hosts[uid] = replace(stage.cloud.hosts[uid], state=HostState.RUNNING)
     await asyncio.sleep(5)
     assert sorted(stage.cloud.hosts) == ["u0", "u1", "u2", "u3"]
+    made = stage.directory.look(HostNeed("u3", CONFIG, 60.0))
+    assert made is not None
+    assert made.queued == ""
 
 
 @scene(calls_at_once=1)

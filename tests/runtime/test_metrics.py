@@ -22,6 +22,10 @@ from tests.builders.view import kind_of
 from tests.runtime.virtual_time import virtual_time
 
 
+class HealthCheck(Builder):
+    kind = "MachineHealthCheck"
+
+
 @dataclass
 class Stores:
     stores: dict[Kind, list[dict[str, Any]]] = field(default_factory=dict)
@@ -72,6 +76,24 @@ def test_a_status_of_any_shape_is_counted(junk: Any) -> None:
     assert found["machines_deleting", "Unknown"] == 1
     street = Street()
     street.say(odd, "ADDED")
+
+
+def test_machines_without_a_host_are_counted_by_what_they_wait_for() -> None:
+    short, next_one = machine("a").short("QuotaExceeded"), machine("b").short("HostsInFlight")
+    found = counted(short, next_one, machine("new"), machine("c").ready(), machine("d").deleting())
+    waiting = {labels[0]: value for (name, *labels), value in found.items() if name == "machines_waiting"}
+    assert waiting == {"QuotaExceeded": 1, "HostsInFlight": 1, "Unknown": 1}
+
+
+def test_a_short_circuit_of_health_checks_is_counted_with_its_reason() -> None:
+    well = HealthCheck("well").condition("RemediationAllowed", "True", "RemediationAllowed")
+    well.status.update(expectedMachines=3, currentHealthy=3)
+    stopped = HealthCheck("stopped").condition("RemediationAllowed", "False", "TooManyUnhealthy")
+    stopped.status.update(expectedMachines=4, currentHealthy=1)
+    found = counted(well, stopped, HealthCheck("new"))
+    checks = {labels[0]: value for (name, *labels), value in found.items() if name == "machinehealthchecks"}
+    assert checks == {"RemediationAllowed": 1, "TooManyUnhealthy": 1, "Unknown": 1}
+    assert found["machinehealthcheck_machines_unhealthy",] == 3
 
 
 def test_a_machine_set_says_what_it_wants_what_it_has_and_what_failed() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import aiohttp
@@ -101,3 +104,36 @@ async def test_kopf_is_told_of_our_login(town: Town) -> None:
     assert info.server == town.connection.server
     assert info.as_ssl_context() is not None
     assert info.expiration is None
+
+
+STUCK = """
+import asyncio
+from nodewright.runtime import operator
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.options import RunOptions
+
+async def controllers(*_, stop, **__):
+    print("working", flush=True)
+    await stop.wait()
+    print("stopping", flush=True)
+    await asyncio.Event().wait()
+
+operator.run_controllers = controllers
+asyncio.run(operator.operate(Connection("http://127.0.0.1:1"), RunOptions(), stop=asyncio.Event()))
+"""
+
+
+def test_a_second_signal_ends_at_once_what_does_not_end_by_the_first() -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for word in ("working", "stopping"):
+                assert process.stdout.readline().strip() == word
+                process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGTERM
+    assert "ended at once, as asked twice" in said
+    assert "InvalidStateError" not in said

@@ -71,6 +71,15 @@ def test_a_mark_excuses_only_if_it_came_after_the_size_was_decided(guard: Guard,
             guard.before(delete("a"), marked, THREE)
 
 
+def test_who_marks_and_then_scales_is_obeyed(guard: Guard) -> None:
+    marked = pool(member("a").marked_for_deletion(MARK), member("b"), member("c"))
+    guard.done(SIZE, marked, FOUR)
+    with pytest.raises(Breach):
+        guard.before(delete("a"), marked, THREE)
+    guard.done(SIZE, marked, THREE)
+    guard.before(delete("a"), marked, THREE)
+
+
 @pytest.mark.parametrize("since", [True, False], ids=["edited since", "edited before"])
 def test_so_does_a_persons_edit_of_another_machine(guard: Guard, since: bool) -> None:
     edited = member("b").not_ready().condition("UpToDate", "False", "Replacing")

@@ -13,6 +13,7 @@ from controllers.kernel.refs import (
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     Key,
@@ -23,7 +24,7 @@ from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 
-OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS)
+OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
 KINDS = (*OUR_KINDS, NODE)
 _ALL = Key("", "")
 

@@ -43,7 +43,7 @@ def command(
 async def _show(folder: Path, keep: bool) -> None:
     from nodewright.cli.demo.narrator import LiveNarrator, PlainNarrator  # noqa: PLC0415
     from nodewright.cli.embedded.session import Wish, session  # noqa: PLC0415
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     narrator: Narrator = LiveNarrator() if sys.stdout.isatty() else PlainNarrator()
     stop = asyncio.Event()

@@ -32,6 +32,7 @@ KINDS = {
     "MachineDeployment": ("machinedeployment", "machinedeployments", "md"),
     "MachineSet": ("machineset", "machinesets", "ms"),
     "Machine": ("machine", "machines", "ma"),
+    "MachineHealthCheck": ("machinehealthcheck", "machinehealthchecks", "mhc"),
 }
 
 
@@ -52,7 +53,12 @@ class _Drawn:
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    kind: Annotated[str, typer.Argument(help="cluster (cl), machinedeployment (md), machineset (ms) or machine (ma).")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="cluster (cl), machinedeployment (md), machineset (ms), machine (ma) or machinehealthcheck (mhc)."
+        ),
+    ],
     name: Annotated[str, typer.Argument(help="Name of the object.")],
     namespace: Namespace = None,
     all_conditions: Annotated[
@@ -79,11 +85,12 @@ def kind_of(word: str) -> Kind:
     """The kind that a person means by ``md``, ``machinesets`` and the like. Raises CliError (usage)."""
     from controllers.kernel import refs  # noqa: PLC0415
 
-    known = {k.name: k for k in (refs.CLUSTER, refs.MACHINE_DEPLOYMENT, refs.MACHINE_SET, refs.MACHINE)}
+    ours = (refs.CLUSTER, refs.MACHINE_DEPLOYMENT, refs.MACHINE_SET, refs.MACHINE, refs.MACHINE_HEALTH_CHECK)
+    known = {k.name: k for k in ours}
     for name, words in KINDS.items():
         if word.lower() in words:
             return known[name]
-    raise CliError(f'can\'t describe a "{word}"', "Kinds: cluster, machinedeployment, machineset, machine", USAGE)
+    raise CliError(f'can\'t describe a "{word}"', f"Kinds: {', '.join(words[0] for words in KINDS.values())}", USAGE)
 
 
 async def _describe(target: Target, wanted: Wanted) -> _Drawn:

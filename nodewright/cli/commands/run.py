@@ -86,6 +86,23 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             "--hosts-in-flight", min=1, metavar="N", help="Hosts of one provider account that come up at once."
         ),
     ] = 1000,
+    cluster_hosts_in_flight: Annotated[
+        int | None,
+        typer.Option(
+            "--cluster-hosts-in-flight",
+            min=1,
+            metavar="N",
+            help="Hosts of one Cluster that come up at once, unless it says so itself. [default: no limit]",
+        ),
+    ] = None,
+    bootstrap_token_lifetime: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-token-lifetime",
+            metavar="TIME",
+            help="No more hosts come up than can join in that time, unless a Cluster says so. [default: no limit]",
+        ),
+    ] = "",
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -118,7 +135,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    work = election.work_named(controllers, machine_selector, node_name, partial(options_of, autoscaler))
+    limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
+    work = election.work_named(controllers, machine_selector, node_name, limits, partial(options_of, autoscaler))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,

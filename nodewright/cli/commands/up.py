@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 async def _serve(wish: Wish) -> None:
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     started = time.monotonic()
     stop = asyncio.Event()

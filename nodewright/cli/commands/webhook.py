@@ -61,9 +61,9 @@ def _certificate(cert_file: Path, key_file: Path) -> ServedCertificate:
 
 
 async def _serve(certificate: ServedCertificate, how: _How) -> None:
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
     from nodewright.gateways.admission.server import AdmissionServer, Where  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

@@ -75,9 +75,9 @@ async def serve(
     asked: Asked, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
 ) -> None:
     """Start a gateway (it has ``url``, ``readiness`` and ``families``), and keep it until SIGTERM or ``lost``."""
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
     from nodewright.gateways.cloudpool.doors import DoorError  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

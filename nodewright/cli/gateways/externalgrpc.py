@@ -217,9 +217,9 @@ async def _serve(target: Target, how: _How) -> None:
 
 
 async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
-    from nodewright.cli.signals import stop_on_signals  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import Gateway  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
+    from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)
@@ -235,13 +235,13 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
 def _options(how: _How) -> GatewayOptions:
     """Raises CliError."""
     tls = _credentials(how.tls)
-    from nodewright.gateways.externalgrpc.fleet import Scope  # noqa: PLC0415
+    from controllers.autoscaler.groups import Filter  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415
 
     return GatewayOptions(
-        scope=Scope(how.namespace, how.cluster),
+        only=Filter(how.namespace, how.cluster),
         reads=ReadOptions(how.gpu_label, how.group_options, _prices(how.prices)),
         server=ServerOptions(
             host=how.host,

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
-from api.conditions import MachineCondition
+from api.conditions import HealthCheckCondition, MachineCondition
 from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
     MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
     Key,
@@ -24,10 +25,14 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of, recorded_secret
+from controllers.machinehealthcheck.observe import selected
+from controllers.machinehealthcheck.wish import read_wish
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
 from nodewright.cli.tree.judging import conditions_of, lines_of, mood_of, mood_of_condition
 
+_SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
+"""The condition that stands on an object's own line: the first of these that it has."""
 ALIKE = 4
 """So many Machines in the same state and more are shown as one line."""
 
@@ -41,7 +46,7 @@ class Taste:
 
 
 def grow(kind: Kind, obj: Obj, view: View, taste: Taste) -> Branch:
-    """The tree below ``obj``, which is of ``kind``: one of Cluster, MachineDeployment, MachineSet, Machine."""
+    """The tree below ``obj``, of ``kind``: a Cluster, what owns Machines, a Machine, or a MachineHealthCheck."""
     return advised_once(_Gardener(view, taste).branch(kind, obj), set())
 
 
@@ -68,11 +73,13 @@ class _Gardener:
             below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
         elif kind == MACHINE_SET:
             below = self._grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+        elif kind == MACHINE_HEALTH_CHECK:
+            below = self._grouped(selected(read_wish(obj), key_of(obj).namespace, self._view))
         return self._line(kind, obj, _counts(obj), below)
 
     def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
         conditions = conditions_of(obj)
-        ready = find(conditions, "Ready") or find(conditions, "Available") or {}
+        ready = next(filter(None, (find(conditions, type_) for type_ in _SUMMARIES)), {})
         going = obj["metadata"].get("deletionTimestamp")
         return Branch(
             name=f"{kind.name}/{key_of(obj).name}",
@@ -108,7 +115,18 @@ class _Gardener:
         ]
         tops = [(kind, obj) for kind, obj in mine if not _has_owner(obj)]
         branches = [self.branch(kind, obj) for kind, obj in tops if kind != MACHINE]
-        return branches + self._grouped([obj for kind, obj in tops if kind == MACHINE])
+        branches += self._grouped([obj for kind, obj in tops if kind == MACHINE])
+        return branches + [self._line(MACHINE_HEALTH_CHECK, c, _counts(c), ()) for c in self._checks_of(key)]
+
+    def _checks_of(self, cluster: Key) -> list[Obj]:
+        """Those that name the Cluster, and those that look at a Machine of it."""
+        found: list[Obj] = []
+        for check in _by_name(self._view.indexed(MACHINE_HEALTH_CHECK, indexes.NAMESPACE, cluster.namespace)):
+            wish = read_wish(check)
+            looked_at = selected(wish, cluster.namespace, self._view)
+            if wish.cluster_name == cluster.name or any(cluster_key_of(MACHINE, m) == cluster for m in looked_at):
+                found.append(check)
+        return found
 
     def _sets_of(self, deployment: Obj) -> list[Obj]:
         """Newest revision first; old ones that are empty are left out unless everything is asked for."""
@@ -203,6 +221,8 @@ def _as_one(group: list[Branch]) -> Branch:
 def _counts(obj: Obj) -> str:
     """``2/3 ready``, and what more the kind counts if it differs."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if "expectedMachines" in status:
+        return _health(status)
     if "replicas" not in spec:
         return str(status.get("phase") or "")
     want = spec.get("replicas")
@@ -214,6 +234,13 @@ def _counts(obj: Obj) -> str:
     if status.get("availableReplicas", status.get("readyReplicas")) != status.get("readyReplicas"):
         text += f", {status['availableReplicas']} available"
     return text
+
+
+def _health(status: Mapping[str, Any]) -> str:
+    """``2/3 healthy``, and how many more may be replaced if not all are."""
+    healthy, all_of_them = status.get("currentHealthy") or 0, status["expectedMachines"]
+    text = f"{healthy}/{all_of_them} healthy"
+    return text if healthy == all_of_them else f"{text}, {status.get('remediationsAllowed') or 0} may be replaced"
 
 
 def _has_owner(obj: Obj) -> bool:

@@ -284,7 +284,7 @@ def _branch_faults(spot: _Spot) -> Iterator[Cause]:
         if any(tried):
             said = ". None validated" if all(tried) else ""
             yield _nowhere(f"{name} must validate all the schemas (allOf){said}")
-    if rule.get("not") and not any(_try_all(spot, [rule["not"]])[0]):
+    if rule.get("not") is not None and not any(_try_all(spot, [rule["not"]])[0]):
         yield _nowhere(f"{name} must not validate the schema (not)")
 
 

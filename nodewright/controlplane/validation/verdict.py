@@ -98,7 +98,7 @@ def _value_rules(raw: Obj, types: tuple[str, ...], nullable: bool) -> Obj:
             result[key] = [_branch(b) for b in raw[key]]
     if raw.get("oneOf"):
         result["oneOf"] = [_negatable(b) for b in raw["oneOf"]]
-    if raw.get("not"):
+    if raw.get("not") is not None:
         result["not"] = _negatable(raw["not"])
     return result
 
@@ -127,6 +127,6 @@ def _negatable(raw: Any) -> Obj:
     for key in ("allOf", "anyOf"):
         if raw.get(key):
             result[key] = [_negatable(b) for b in raw[key]]
-    if raw.get("not"):
+    if raw.get("not") is not None:
         result["not"] = _negatable(raw["not"])
     return result

@@ -53,9 +53,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """``plan`` carries it out; ``replicas`` and ``removed`` are what the group will say afterwards."""
+    """``plan`` carries it out on ``group`` as it was; ``replicas`` and ``removed`` are what it will say afterwards."""
 
     plan: Plan
+    group: NodeGroup
     replicas: int
     removed: str
 
@@ -202,7 +203,7 @@ def _edit(facts: GroupFacts, size: int, going: Sequence[MachineFacts], why: str)
     patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
     told: list[Action] = [Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")]
     resized: list[Action] = [Patch(group.ref, patch, why, resource_version=group.resource_version)]
-    return Edit(Plan(steps(marks, resized, told)), size, removed)
+    return Edit(Plan(steps(marks, resized, told)), group, size, removed)
 
 
 def is_marked(machine: MachineFacts) -> bool:

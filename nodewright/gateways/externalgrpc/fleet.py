@@ -1,22 +1,20 @@
-"""Groups and their Machines as the cache has them. Every question is a look into a dict, none a search.
-
-An instance's id is its Machine's ``spec.providerID``, and until there is one ``pending://namespace/name``; the latter
-is understood for good, since whoever heard of it may come back later.
-"""
+"""Groups and their Machines as the cache has them. Every question is a look into a dict, none a search."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
 from api import names
-from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
+from controllers.autoscaler.groups import BadGroup, Discovery, Filter, NodeGroup, discover
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.members import partition
+from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of, paused_by
 from controllers.kernel.refs import (
@@ -28,19 +26,18 @@ from controllers.kernel.refs import (
     Obj,
     annotations_of,
     generation_of,
-    key_of,
     resource_version_of,
     uid_of,
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID
 from nodewright.gateways.externalgrpc.decide import Asked, GroupFacts
+from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 
 KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
-PENDING = "pending://"
 FAKE_NODE_ANNOTATION = "k8s.io/cluster-autoscaler/fake-node-reason"
 """Set by the Cluster Autoscaler on what it passes for a Node and is none."""
 _DECIDES = ("labels", "annotations", "ownerReferences", "deletionTimestamp")
@@ -50,31 +47,13 @@ class AmbiguousError(Exception):
     """Several Machines claim one providerID; nobody can say which is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which objects are served; "": all. ``cluster`` is the name of a Cluster, as the label has it."""
-
-    namespace: str = ""
-    cluster: str = ""
-
-    def has(self, body: Obj) -> bool:
-        if self.namespace and key_of(body).namespace != self.namespace:
-            return False
-        return not self.cluster or cluster_name_of(body) == self.cluster
-
-
-def instance_id(machine: MachineFacts) -> str:
-    known = (machine.body.get("spec") or {}).get("providerID")
-    return known if isinstance(known, str) and known else f"{PENDING}{machine.key}"
-
-
 class Fleet:
-    """One event loop; reads are valid until the next ``await``."""
+    """One event loop; reads are valid until the next ``await``. ``only``: the groups to serve; None: all."""
 
-    def __init__(self, cache: Cache, now: Callable[[], datetime], scope: Scope | None = None) -> None:
+    def __init__(self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None) -> None:
         self._cache = cache
         self._now = now
-        self._scope = scope or Scope()
+        self._discovery = Discovery(filters=(only,) if only is not None else ())
         self._groups: dict[str, NodeGroup] = {}
         self._by_set: dict[str, NodeGroup] = {}
         self._told: dict[str, str] = {}
@@ -134,11 +113,13 @@ class Fleet:
 
     def machines(self, group: NodeGroup) -> tuple[MachineFacts, ...]:
         """Those that count for the size: not what is kept aside for debugging."""
-        now = self._now()
-        store = self._cache.stores[MACHINE]
-        bodies = (body for found in self._sets(group) for body in store.indexed(OWNER, uid_of(found)))
-        read = (machine_facts.read(body) for body in bodies)
-        return tuple(sorted((m for m in read if not m.is_preserved(now)), key=lambda machine: machine.key))
+        now, store = self._now(), self._cache.stores[MACHINE]
+        found: list[MachineFacts] = []
+        for machine_set in self._sets(group):
+            owned = map(machine_facts.read, store.indexed(OWNER, uid_of(machine_set)))
+            members = partition(owned, Ordinals(), "", now)
+            found += (*members.active, *members.deleting)
+        return tuple(sorted(found, key=lambda machine: machine.key))
 
     def facts(self, id_: str) -> GroupFacts | None:
         """Everything about a group, as of now; None: there is no such group."""
@@ -184,11 +165,8 @@ class Fleet:
             self._stale = True
 
     def _discover(self) -> None:
-        deployments, sets = (
-            [body for body in self._cache.stores[kind] if self._scope.has(body)]
-            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
-        )
-        found, bad = discover(deployments, sets)
+        stores = self._cache.stores
+        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], self._discovery)
         self._groups = {group.id: group for group in found if not self._pause(group)}
         self._by_set = {}
         for group in self._groups.values():

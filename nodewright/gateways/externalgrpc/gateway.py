@@ -10,8 +10,9 @@ from typing import Any
 
 import structlog
 
+from controllers.autoscaler.groups import Filter
 from nodewright.gateways.externalgrpc.changes import Changes
-from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet, Scope
+from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads
 from nodewright.gateways.externalgrpc.scaler import NAME, Scaler
 from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions
@@ -29,7 +30,7 @@ _log = structlog.get_logger("nodewright.externalgrpc")
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    scope: Scope = field(default_factory=Scope)
+    only: Filter = field(default_factory=Filter)
     reads: ReadOptions = field(default_factory=ReadOptions)
     server: ServerOptions = field(default_factory=ServerOptions)
     client: ClientLimits = field(default_factory=ClientLimits)
@@ -43,7 +44,7 @@ class Gateway:
         self._connection = connection
         self._options = options
         self.cache = Cache(KINDS)
-        self.fleet = Fleet(self.cache, utc_now, options.scope)
+        self.fleet = Fleet(self.cache, utc_now, options.only)
         self._reflectors: tuple[Reflector, ...] = ()
         self._serving = False
 

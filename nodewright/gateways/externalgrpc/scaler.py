@@ -97,16 +97,10 @@ class Scaler:
         execution = await self._executor.execute(edit.plan)
         if execution.ok:
             return True
-        ambiguous = any(failure.error.ambiguous for failure in execution.failures)
-        before = self._fleet.facts(group_id)
         now = await self._read(group_id)
-        if ambiguous and now is not None and _says(now, edit):
-            return True
-        if ambiguous and before is not None and now is not None:
-            moved = resource_version_of(now) != before.group.resource_version
-            if moved and (now.get("spec") or {}).get("replicas") != before.group.replicas:
-                raise UnavailableError(f"{group_id}: no answer, and its size is another one now; look again")
-        if not ambiguous and not all(failure.stale for failure in execution.failures):
+        if any(failure.error.ambiguous for failure in execution.failures):
+            return now is not None and was_done(now, edit)
+        if not all(failure.stale for failure in execution.failures):
             self._give_up(execution)
         return False
 
@@ -128,9 +122,15 @@ class Scaler:
         raise UnavailableError("; ".join(errors))
 
 
-def _says(body: Obj, edit: Edit) -> bool:
+def was_done(body: Obj, edit: Edit) -> bool:
+    """Whether the write whose answer was lost has happened. Raises UnavailableError if nobody can say."""
+    size = (body.get("spec") or {}).get("replicas")
     said = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
-    return (body.get("spec") or {}).get("replicas") == edit.replicas and said == edit.removed
+    if (size, said) == (edit.replicas, edit.removed):
+        return True
+    if resource_version_of(body) == edit.group.resource_version or size == edit.group.replicas:
+        return False
+    raise UnavailableError(f"{edit.group.id}: no answer, and its size is another one now; look again")
 
 
 def _no_hosts(_: HostAction) -> bool:

@@ -1,4 +1,8 @@
-"""From our words to those of the wire and back. Pure."""
+"""From our words to those of the wire. Pure.
+
+An instance's id is its Machine's ``spec.providerID``, and until there is one ``pending://namespace/name``; the latter
+is understood for good, since whoever heard of it may come back later.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.scheduling.shapes import CPU, HOSTNAME, NodeShape
-from nodewright.gateways.externalgrpc.fleet import instance_id
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 
+PENDING = "pending://"
 OUT_OF_RESOURCES, OTHER = 1, 99
 """Error classes of the Cluster Autoscaler. Either makes it leave the group alone for a while."""
 LONGEST_MESSAGE = 256
@@ -46,6 +50,11 @@ def instance(machine: MachineFacts, going: bool) -> wire.Instance:
     else:
         status = wire.InstanceStatus(instanceState=_State.instanceCreating, errorInfo=error_of(machine))
     return wire.Instance(id=instance_id(machine), status=status)
+
+
+def instance_id(machine: MachineFacts) -> str:
+    known = (machine.body.get("spec") or {}).get("providerID")
+    return known if isinstance(known, str) and known else f"{PENDING}{machine.key}"
 
 
 def error_of(machine: MachineFacts) -> wire.InstanceErrorInfo | None:

@@ -99,7 +99,7 @@ class CacheView:
     workload: Workload = HOME
     remote: Cache | None = None
     sees: Callable[[Key | None], CacheView] | None = None
-    shapes: Callable[[Mapping[str, Any]], ShapeRead] | None = None
+    shapes: Callable[[Mapping[str, Any], str], ShapeRead] | None = None
 
     def of_cluster(self, cluster: Key | None) -> CacheView:
         return self.sees(cluster) if self.sees is not None else self
@@ -128,8 +128,8 @@ class CacheView:
     def all(self, kind: Kind) -> Sequence[Obj]:
         return list(self._source(kind).stores[kind])
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
-        return self.shapes(config) if self.shapes is not None else ShapeUnknown("no provider is asked here")
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
+        return self.shapes(config, namespace) if self.shapes is not None else ShapeUnknown("no provider is asked here")
 
     def _source(self, kind: Kind) -> Cache:
         return self.remote if self.remote is not None and kind in WORKLOAD_KINDS else self.cache

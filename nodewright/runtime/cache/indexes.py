@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from api.names import CLUSTER_NAME_LABEL
-from controllers.kernel import view
+from controllers.kernel import joining, view
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
@@ -33,7 +33,7 @@ Indexer = Callable[[Obj], str | None]
 def _at(obj: Obj, *path: str) -> Any:
     value: Any = obj
     for name in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):  # what JSON gives; asked for a dozen times for each object that changes
             return None
         value = value.get(name)
     return value
@@ -103,6 +103,8 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
         view.HOST_NAME: view.host_name_of,
         view.MACHINE_CLASS_REF: machine_class,
         view.CLUSTER_NAME: cluster_name,
+        view.COMING_UP: joining.coming_up,
+        view.JOINED: joining.joined,
     },
     MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},

@@ -30,7 +30,7 @@ from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
 from nodewright.runtime.hosts.shapes import Shapes
-from providers.base.contract import HostIdentity, Problem, Provider
+from providers.base.contract import HostIdentity, Problem, Provider, Secrets
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -63,9 +63,10 @@ class HostDirectory:
         self._registry = registry
         random = Random(seed)  # noqa: S311  (jitter)
         self._around = Surroundings(options or HostOptions(), now, self._changed, random, may_call)
+        self._secrets_in: Callable[[str], Secrets] | None = None
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
-        self._checked: dict[bytes, _Checked] = {}
+        self._checked: dict[tuple[str, bytes], _Checked] = {}
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
@@ -76,17 +77,23 @@ class HostDirectory:
         """``listener`` is told the UID of each Machine whose host facts may have changed."""
         self._listeners.append(listener)
 
+    def read_secrets_by(self, secrets_in: Callable[[str], Secrets]) -> None:
+        """``secrets_in(namespace)`` reads for the providers that are opened from now on."""
+        self._secrets_in = secrets_in
+
     def look(self, need: HostNeed) -> HostReads | None:
         """What is known of the host. None: a list is under way; the listener is told when to look again."""
-        checked = self._check(need.config) if need.config is not None else _Checked(None, ())
+        checked = _Checked(None, ()) if need.config is None else self._check(need.config, need.namespace)
         uid = need.machine_uid
-        known = self._known_home(need)
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
+        if not uid:
+            return HostReads(HostUnknown("only its config was to be checked"), problems)
+        known = self._known_home(need)
         if checked.scope is None and uid not in self._home:
             read = self._look_everywhere(need)
             return None if read is None else HostReads(self._doubted(read, need, False), problems)
         if checked.scope is not None:
-            self._scope(checked.scope, need.config)
+            self._scope(checked.scope, need.config, need.namespace)
         read = self._look_where_it_may_be(need, checked.scope)
         if read is None:
             return None
@@ -100,17 +107,18 @@ class HostDirectory:
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
             scope=scope.name if isinstance(read, HostPresent) else "",
+            queued=scope.queued(uid),
         )
 
-    def shape(self, config: Mapping[str, Any]) -> ShapeRead:
-        """What a host of ``config`` would be like; it is asked in the background."""
-        checked = self._check(config)
+    def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
+        """What a host of ``config`` would be like for a Machine in ``namespace``; it is asked in the background."""
+        checked = self._check(config, namespace)
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
         scope = self._scopes.get(checked.scope) or self._unlisted.get(checked.scope)
         if scope is None:
-            opener = self._opener(checked.scope, config)
+            opener = self._opener(checked.scope, config, namespace)
             scope = self._unlisted[checked.scope] = Scope(str(checked.scope), opener, self._around)
         return self._shapes.look(config, scope)
 
@@ -125,12 +133,13 @@ class HostDirectory:
         """
         call = call_of(action)
         config = action.config if isinstance(action, DeleteHost) else action.request.config
-        home, asked = self._home.get(call.uid), self._check(config).scope
+        namespace = (action if isinstance(action, DeleteHost) else action.request).identity.namespace
+        home, asked = self._home.get(call.uid), self._check(config, namespace).scope
         key = (asked or home) if isinstance(action, CreateHost) else (home or asked)
         if key is None:
             raise LookupError(f"{action.machine}: no provider for its config")
         self._home[call.uid] = key
-        return self._scope(key, config).submit(action)
+        return self._scope(key, config, namespace).submit(action)
 
     def lists(self) -> tuple[HostList, ...]:
         """The last list of each scope, as it is known."""
@@ -243,46 +252,51 @@ class HostDirectory:
         for registration in self._registry.registrations():
             for kind in registration.config_kinds[:1]:
                 config = {"apiVersion": kind.api_version, "kind": kind.kind}
-                key = self._check(config).scope
+                key = self._check(config, "").scope
                 if key is not None:
-                    self._scope(key, config)
+                    self._scope(key, config, "")
                     keys.append(key)
         return keys
 
-    def _scope(self, key: ScopeKey, config: Mapping[str, Any] | None) -> Scope:
+    def _scope(self, key: ScopeKey, config: Mapping[str, Any] | None, namespace: str) -> Scope:
         scope = self._scopes.get(key)
         if scope is None:
-            scope = Scope(str(key), self._opener(key, config or {}), self._around)
+            config = config or {}
+            found = self._registry.find(str(config.get("apiVersion")), str(config.get("kind")))
+            scope = Scope(str(key), self._opener(key, config, namespace), self._around)
             self._scopes[key] = scope
-            self._pollers[key] = Poller(scope, self._around)
+            self._pollers[key] = Poller(scope, self._around, found.registration.list_pause if found else 0.0)
         return scope
 
-    def _opener(self, key: ScopeKey, config: Mapping[str, Any]) -> Callable[[], Provider]:
+    def _opener(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Callable[[], Provider]:
         def open_provider() -> Provider:
             found = self._registry.find(str(config["apiVersion"]), str(config["kind"]))
             if found is None:
                 raise LookupError(f"provider {key.provider} is gone")
+            with_secrets = found.registration.open_with_secrets
+            if with_secrets is not None and self._secrets_in is not None:
+                return with_secrets(key.scope, config, self._secrets_in(namespace))
             return found.registration.open(key.scope, config)
 
         return open_provider
 
-    def _check(self, config: Mapping[str, Any]) -> _Checked:
+    def _check(self, config: Mapping[str, Any], namespace: str) -> _Checked:
         """Scope and problems of a config; remembered, since a check by JSON Schema costs milliseconds."""
         try:
             digest = orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
         except (TypeError, orjson.JSONEncodeError):
             return _Checked(None, (Problem("", "is not plain JSON"),))
-        checked = self._checked.get(digest)
+        checked = self._checked.get((namespace, digest))
         if checked is None:
             if len(self._checked) >= _MOST_CONFIGS:
                 self._checked.clear()
-            checked = self._checked[digest] = self._check_anew(config)
+            checked = self._checked[namespace, digest] = self._check_anew(config, namespace)
         return checked
 
-    def _check_anew(self, config: Mapping[str, Any]) -> _Checked:
+    def _check_anew(self, config: Mapping[str, Any], namespace: str) -> _Checked:
         problems = self._registry.problems(config)
         try:
-            scope = self._registry.scope(config)
+            scope = self._registry.scope(config, namespace)
         except Exception as error:  # a third party's scope_of, given a config that may be malformed
             scope = None
             if not problems:

@@ -26,12 +26,16 @@ _LONGEST_TURN = 60.0
 
 
 class Poller:
-    """``want`` asks for a list soon; whoever asked is told (``changed``) when one has come, or will not soon."""
+    """``want`` asks for a list soon; whoever asked is told (``changed``) when one has come, or will not soon.
 
-    def __init__(self, scope: Scope, around: Surroundings) -> None:
+    ``pause``: seconds between two lists that the provider asks for, at least.
+    """
+
+    def __init__(self, scope: Scope, around: Surroundings, pause: float = 0.0) -> None:
         self._scope = scope
         self._around = around
         self._options = around.options
+        self._pause = pause
         self._waiting: set[str] = set()
         self._asked: dict[str, float] = {}
         self._wanted = asyncio.Event()
@@ -86,13 +90,14 @@ class Poller:
         gap = self._took * self._options.poll_share
         changing = self._scope.listing.changing or self._scope.calls > 0
         pace = self._options.busy_poll if changing else self._options.steady_poll
-        due = self._not_before if self._failures else self._ended_at + max(pace, gap)
+        due = self._not_before if self._failures else self._ended_at + max(pace, gap, self._pause)
         try:
             async with asyncio.timeout_at(due):
                 await self._wanted.wait()
         except TimeoutError:
             return
-        soonest = max(self._ended_at + max(self._options.shortest_poll, self._took), self._not_before)
+        shortest = max(self._options.shortest_poll, self._took, self._pause)
+        soonest = max(self._ended_at + shortest, self._not_before)
         await asyncio.sleep(max(0.0, soonest - self._time()))
 
     async def _list(self) -> None:

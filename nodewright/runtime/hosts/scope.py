@@ -110,6 +110,19 @@ class Scope:
         """The call that runs, or waits for its turn; "" if none."""
         return self._in_flight.get(uid, "")
 
+    def queued(self, uid: str) -> str:
+        """Why a creation for ``uid`` has not begun though nothing is wrong; "" if none waits for others."""
+        if self._in_flight.get(uid) != "create" or not self._is_full:
+            return ""
+        if not any(call.uid == uid for call in self._queued[_ORDER["create"]]):
+            return ""
+        return f"as many hosts of {self.name} come up as may at once (--hosts-in-flight)"
+
+    @property
+    def _is_full(self) -> bool:
+        """No more hosts may come up now."""
+        return self._creating + self.listing.pending >= self._options.hosts_in_flight
+
     @property
     def calls(self) -> int:
         """Calls that run or wait."""
@@ -199,7 +212,7 @@ class Scope:
             calls = self._queued[index]
             if not calls:
                 continue
-            if name == "create" and self._creating + self.listing.pending >= self._options.hosts_in_flight:
+            if name == "create" and self._is_full:
                 continue
             return calls
         return None

@@ -24,7 +24,7 @@ class Outlook:
         cache: Cache,
         workloads: Workloads,
         now: Callable[[], datetime],
-        shapes: Callable[[Mapping[str, Any]], ShapeRead] | None = None,
+        shapes: Callable[[Mapping[str, Any], str], ShapeRead] | None = None,
     ) -> None:
         self._room = room
         self._cache = cache

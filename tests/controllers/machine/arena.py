@@ -21,6 +21,7 @@ from controllers.kernel.actions import (
     Scale,
     UpdateHost,
 )
+from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
 from controllers.kernel.view import Attempt, ConfigProblem, HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
@@ -50,10 +51,11 @@ class Arena:
     done: list[Action] = field(default_factory=list)
     cloud_answers: bool = True
     hosting_node: str = ""
+    limits: Limits = NO_LIMITS
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
     def __post_init__(self) -> None:
-        self.room = MachineRoom(self.hosting_node)
+        self.room = MachineRoom(self.hosting_node, self.limits)
         self.view = FakeView()
         self.world = World(self.cloud, lambda: self.now)
         self.attempts: dict[str, Attempt] = {}

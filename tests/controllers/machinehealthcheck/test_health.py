@@ -39,6 +39,10 @@ def short_of_quota(name: str) -> Builder:
     return joining(name, 5000).condition("InfrastructureReady", "False", "QuotaExceeded", since=5000)
 
 
+def waiting_in_line(name: str) -> Builder:
+    return joining(name, 5000).condition("InfrastructureReady", "False", "HostsInFlight", since=5000)
+
+
 def node_gone(name: str, since: float) -> Builder:
     return member(name).condition("NodeReady", "False", "NodeMissing", since=since)
 
@@ -58,6 +62,7 @@ FOUND = {
     "a host that booted late is given its time": ([booted("a", 500)], ""),
     "a host that booted and never joined": ([booted("a", 700)], "NodeStartupTimeout"),
     "no host for want of quota, however long": ([short_of_quota("a")], ""),
+    "not its turn to get a host, however long": ([waiting_in_line("a")], ""),
     "a broken host": ([member("a").failed("HostFailed", "disk")], "MachineFailed"),
     "by annotation": ([member("a").annotated(names.REMEDIATE_ANNOTATION, ""), its_node("a")], "HasRemediateAnnotation"),
     "a Node of that name that belongs to another host": (

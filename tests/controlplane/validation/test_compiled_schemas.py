@@ -194,6 +194,17 @@ def test_values_are_quoted_as_go_quotes_them(text: str, quoted: str) -> None:
     assert gotext.quote(text) == quoted
 
 
+def test_what_nothing_may_match_is_refused_by_name() -> None:
+    either = [{"properties": {"b": {"not": {}}}}, {"not": {"required": ["a"]}}]
+    fields = {"a": {"type": "string"}, "b": {"type": "string"}}
+    compiled = compile_schema({"type": "object", "properties": fields, "anyOf": either})
+    assert [cause.message for cause in compiled.validate({"a": "x", "b": "y"})] == [
+        'Invalid value: "": "" must validate at least one schema (anyOf)',
+        'Invalid value: "": "b" must not validate the schema (not)',
+    ]
+    assert compiled.validate({"a": "x"}) == compiled.validate({"b": "y"}) == []
+
+
 def test_a_fast_verdict_is_never_given_for_negations_that_cannot_be_translated() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "not": {"pattern": "^x"}}}}
     compiled = compile_schema(schema)

@@ -193,8 +193,8 @@ class Scene:
         return found
 
 
-async def scale_down(stage: Scene, nodes: int, pods: int) -> int:
-    """By ``nodes`` of twice as many, with that many ``pods`` on each; how many requests it took of the API server."""
+async def scale_down(stage: Scene, nodes: int, pods: int) -> tuple[int, float]:
+    """By ``nodes`` of twice as many, with that many ``pods`` on each; requests to the API server, and seconds."""
     for number in range(2 * nodes):
         await stage.node(f"n{number:02}", cpu="16")
     await stage.owner()
@@ -202,12 +202,13 @@ async def scale_down(stage: Scene, nodes: int, pods: int) -> int:
     staying = [stage.pod(f"q{number}", f"n{number:02}", cpu="4") for number in range(nodes, 2 * nodes)]
     await asyncio.gather(*going, *staying)
     await stage.start()
-    before = stage.proxy_calls()
+    before, started = stage.proxy_calls(), asyncio.get_running_loop().time()
     assert await stage.set_size(nodes) == (200, "")
+    took = asyncio.get_running_loop().time() - started
     assert sorted(stage.pool.terminated) == [f"n{number:02}" for number in range(nodes)]
     assert stage.pool.chosen == []
     assert len(await stage.pods()) == nodes
-    return stage.proxy_calls() - before
+    return stage.proxy_calls() - before, took
 
 
 @asynccontextmanager

@@ -185,7 +185,7 @@ async def test_defect_11_a_persons_own_cordon_stays(stage: Scene) -> None:
 async def test_defect_18_the_calls_grow_with_the_pods_and_not_with_the_nodes_squared(
     stage: Scene, nodes: int, pods: int
 ) -> None:
-    calls = await scale_down(stage, nodes, pods)
+    calls, _ = await scale_down(stage, nodes, pods)
     assert calls <= nodes * pods + nodes * 4 + 1, f"{calls} calls"
 
 

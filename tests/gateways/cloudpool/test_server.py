@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from api import names
-from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Ref
+from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Ref
 from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
+from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
 from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions
 from nodewright.runtime.kube.client import KubeClient
+from tests.gateways.cloudpool.pool import Pool
+from tests.gateways.cloudpool.scene import options_for
 from tests.runtime.town import Town
 
 WORKERS = PoolConfig("MachineSet", "default", "workers")
@@ -214,3 +218,31 @@ async def test_a_bar_that_an_interrupted_attach_left_is_taken_away_at_the_next_s
 
     async with served(town):
         await comes(free)
+
+
+@pytest.mark.slow
+async def test_the_proxy_in_front_of_a_machine_set_drains_first_and_the_set_follows(town: Town) -> None:
+    await town.machine_set("workers", 3)
+    async with town.controllers(), served(town) as client:
+        three = await client.runs(3)
+        options = options_for(Pool(url=client.url))
+        async with KubeClient(town.connection, "cloudpool-proxy") as kube, CloudpoolProxy(kube, options) as proxy:
+            await proxy._watching.current(10.0)
+            through = Client(proxy.url, client.session, client.kube)
+            assert await through.size() == (3, 3, 3)
+            await through.does("/pool/size", {"desiredSize": 2})
+            assert await client.replicas() == 2
+            two = await client.runs(2)
+            assert set(two) < set(three)
+            await through.does("/pool/terminate", {"machineId": two[0], "decrementDesiredSize": False})
+            assert await client.replicas() == 2
+            again = await client.runs(2)
+            assert two[0] not in again
+            assert two[1] in again
+
+            async def as_many_nodes_as_machines() -> bool:
+                nodes = (await town.client.list_page(NODE)).items
+                closed = [node for node in nodes if node["spec"].get("taints") or node["spec"].get("unschedulable")]
+                return len(nodes) == 2 and not closed
+
+            await comes(as_many_nodes_as_machines)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from api import names
@@ -10,6 +13,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
+from nodewright.gateways.externalgrpc import scaler
 from nodewright.gateways.externalgrpc.decide import (
     MARK,
     Asked,
@@ -23,7 +27,7 @@ from nodewright.gateways.externalgrpc.decide import (
     delete,
     increase,
 )
-from tests.builders.objects import MachineBuilder, machine
+from tests.builders.objects import MachineBuilder, machine, machine_deployment
 
 ID = "MachineDeployment/default/workers"
 
@@ -191,3 +195,37 @@ def test_a_decrease_waits_for_machines_that_are_being_made_and_takes_those_that_
 
 def test_a_decrease_ends_at_the_minimum() -> None:
     assert "min:1" in refusal(decrease(facts(*workers("a"), machine("b").pending(), replicas=2, bounds=(1, 3)), -2))
+
+
+def edit(removed: str = "") -> Edit:
+    decision = increase(facts(*workers("a"), replicas=1), 2)
+    assert isinstance(decision, Edit)
+    return replace(decision, removed=removed)
+
+
+def group_now(replicas: int, version: str, removed: str = "") -> dict[str, Any]:
+    built = machine_deployment("workers").replicas(replicas).version(version)
+    return (built.annotated(names.REMOVED_MACHINES_ANNOTATION, removed) if removed else built).build()
+
+
+@pytest.mark.parametrize(
+    ("now", "done"),
+    [
+        (group_now(3, "9"), True),
+        (group_now(1, "7"), False),
+        (group_now(1, "9"), False),  # somebody wrote a status
+    ],
+)
+def test_what_became_of_a_write_whose_answer_was_lost(now: dict[str, Any], done: bool) -> None:
+    assert scaler.was_done(now, edit()) is done
+
+
+def test_where_nobody_can_say_what_became_of_a_write_it_is_not_repeated() -> None:
+    """Somebody else scaled as well: asked for 3, the group has 4. Once more would be one too many."""
+    with pytest.raises(scaler.UnavailableError, match="its size is another one now"):
+        scaler.was_done(group_now(4, "9"), edit())
+
+
+def test_the_same_size_for_another_reason_is_not_this_write() -> None:
+    with pytest.raises(scaler.UnavailableError):
+        scaler.was_done(group_now(3, "9"), edit(removed="b"))

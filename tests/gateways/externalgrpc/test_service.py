@@ -7,12 +7,16 @@ from dataclasses import replace
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from api import names
+from controllers.autoscaler.groups import Filter
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NODE, Key, Ref
 from nodewright.controlplane.app.faults import Match
-from nodewright.gateways.externalgrpc.fleet import Scope
+from nodewright.gateways.externalgrpc import translate
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
+from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from tests.gateways.externalgrpc.caller import (
     CAPACITY,
@@ -84,6 +88,7 @@ async def test_a_deletion_whose_answer_was_lost_is_not_done_twice(town: Town) ->
         assert victim not in live(town)
 
 
+@pytest.mark.slow
 async def test_a_gateway_that_died_between_mark_and_size_leaves_a_machine_as_it_was(town: Town) -> None:
     """The mark alone removes nothing, and the next deletion of another Machine takes it back."""
     async with town.controllers():
@@ -98,6 +103,7 @@ async def test_a_gateway_that_died_between_mark_and_size_leaves_a_machine_as_it_
             assert marked in live(town)
 
 
+@pytest.mark.slow
 async def test_a_second_gateway_beside_it_lowers_nothing_twice(town: Town) -> None:
     async with town.controllers(), serving(town) as one, serving(town) as other:
         await group(town, 4, bounds(0, 8))
@@ -134,6 +140,7 @@ async def test_a_quota_that_is_used_up_is_told_as_out_of_resources_and_given_up_
         assert (await caller.status("NodeGroupDeleteNodes", id=GROUP, nodes=[node(short)]))[0] == "NOT_FOUND"
 
 
+@pytest.mark.slow
 async def test_a_decrease_gives_up_what_is_no_node_and_a_deletion_of_it_afterwards_changes_nothing(town: Town) -> None:
     async with town.controllers(), serving(town) as served:
         caller = served.caller
@@ -176,7 +183,7 @@ async def test_faulty_bounds_cost_one_group_and_a_pause_hides_one(town: Town) ->
 
 
 async def test_a_scope_leaves_other_groups_out(town: Town) -> None:
-    async with serving(town, GatewayOptions(scope=Scope(cluster="east"))) as served:
+    async with serving(town, GatewayOptions(only=Filter(cluster="east"))) as served:
         await group(town, 0, bounds(0, 5), "here")
         await group(town, 0, bounds(0, 5), "there")
         label = {"metadata": {"labels": {names.CLUSTER_NAME_LABEL: "east"}}}
@@ -187,6 +194,7 @@ async def test_a_scope_leaves_other_groups_out(town: Town) -> None:
         ] == "NOT_FOUND"
 
 
+@pytest.mark.slow
 async def test_the_least_size_of_a_group_that_rolls_out_is_its_size(town: Town) -> None:
     """So that the autoscaler drains no Node for a removal that would be refused."""
     async with town.controllers(), serving(town) as served:
@@ -201,6 +209,7 @@ async def test_the_least_size_of_a_group_that_rolls_out_is_its_size(town: Town) 
         assert found.minSize == 2
 
 
+@pytest.mark.slow
 async def test_two_machines_of_one_provider_id_are_nobodys_to_delete(town: Town) -> None:
     async with town.controllers(), serving(town) as served:
         await group(town, 2, bounds(0, 5))
@@ -226,24 +235,24 @@ async def test_without_controllers_a_change_that_must_wait_for_them_says_so(town
         assert replicas(town) == 2
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1"])
-async def test_a_port_that_is_taken_is_an_error(town: Town, served: Serving, host: str) -> None:
-    port = int(served.address.rpartition(":")[2])
+async def test_a_port_that_is_taken_is_an_error(town: Town, served: Serving) -> None:
     options = GatewayOptions()
-    options = replace(options, server=replace(options.server, host=host, port=port))
+    options = replace(options, server=replace(options.server, port=int(served.address.rpartition(":")[2])))
     with pytest.raises(OSError, match="can't listen"):
         async with serving(town, options):
             pass
 
 
 async def test_health_and_reflection_are_served_beside_it(town: Town) -> None:
-    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
-
     options = GatewayOptions()
     options = replace(options, server=replace(options.server, reflection=True))
     async with serving(town, options) as served, grpc.aio.insecure_channel(served.address) as channel:
         answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=""))
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        asked = reflection_pb2.ServerReflectionRequest(list_services="")
+        stream = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([asked]))
+        told = await stream.read()
+        assert SERVICE.full_name in [service.name for service in told.list_services_response.service]
 
 
 async def test_a_request_that_is_too_large_or_no_message_is_refused_and_the_server_lives(caller: Caller) -> None:
@@ -256,8 +265,6 @@ async def test_a_request_that_is_too_large_or_no_message_is_refused_and_the_serv
 
 
 def _statuses(served: Serving) -> dict[str, wire.InstanceStatus]:
-    from nodewright.gateways.externalgrpc import translate  # noqa: PLC0415
-
     facts = served.gateway.fleet.facts(GROUP)
     assert facts is not None
     return {each.id: each.status for each in translate.instances(facts.machines, facts.leaving).instances}

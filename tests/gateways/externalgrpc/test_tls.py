@@ -59,6 +59,7 @@ async def test_only_holders_of_a_certificate_of_that_ca_are_let_in(town: Town, f
         assert await reached(served.address, client(other, folder / "ca.crt")) == "UNAVAILABLE"
 
 
+@pytest.mark.slow
 async def test_nothing_older_than_tls_1_3_is_spoken(town: Town, folder: Path) -> None:
     """In a process of its own: gRPC reads its cipher suites once, when it is loaded."""
     flags = [f"--kubeconfig={town.plane.kubeconfig_path}", "--port=0", f"--tls-cert-file={folder / 'server.crt'}"]

@@ -109,7 +109,7 @@ def _requests() -> list[bytes]:
 @contextmanager
 def _server(which: str) -> Iterator[tuple[str, int]]:
     """Address and process id of a server in a process of its own, which ends with its standard input."""
-    command = [sys.executable, "-m", "hack.bench.gateway", which]
+    command = [sys.executable, "-m", "hack.bench.externalgrpc", which]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

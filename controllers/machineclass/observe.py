@@ -1,0 +1,75 @@
+"""A MachineClass, the Machines that name it, and what its provider's schema says of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controllers.kernel.machine_class import CONFIG_FIELDS
+from controllers.kernel.machine_facts import MachineFacts, read
+from controllers.kernel.pausing import paused_by
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, Ref, ref_of
+from controllers.kernel.view import MACHINE_CLASS_REF, ConfigProblem, HostNeed, HostReads, View
+
+READS = (MACHINE_CLASS, MACHINE)
+ALWAYS = float("inf")
+"""No list of hosts is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``problems``: what is wrong with the configuration; paths are those below the class. ``machines`` name it."""
+
+    now: datetime
+    body: Obj
+    paused: str
+    problems: tuple[ConfigProblem, ...]
+    machines: tuple[MachineFacts, ...]
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(MACHINE_CLASS, self.body)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        status = self.body.get("status")
+        return status if isinstance(status, Mapping) else {}
+
+
+def needs(key: Key, view: View) -> HostNeed | None:
+    """A check of the configuration, and nobody's host; None if there is nothing to check."""
+    body = view.get(MACHINE_CLASS, key)
+    if body is None:
+        return None
+    path, config = config_of(body)
+    if config is None or not all(isinstance(config.get(name), str) for name in ("apiVersion", "kind")):
+        return None
+    return HostNeed("", config, ALWAYS, config_path=path)
+
+
+def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+    """None if the MachineClass is gone."""
+    body = view.get(MACHINE_CLASS, key)
+    if body is None:
+        return None
+    missing = ConfigProblem(config_of(body)[0] or CONFIG_FIELDS[1], "must be an object with apiVersion and kind")
+    return Observed(
+        now=view.now,
+        body=body,
+        paused=paused_by((body,)),
+        problems=hosts.problems if hosts is not None else (missing,),
+        machines=tuple(read(machine) for machine in view.indexed(MACHINE, MACHINE_CLASS_REF, str(key))),
+    )
+
+
+def config_of(body: Obj) -> tuple[str, Mapping[str, Any] | None]:
+    """Where the configuration stands, and what it is: at the top of the class, or in ``value`` as in a Machine."""
+    for name in reversed(CONFIG_FIELDS):
+        config = body.get(name)
+        if isinstance(config, Mapping) and "kind" not in config and isinstance(config.get("value"), Mapping):
+            return f"{name}.value", config["value"]
+        if isinstance(config, Mapping):
+            return name, config
+    return "", None

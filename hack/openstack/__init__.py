@@ -1,0 +1,7 @@
+"""A real OpenStack on this machine: Keystone, Glance, Placement, Neutron and Nova with its fake virt driver.
+
+    make openstack                     # or: python -m hack.openstack [FOLDER]
+
+installs what is missing (a minute, once), brings the cloud up on loopback (half a minute), prints where its clouds.yaml
+is, and takes it down on Ctrl-C. No guest boots; all else is real: APIs, quotas, scheduling, states, the database.
+"""

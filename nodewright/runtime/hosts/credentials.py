@@ -1,0 +1,58 @@
+"""Secrets that providers ask for: logins and user data, read by name and held for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+
+from controllers.kernel.refs import SECRET
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError, KubeError
+from providers.base.contract import Secrets
+from providers.base.errors import ErrorClass, ProviderError
+
+HELD = 60.0
+"""Seconds. Many hosts are made with the same user data."""
+
+
+def secrets_by(client: KubeClient) -> Callable[[str], Secrets]:
+    """A reader for each namespace."""
+    return lambda namespace: NamespaceSecrets(client, namespace)
+
+
+class NamespaceSecrets:
+    """As ``providers.base.contract.Secrets``. Lists by name, which is the right that kubeconfigs need too."""
+
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._held: dict[str, tuple[float, Mapping[str, bytes]]] = {}
+
+    async def read(self, name: str) -> Mapping[str, bytes]:
+        now = asyncio.get_running_loop().time()
+        held = self._held.get(name)
+        if held is None or now - held[0] > HELD:
+            held = self._held[name] = (now, await self._read(name))
+        return held[1]
+
+    async def _read(self, name: str) -> Mapping[str, bytes]:
+        title = f"Secret {self._namespace}/{name}"
+        try:
+            page = await self._client.list_page(SECRET, 1, "", self._namespace, name)
+        except ApiError as error:
+            if error.code in {401, 403}:
+                text = f"{title} may not be read: {error.message}"
+                raise ProviderError(ErrorClass.UNAUTHORIZED, text) from error
+            raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error.reason}") from error
+        except KubeError as error:
+            raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error}") from error
+        if not page.items:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"{title} does not exist")
+        data = page.items[0].get("data")
+        try:
+            pairs = data.items() if isinstance(data, Mapping) else ()
+            return {str(key): base64.b64decode(str(value), validate=True) for key, value in pairs}
+        except (binascii.Error, ValueError) as error:
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{title}: its data is not base64") from error

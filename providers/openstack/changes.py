@@ -1,0 +1,145 @@
+"""Bring a server that exists to another config: in place where OpenStack can, else say what stands in the way.
+
+What a server was made for is written in its metadata, a digest for each part, so a decision needs no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.base.contract import (
+    Host,
+    HostRequest,
+    HostState,
+    InProgress,
+    NeedsDrain,
+    NeedsReplacement,
+    UpdateAnswer,
+    Updated,
+)
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import hosts, marks, requests
+from providers.openstack.config import OpenStackMachineConfig
+from providers.openstack.creation import Tools, port_place, user_data_for
+from providers.openstack.session import COMPUTE, NETWORK
+
+LOOK_AGAIN = 5.0
+_NAMES = {
+    "flavor": "flavor",
+    "image": "image",
+    "volumes": "bootVolume or volumes",
+    "networks": "ports",
+    "group": "serverGroup or schedulerHints",
+    "key": "keyPair",
+    "drive": "configDrive",
+    "data": "userData",
+    "software": "the kubelet's version",
+}
+
+Server = Mapping[str, Any]
+
+
+class Changes:
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def apply(
+        self, request: HostRequest, config: OpenStackMachineConfig, host: Host, drained: bool
+    ) -> UpdateAnswer:
+        """One step towards ``request``. Raises ProviderError."""
+        answer = await self._tools.requests.get(COMPUTE, f"/servers/{host.id}")
+        server: Server = answer.get("server") or {}
+        if marks.uid_of_server(server) != request.identity.machine_uid:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"there is no server {host.id} of this Machine")
+        if server.get("status") == "VERIFY_RESIZE":
+            await self._act(host, {"confirmResize": None})
+            return InProgress(LOOK_AGAIN, "the resize is being confirmed")
+        if hosts.state_of(server) is HostState.UPDATING or server.get("OS-EXT-STS:task_state"):
+            return InProgress(LOOK_AGAIN, f"the server is in state {server.get('status')}")
+        changed = marks.changed_parts(server, marks.parts_of(request, config))
+        stuck = _why_not_in_place(server, config, changed)
+        if stuck:
+            return NeedsReplacement(stuck)
+        step = await self._heavy_step(request, config, host, server, drained)
+        if step is not None:
+            return step
+        if "ports" in changed:
+            await self._update_ports(request, config)
+        await self._mark(request, config, host, server)
+        return Updated()
+
+    async def _heavy_step(
+        self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server, drained: bool
+    ) -> UpdateAnswer | None:
+        """Rebuild, then resize: what interrupts the server. None if neither is needed."""
+        parts = marks.parts_of(request, config)
+        changed = marks.changed_parts(server, parts)
+        if changed & marks.REBUILDS:
+            if not drained:
+                return NeedsDrain(f"the server is rebuilt: {_named(changed & marks.REBUILDS)} changed")
+            await self._rebuild(request, config, host, server)
+            return InProgress(LOOK_AGAIN, "the server is being rebuilt")
+        if "flavor" in changed:
+            flavor = await self._tools.lookup.flavor(config.flavor)
+            if (server.get("flavor") or {}).get("original_name") != flavor.get("name"):
+                if not drained:
+                    return NeedsDrain(f"the server is resized to flavor {flavor.get('name')}")
+                await self._act(host, {"resize": {"flavorRef": str(flavor["id"])}})
+                return InProgress(LOOK_AGAIN, f"the server is being resized to flavor {flavor.get('name')}")
+        return None
+
+    async def _rebuild(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
+        """The metadata says from now on that these parts are as wanted; the spec hash follows when all is done."""
+        image = await self._tools.lookup.image(config.image)
+        wanted = marks.parts_of(request, config)
+        changed = marks.changed_parts(server, wanted)
+        kept = {**wanted, **dict.fromkeys(changed - marks.REBUILDS, "")}
+        metadata = marks.metadata_of(request, config)
+        old = server.get("metadata") or {}
+        metadata |= {marks.PARTS: marks.parts_text(kept), marks.SPEC_HASH: str(old.get(marks.SPEC_HASH) or "")}
+        data = await user_data_for(self._tools, request, config)
+        rebuild: dict[str, Any] = {"imageRef": str(image["id"]), "metadata": metadata, "user_data": data or None}
+        await self._act(host, {"rebuild": rebuild})
+
+    async def _update_ports(self, request: HostRequest, config: OpenStackMachineConfig) -> None:
+        uid = request.identity.machine_uid
+        census = await self._tools.counter.take(with_parts=True)
+        ports = {
+            str(port["name"]): str(port["id"]) for port in (census.parts.ports.get(uid, ()) if census.parts else ())
+        }
+        for index, port in enumerate(config.ports):
+            identity = ports.get(requests.port_name(request, index))
+            if identity is None:
+                raise ProviderError(ErrorClass.NOT_FOUND, f"port {requests.port_name(request, index)} is not there")
+            place = await port_place(self._tools.lookup, config, port)
+            body = {"port": requests.port_properties(port, place)}
+            await self._tools.requests.change(NETWORK, "PUT", f"/ports/{identity}", body)
+
+    async def _mark(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
+        """Tags first: the spec hash in the metadata says that all is done."""
+        tags = marks.tags_of(request, config)
+        if sorted(server.get("tags") or ()) != sorted(tags):
+            await self._tools.requests.change(COMPUTE, "PUT", f"/servers/{host.id}/tags", {"tags": tags})
+        body = {"metadata": marks.metadata_of(request, config)}
+        await self._tools.requests.change(COMPUTE, "PUT", f"/servers/{host.id}/metadata", body)
+
+    async def _act(self, host: Host, body: Mapping[str, Any]) -> None:
+        await self._tools.requests.change(COMPUTE, "POST", f"/servers/{host.id}/action", dict(body))
+
+
+def _why_not_in_place(server: Server, config: OpenStackMachineConfig, changed: set[str]) -> str:
+    """Why only another server can be as wanted, "" if this one can."""
+    zone = hosts.zone_of(server)
+    if config.availability_zones and zone and zone not in config.availability_zones:
+        return f"the server is in zone {zone}, which is none of availabilityZones"
+    possible = set(marks.IN_PLACE)
+    possible |= marks.RESIZES if config.updates.resize else set()
+    has_image_disk = bool(server.get("image"))  # one that boots from a volume would keep its old disk
+    possible |= marks.REBUILDS if config.updates.rebuild and has_image_disk else set()
+    stuck = changed - possible
+    return f"OpenStack does not change {_named(stuck)} of a server" if stuck else ""
+
+
+def _named(parts: set[str]) -> str:
+    return ", ".join(_NAMES.get(part, part) for part in sorted(parts))

@@ -1,0 +1,204 @@
+"""Make one server with its ports: find what is there already, make what is missing, undo what the cloud refused.
+
+    census -> ports -> trunks -> floating IPs -> server
+
+Killed anywhere, the next call goes on: ports carry the Machine's UID from the request that makes them. They are the
+second lock against a second server too: Nova refuses a server whose port another one uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from providers.base.contract import Host, HostRequest, HostState
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import hosts, requests
+from providers.openstack.census import Census, Counter
+from providers.openstack.config import OpenStackMachineConfig, Port
+from providers.openstack.errors import Ambiguous
+from providers.openstack.lookup import Lookup
+from providers.openstack.remains import Remains
+from providers.openstack.requests import PortPlace, ServerPlace
+from providers.openstack.session import COMPUTE, NETWORK, Requests
+from providers.openstack.zones import Zones
+
+UNSURE = 20.0
+"""Seconds for which nothing is made again after a POST of which nobody knows whether it was carried out."""
+
+_FOR_GOOD = {
+    ErrorClass.QUOTA_EXCEEDED,
+    ErrorClass.STOCK_OUT,
+    ErrorClass.INVALID_CONFIGURATION,
+    ErrorClass.NOT_FOUND,
+}
+"""What will not pass by itself soon; what was made so far is not kept waiting for it."""
+
+ReadSecret = Callable[[str], Awaitable[Mapping[str, bytes]]]
+"""The data of a Secret in the namespace of the Machines; raises ProviderError."""
+
+Thing = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What everything about one project shares. ``now``: the event loop's clock."""
+
+    requests: Requests
+    counter: Counter
+    lookup: Lookup
+    zones: Zones
+    remains: Remains
+    read_secret: ReadSecret
+    now: Callable[[], float]
+
+
+class Creation:
+    """Makes servers, one call for a UID at a time."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._unsure: dict[str, float] = {}
+
+    async def make(self, request: HostRequest, config: OpenStackMachineConfig) -> Host:
+        """The host of ``request``; the one that is there if there is one. Raises ProviderError."""
+        uid = request.identity.machine_uid
+        self._tools.remains.raise_if_no_place(uid)
+        if any(port.floating_ip for port in config.ports):
+            self._tools.counter.floating_ips = True
+        census = await self._tools.counter.take(with_parts=True)
+        if uid in census.servers:
+            self._unsure.pop(uid, None)
+            return hosts.host_of(hosts.the_one(census.servers[uid]))
+        self._raise_if_unsure(uid)
+        try:
+            return await self._make(request, config, census)
+        except Ambiguous:
+            self._tools.remains.watch(uid)
+            self._unsure[uid] = self._tools.now()
+            raise
+        except ProviderError as error:
+            self._tools.remains.watch(uid)
+            if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
+                self._tools.lookup.forget()
+            if error.error_class in _FOR_GOOD:
+                await self._undo(uid)
+            raise
+
+    async def _make(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> Host:
+        uid = request.identity.machine_uid
+        place = await self._place(request, config, census)
+        user_data = await user_data_for(self._tools, request, config)
+        port_places = await asyncio.gather(*(port_place(self._tools.lookup, config, port) for port in config.ports))
+        ports = await self._ports(request, config, port_places, census)
+        await self._floating_ips(request, config, port_places, ports, census)
+        body = requests.server_body(request, config, place, ports, user_data)
+        answer = await self._tools.requests.change(COMPUTE, "POST", "/servers", body)
+        identity = str(answer["server"]["id"])
+        self._unsure.pop(uid, None)
+        return Host(
+            id=identity,
+            machine_uid=uid,
+            name=request.identity.name,
+            provider_id="",
+            state=HostState.PENDING,
+            spec_hash=request.spec_hash,
+            failure_domain=place.zone,
+            kubelet_version=request.versions.kubelet,
+        )
+
+    def _raise_if_unsure(self, uid: str) -> None:
+        """A POST that got lost on its way may still arrive; a census that shows nothing is no proof yet."""
+        since = self._unsure.get(uid)
+        left = 0.0 if since is None else since + UNSURE - self._tools.now()
+        if left > 0:
+            text = "the last request to make the server was not answered: waiting whether it was carried out"
+            raise ProviderError(ErrorClass.TIMEOUT, text, left)
+
+    async def _place(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> ServerPlace:
+        lookup = self._tools.lookup
+        flavor, image = await asyncio.gather(lookup.flavor(config.flavor), lookup.image(config.image))
+        group = await lookup.server_group(config.server_group) if config.server_group is not None else None
+        taken = (hosts.zone_of(one) for servers in census.servers.values() for one in servers)
+        zone = self._tools.zones.choose(request, config.availability_zones, taken)
+        return ServerPlace(str(flavor["id"]), str(image["id"]), zone, str(group["id"]) if group else "")
+
+    async def _ports(
+        self, request: HostRequest, config: OpenStackMachineConfig, places: list[PortPlace], census: Census
+    ) -> list[str]:
+        """Ids of the server's ports in the order of the config; all that are missing are made by one request."""
+        found = census.parts.ports.get(request.identity.machine_uid, ()) if census.parts else ()
+        by_name = {str(port["name"]): str(port["id"]) for port in found}
+        names = [requests.port_name(request, index) for index in range(len(config.ports))]
+        missing = [
+            requests.port_body(request, port, place, index)
+            for index, (port, place) in enumerate(zip(config.ports, places, strict=True))
+            if names[index] not in by_name
+        ]
+        if missing:
+            answer = await self._tools.requests.change(NETWORK, "POST", "/ports", {"ports": missing})
+            by_name |= {str(port["name"]): str(port["id"]) for port in answer["ports"]}
+        ids = [by_name[name] for name in names]
+        for port, identity, name in zip(config.ports, ids, names, strict=True):
+            if port.trunk:
+                await self._trunk(identity, name)
+        return ids
+
+    async def _trunk(self, port: str, name: str) -> None:
+        answer = await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")
+        if not answer.get("trunks"):
+            body = {"trunk": {"port_id": port, "name": name}}
+            await self._tools.requests.change(NETWORK, "POST", "/trunks", body)
+
+    async def _floating_ips(
+        self,
+        request: HostRequest,
+        config: OpenStackMachineConfig,
+        places: list[PortPlace],
+        ports: list[str],
+        census: Census,
+    ) -> None:
+        found = census.parts.floating_ips.get(request.identity.machine_uid, ()) if census.parts else ()
+        have = {str(one.get("port_id")) for one in found}
+        for port, place, identity in zip(config.ports, places, ports, strict=True):
+            if port.floating_ip is not None and identity not in have:
+                self._tools.counter.floating_ips = True
+                body = requests.floating_ip_body(request, identity, place.floating_network)
+                await self._tools.requests.change(NETWORK, "POST", "/floatingips", {"floatingip": body})
+
+    async def _undo(self, uid: str) -> None:
+        """The cloud refused for good: ports that wait for nothing go. Whatever fails here is done by the next list."""
+        self._tools.remains.expect(uid)
+        try:
+            census = await self._tools.counter.take(with_parts=True)
+        except ProviderError:
+            return
+        await self._tools.remains.clear(census, only=uid)
+
+
+async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: Port) -> PortPlace:
+    """Find what a port's names stand for."""
+    groups = config.security_groups if port.security_groups is None else port.security_groups
+    network = await lookup.network(port.network)
+    subnets = [await lookup.subnet(fixed.subnet) for fixed in port.fixed_ips if fixed.subnet is not None]
+    found = [await lookup.security_group(group) for group in groups]
+    floating = await lookup.network(port.floating_ip.network) if port.floating_ip is not None else None
+    return PortPlace(
+        str(network["id"]),
+        tuple(str(subnet["id"]) for subnet in subnets),
+        tuple(str(group["id"]) for group in found),
+        str(floating["id"]) if floating else "",
+    )
+
+
+async def user_data_for(tools: Tools, request: HostRequest, config: OpenStackMachineConfig) -> str:
+    """The server's user data in base64, "" for none. Raises ProviderError."""
+    if config.user_data is None:
+        return ""
+    data = await tools.read_secret(config.user_data.secret_name)
+    if config.user_data.key not in data:
+        text = f"Secret {config.user_data.secret_name} has no key {config.user_data.key}"
+        raise ProviderError(ErrorClass.NOT_FOUND, text)
+    return requests.user_data_of(data[config.user_data.key], request)

@@ -1,0 +1,127 @@
+"""What went wrong, in the contract's words. Pure: answers of the cloud in, classes out.
+
+`docs/providers/openstack.md` has the table; each row of it is a test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from api.secrets import HIDDEN, without_secrets
+from providers.base.errors import ErrorClass, ProviderError
+
+_QUOTA = re.compile(r"quota", re.IGNORECASE)
+_MISSING = re.compile(
+    r"could not be found|can ?not find|not found|does not exist|doesn't exist|no \w+ with|unable to find"
+    r"|availability zone is not available",
+    re.IGNORECASE,
+)
+_NO_ROOM = re.compile(r"no valid host|exceeded maximum number of retries|not enough hosts", re.IGNORECASE)
+_ECHO = re.compile(r"Value: .*?(?P<why>' (?:is|does|was) [^']{1,80})?$", re.DOTALL)
+"""Nova repeats what it refuses, user data too, before and after it says why."""
+_LONGEST = 400
+
+
+class Ambiguous(ProviderError):
+    """Nobody knows whether the request was carried out."""
+
+
+def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
+    """The error that an answer of 400 or above means. ``reads``: the request would have changed nothing."""
+    message = _message(body) or f"the cloud answered {status}"
+    request_id = headers.get("x-openstack-request-id") or headers.get("X-Openstack-Request-Id") or ""
+    text = f"{message} ({request_id})" if request_id else message
+    error_class = _class_of(status, message, reads)
+    if not reads and status >= 500:
+        return Ambiguous(error_class, text, _retry_after(headers))
+    return ProviderError(error_class, text, _retry_after(headers))
+
+
+def of_exception(error: Exception, reads: bool) -> ProviderError:
+    """The error that a failure of the client library means; told by class names, as the library is not imported here.
+
+    A read timeout comes as ConnectTimeout though the request was delivered, a cut connection as ConnectFailure.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & {
+        "Unauthorized",
+        "AuthorizationFailure",
+        "MissingRequiredOptions",
+        "NoMatchingPlugin",
+        "AuthPluginException",
+    }:
+        return ProviderError(ErrorClass.UNAUTHORIZED, "the cloud does not take the login")
+    if "NotFound" in names and hasattr(error, "http_status"):
+        return ProviderError(ErrorClass.UNAVAILABLE, "the cloud's identity service is not where the login says")
+    if names & {"EndpointNotFound", "CatalogException"}:
+        return ProviderError(ErrorClass.INVALID_CONFIGURATION, "the cloud's catalog has no such service in this region")
+    if names & {"ConnectTimeout", "Timeout", "ReadTimeout"}:
+        kind, text = ErrorClass.TIMEOUT, "the cloud did not answer in time"
+    elif names & {"SSLFailure", "SSLError"}:
+        return ProviderError(ErrorClass.UNAVAILABLE, "the cloud's certificate can't be trusted; cacert may be missing")
+    elif names & {"ConnectFailure", "DiscoveryFailure", "ConnectionError", "RequestException", "OSError"}:
+        kind, text = ErrorClass.UNAVAILABLE, "the cloud's API can't be reached"
+        if "refused" in str(error):
+            return ProviderError(kind, text)
+    else:
+        kind, text = ErrorClass.INTERNAL, f"unexpected {type(error).__name__} from the client library"
+    return ProviderError(kind, text) if reads else Ambiguous(kind, text)
+
+
+def of_fault(fault: Any) -> tuple[ErrorClass, str]:
+    """Why a server never came up, from the ``fault`` of one in state ERROR."""
+    message = str(fault.get("message") or "") if isinstance(fault, Mapping) else ""
+    text = told(message) or "the cloud does not say why"
+    return (ErrorClass.STOCK_OUT if _NO_ROOM.search(message) else ErrorClass.INTERNAL), text
+
+
+def told(text: str, secrets: Iterable[str] = ()) -> str:
+    """``text`` as people may see it: one line, not too long, without echoes and without any of ``secrets``."""
+    shown = _ECHO.sub(lambda match: f"Value: {HIDDEN}{(match['why'] or '').lstrip(chr(39))}", text)
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= 4:
+            shown = shown.replace(secret, HIDDEN)
+    shown = " ".join(without_secrets(shown).split())
+    return shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "…"
+
+
+def _class_of(status: int, message: str, reads: bool) -> ErrorClass:
+    if status in {403, 409, 413} and _QUOTA.search(message):
+        return ErrorClass.QUOTA_EXCEEDED
+    match status:
+        case 401:
+            return ErrorClass.UNAUTHORIZED
+        case 403:
+            # A policy that forbids one config's wish must not stop the others of the account.
+            return ErrorClass.UNAUTHORIZED if reads else ErrorClass.INVALID_CONFIGURATION
+        case 404:
+            return ErrorClass.NOT_FOUND
+        case 409:
+            return ErrorClass.CONFLICT
+        case 413 | 429:
+            return ErrorClass.RATE_LIMITED
+        case 408 | 504:
+            return ErrorClass.TIMEOUT
+        case 502 | 503:
+            return ErrorClass.UNAVAILABLE
+    if status >= 500:
+        return ErrorClass.INTERNAL
+    return ErrorClass.NOT_FOUND if _MISSING.search(message) else ErrorClass.INVALID_CONFIGURATION
+
+
+def _message(body: Any) -> str:
+    """The services wrap their message differently: {badRequest: {message}}, {NeutronError: {message}}, plain text."""
+    if isinstance(body, Mapping):
+        for value in body.values():
+            if isinstance(value, Mapping) and isinstance(value.get("message"), str):
+                return told(value["message"])
+            if isinstance(value, str) and value:
+                return told(value)
+    return ""
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("Retry-After") or headers.get("retry-after") or ""
+    return float(value) if value.isdigit() else None

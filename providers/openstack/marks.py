@@ -1,0 +1,102 @@
+"""How a thing of the cloud says whose it is: metadata of servers, descriptions of ports and floating IPs. Pure.
+
+Servers have tags too, for people and their tools. Tags of ports would be the better mark than descriptions, but a cloud
+without Neutron's extension ``tag-ports-during-bulk-creation`` leaves them out of a new port without a word, and a port
+that is tagged by a second request is nobody's in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from providers.base.contract import HostRequest
+from providers.openstack.config import OpenStackMachineConfig
+
+TAG: Final = "nodewright"
+_MACHINE_TAG = "nodewright-machine-"
+
+UID: Final = "nodewright-machine-uid"
+MACHINE: Final = "nodewright-machine"
+CLUSTER: Final = "nodewright-cluster"
+SPEC_HASH: Final = "nodewright-spec-hash"
+PARTS: Final = "nodewright-parts"
+KUBELET: Final = "nodewright-kubelet"
+"""Keys of a server's metadata; those of a config must differ."""
+
+IN_PLACE = frozenset({"ports"})
+RESIZES = frozenset({"flavor"})
+REBUILDS = frozenset({"image", "data", "software"})
+
+
+def tag_of(machine_uid: str) -> str:
+    return f"{_MACHINE_TAG}{machine_uid}"
+
+
+def uid_of_part(part: Mapping[str, Any]) -> str:
+    """The Machine's UID in the description of a port or floating IP, "" if none."""
+    text = str(part.get("description") or "")
+    return text.removeprefix(_MACHINE_TAG) if text.startswith(_MACHINE_TAG) else ""
+
+
+def uid_of_server(server: Mapping[str, Any]) -> str:
+    return str((server.get("metadata") or {}).get(UID) or "")
+
+
+def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
+    """All metadata of a server that is as ``request`` wants it."""
+    identity = request.identity
+    marks = {
+        UID: identity.machine_uid,
+        MACHINE: f"{identity.namespace}/{identity.name}"[:255],
+        CLUSTER: identity.cluster[:255],
+        SPEC_HASH: request.spec_hash[:255],
+        PARTS: parts_text(parts_of(request, config)),
+        KUBELET: request.versions.kubelet[:255],
+    }
+    return {**config.metadata, **{key: value for key, value in marks.items() if value}}
+
+
+def tags_of(request: HostRequest, config: OpenStackMachineConfig) -> list[str]:
+    return list(dict.fromkeys([TAG, tag_of(request.identity.machine_uid), *config.tags]))
+
+
+def parts_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
+    """A short digest of each part of a config that changes in a way of its own."""
+    versions = request.versions
+    ports = [port.model_dump(mode="json", exclude=_PROPERTIES) for port in config.ports]
+    properties = [port.model_dump(mode="json", include=_PROPERTIES) for port in config.ports]
+    whole = config.model_dump(mode="json")
+    parts: dict[str, Any] = {
+        "flavor": whole["flavor"],
+        "image": whole["image"],
+        "volumes": [whole["boot_volume"], whole["volumes"]],
+        "networks": ports,
+        "ports": [properties, whole["security_groups"]],
+        "group": [whole["server_group"], whole["scheduler_hints"]],
+        "key": whole["key_pair"],
+        "drive": whole["config_drive"],
+        "data": whole["user_data"],
+        "software": [versions.kubelet, versions.control_plane, versions.container_runtime],
+    }
+    return {name: _digest(value) for name, value in parts.items()}
+
+
+def parts_text(parts: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={digest}" for name, digest in parts.items())
+
+
+def changed_parts(server: Mapping[str, Any], wanted: Mapping[str, str]) -> set[str]:
+    """The parts in which a server differs from what is wanted; all of them if it doesn't say."""
+    told = str((server.get("metadata") or {}).get(PARTS) or "")
+    have = dict(part.split("=", 1) for part in told.split(",") if "=" in part)
+    return {name for name, digest in wanted.items() if have.get(name) != digest}
+
+
+_PROPERTIES = {"allowed_address_pairs", "security_groups", "port_security"}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,0 +1,177 @@
+"""Servers of one OpenStack project as hosts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import Context
+from typing import Any
+
+from pydantic import ValidationError
+
+from providers.base.contract import (
+    ConfigKind,
+    Host,
+    HostRequest,
+    Problem,
+    Provider,
+    Registration,
+    SecretRef,
+    Secrets,
+    Shape,
+    UpdateAnswer,
+    Updated,
+)
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack.census import Counter
+from providers.openstack.changes import Changes
+from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
+from providers.openstack.creation import Creation, Tools
+from providers.openstack.login import Login, login_in
+from providers.openstack.lookup import Lookup
+from providers.openstack.remains import Remains, is_server
+from providers.openstack.session import COMPUTE, Connect, Session, connect
+from providers.openstack.shapes import shape_of
+from providers.openstack.zones import Zones
+
+LIST_PAUSE = 10.0
+"""Seconds between two lists; a server takes longer than that to boot."""
+
+
+class OpenStackProvider:
+    """One project, by one login. All its state can be lost: the cloud says what there is."""
+
+    def __init__(self, cloud: Cloud, secrets: Secrets, connector: Connect = connect) -> None:
+        self._cloud = cloud
+        self._secrets = secrets
+        now = asyncio.get_running_loop().time
+        session = Session(self._login, connector)
+        zones = Zones(now)
+        remains = Remains(session, zones, now)
+        self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, remains, secrets.read, now)
+        self._creation = Creation(self._tools)
+        self._changes = Changes(self._tools)
+        self._creating: dict[str, asyncio.Task[Host]] = {}
+        self._region = cloud.region or ""
+
+    async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        parsed = _parse(config)
+        problems = await self._tools.lookup.problems(parsed)
+        if parsed.user_data is None:
+            return problems
+        try:
+            data = await self._secrets.read(parsed.user_data.secret_name)
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.NOT_FOUND:
+                raise
+            return (*problems, Problem("userData.secretName", error.message))
+        missing = parsed.user_data.key not in data
+        return (*problems, Problem("userData.key", "the Secret has no such key")) if missing else problems
+
+    async def create(self, request: HostRequest) -> Host:
+        """Whoever asks again while it is made waits for the same server; a caller that gives up does not stop it."""
+        config = _parse(request.config)
+        uid = request.identity.machine_uid
+        task = self._creating.get(uid)
+        if task is None:
+            self._tools.remains.begin(uid)
+            work = self._creation.make(request, config)
+            task = self._creating[uid] = asyncio.get_running_loop().create_task(work, context=Context())
+            task.add_done_callback(lambda done: self._created(uid, done))
+        return await asyncio.shield(task)
+
+    async def delete(self, host: Host) -> None:
+        """Start to delete; ``list`` does the rest."""
+        uid = host.machine_uid
+        made: object = None
+        if uid in self._creating:
+            (made,) = await asyncio.gather(asyncio.shield(self._creating[uid]), return_exceptions=True)
+        self._tools.remains.expect(uid)
+        self._tools.remains.forget(uid)
+        servers = {one.id for one in (host, made) if isinstance(one, Host) and is_server(one)}
+        await asyncio.gather(*(self._delete_server(identity) for identity in servers))
+
+    async def get(self, machine_uid: str) -> Host | None:
+        found = [host for host in await self.list() if host.machine_uid == machine_uid]
+        return found[0] if found else None
+
+    async def list(self) -> tuple[Host, ...]:
+        remains, counter = self._tools.remains, self._tools.counter
+        census = await counter.take(remains.wants_parts)
+        if census.parts is None and remains.misses(census):
+            census = await counter.with_parts(census)
+        return await remains.settle(census)
+
+    async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
+        config = _parse(request.config)
+        if host.spec_hash == request.spec_hash:
+            return Updated()
+        return await self._changes.apply(request, config, host, drained)
+
+    async def shape(self, config: Mapping[str, Any]) -> Shape:
+        parsed = _parse(config)
+        return shape_of(parsed, await self._tools.lookup.flavor(parsed.flavor), self._region)
+
+    def _created(self, uid: str, task: asyncio.Task[Host]) -> None:
+        del self._creating[uid]
+        self._tools.remains.end(uid)
+        if not task.cancelled():
+            task.exception()  # whoever asked has it, if anybody still waits
+
+    async def _delete_server(self, identity: str) -> None:
+        try:
+            await self._tools.requests.change(COMPUTE, "DELETE", f"/servers/{identity}")
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.NOT_FOUND:
+                raise
+
+    async def _login(self) -> Login:
+        login = login_in(await self._secrets.read(self._cloud.secret_name), self._cloud)
+        self._region = login.region
+        return login
+
+
+def _parse(config: Mapping[str, Any]) -> OpenStackMachineConfig:
+    try:
+        return parse(config)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{path}: {first['msg']}") from error
+
+
+def registration_with(connector: Connect = connect) -> Registration:
+    """The provider as the registry knows it; tests have connectors of their own."""
+
+    def open_project(_scope: str, config: Mapping[str, Any], secrets: Secrets) -> Provider:
+        return OpenStackProvider(_cloud_of(config), secrets, connector)
+
+    return Registration(
+        name="openstack",
+        config_kinds=(ConfigKind(API_VERSION, KIND, json_schema()),),
+        scope_of=_scope_of,
+        open=_open_without_secrets,
+        secrets_of=_secrets_of,
+        open_with_secrets=open_project,
+        list_pause=LIST_PAUSE,
+    )
+
+
+def _open_without_secrets(_scope: str, _config: Mapping[str, Any]) -> Provider:
+    raise ProviderError(
+        ErrorClass.UNAUTHORIZED, "the login of the cloud is in a Secret, and Secrets can't be read here"
+    )
+
+
+def _scope_of(config: Mapping[str, Any]) -> str:
+    """Told from ``cloud`` alone: a Machine whose config is faulty elsewhere can still be deleted."""
+    cloud = _cloud_of(config)
+    return "/".join([cloud.secret_name, cloud.name or "", cloud.region or ""]).rstrip("/")
+
+
+def _secrets_of(config: Mapping[str, Any], namespace: str) -> tuple[SecretRef, ...]:
+    return (SecretRef(namespace, _cloud_of(config).secret_name),)
+
+
+def _cloud_of(config: Mapping[str, Any]) -> Cloud:
+    return Cloud.model_validate(config.get("cloud"))

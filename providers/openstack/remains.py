@@ -1,0 +1,204 @@
+"""What is left of servers, and what has to go: ports without a server, servers that found no place, second ones.
+
+Nova's users may not delete the port of a server that still exists, so ports go after it; until then the Machine's host
+is shown as Deleting, which is what keeps the Machine's finalizer. Each list finishes what the last one could not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from providers.base.contract import Host, HostState
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import hosts
+from providers.openstack.census import Census
+from providers.openstack.session import COMPUTE, NETWORK, Requests
+from providers.openstack.zones import Zones
+
+ABANDONED = 45.0
+"""Seconds after which ports without a server count as left behind, whoever made them: no request runs for longer."""
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+"""Between attempts to find a place for a server, doubling."""
+MOST_AT_ONCE = 64
+"""Deletions of one list."""
+
+_UNBORN, _REMAINS = "creating-", "remains-"
+
+Thing = Mapping[str, Any]
+
+
+def is_server(host: Host) -> bool:
+    """Whether a host that was shown is a server, and not what comes before or after one."""
+    return not host.id.startswith((_UNBORN, _REMAINS))
+
+
+@dataclass(slots=True)
+class _NoPlace:
+    """The scheduler gave up on the server of a Machine."""
+
+    text: str
+    times: int
+    told: bool = False
+
+
+class Remains:
+    def __init__(self, requests: Requests, zones: Zones, now: Callable[[], float]) -> None:
+        self._requests = requests
+        self._zones = zones
+        self._now = now
+        self._expected: set[str] = set()
+        """UIDs whose server goes, or will never be: their ports go as soon as they are alone."""
+        self._watched: dict[str, float] = {}
+        """UIDs that may have ports and no server, and since when that is known or suspected."""
+        self._no_place: dict[str, _NoPlace] = {}
+        self._creating: set[str] = set()
+        self._tried: set[str] = set()
+        """UIDs whose creation failed here, and will be tried again: their ports are no news to anybody."""
+        self._looked = False
+
+    @property
+    def wants_parts(self) -> bool:
+        """Whether a list has to ask for ports too. At rest it has not."""
+        return not self._looked or bool(self._watched)
+
+    def misses(self, census: Census) -> bool:
+        """Whether a server is gone whose ports go now."""
+        return bool(self._expected - set(census.servers))
+
+    def begin(self, uid: str) -> None:
+        """A server is about to be made for ``uid``: nothing of it is left over until ``end``."""
+        self._creating.add(uid)
+        self._expected.discard(uid)
+
+    def end(self, uid: str) -> None:
+        self._creating.discard(uid)
+
+    def expect(self, uid: str) -> None:
+        """The server of ``uid`` goes or will not come: what was made for it goes too."""
+        self._expected.add(uid)
+
+    def watch(self, uid: str) -> None:
+        """Something may be made for ``uid`` of which nobody will hear."""
+        self._tried.add(uid)
+        self._watched[uid] = self._now()
+
+    def forget(self, uid: str) -> None:
+        self._no_place.pop(uid, None)
+
+    def raise_if_no_place(self, uid: str) -> None:
+        """Raises ProviderError once after each time that the scheduler found no place for the Machine's server."""
+        known = self._no_place.get(uid)
+        if known is not None and not known.told:
+            known.told = True
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (known.times - 1))
+            raise ProviderError(ErrorClass.STOCK_OUT, known.text, pause)
+
+    async def settle(self, census: Census) -> tuple[Host, ...]:
+        """The hosts that a census shows, after what has to go was told to go."""
+        shown: list[Host] = []
+        going: list[Thing] = []
+        for uid, servers in census.servers.items():
+            kept = hosts.the_one(servers)
+            for server in servers:
+                host = hosts.host_of(server)
+                no_place = hosts.found_no_place(server) if server is kept else ""
+                if server is not kept or no_place:
+                    going += [server] if host.state is not HostState.DELETING else []
+                    host = replace(host, state=HostState.DELETING)
+                if no_place:
+                    self._note_no_place(uid, server, no_place)
+                shown.append(host)
+        await self._all(self._quietly(self._delete(COMPUTE, f"/servers/{one['id']}")) for one in going[:MOST_AT_ONCE])
+        return (*shown, *await self.clear(census), *self._unborn(census))
+
+    async def clear(self, census: Census, only: str = "") -> tuple[Host, ...]:
+        """Delete ports and floating IPs that are alone; what could not be deleted is shown as a host that goes."""
+        if census.parts is None:
+            return ()
+        self._looked = True
+        alone = {uid for uid in census.parts.uids - set(census.servers) if uid == only or uid not in self._creating}
+        if census.parts_came_later:
+            alone &= self._expected
+        self._track(census, alone)
+        due = [uid for uid in sorted(alone) if self._is_due(uid) and (not only or uid == only)][:MOST_AT_ONCE]
+        left = await self._all(self._clear_one(uid, census) for uid in due)
+        young = (_going(uid) for uid in sorted(alone - set(due) - self._tried))
+        return (*(host for host in left if host is not None), *young)
+
+    def _track(self, census: Census, alone: set[str]) -> None:
+        """Who is to be looked at again. A UID that has its server needs no watching; one that has nothing is done."""
+        for uid in alone:
+            self._watched.setdefault(uid, census.began)
+        for uid in [uid for uid, since in self._watched.items() if since <= census.began]:
+            if uid not in alone and uid not in self._creating:
+                del self._watched[uid]
+                self._tried.discard(uid)
+        self._expected &= alone | set(census.servers)
+
+    def _is_due(self, uid: str) -> bool:
+        return uid in self._expected or self._now() - self._watched.get(uid, self._now()) >= ABANDONED
+
+    async def _clear_one(self, uid: str, census: Census) -> Host | None:
+        """None once nothing is left."""
+        assert census.parts is not None
+        problem = ""
+        for floating in census.parts.floating_ips.get(uid, ()):
+            problem = problem or await self._quietly(self._delete(NETWORK, f"/floatingips/{floating['id']}"))
+        for port in census.parts.ports.get(uid, ()):
+            problem = problem or await self._quietly(self._delete_port(str(port["id"])))
+        return _going(uid, problem) if problem else None
+
+    async def _delete_port(self, port: str) -> None:
+        try:
+            await self._delete(NETWORK, f"/ports/{port}")
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.CONFLICT:
+                raise
+            found = (await self._requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks") or ()
+            for trunk in found:
+                await self._delete(NETWORK, f"/trunks/{trunk['id']}")
+            if not found:
+                raise
+            await self._delete(NETWORK, f"/ports/{port}")
+
+    async def _delete(self, service: str, path: str) -> None:
+        try:
+            await self._requests.change(service, "DELETE", path)
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.NOT_FOUND:
+                raise
+
+    def _note_no_place(self, uid: str, server: Thing, text: str) -> None:
+        known = self._no_place.get(uid)
+        self._expected.add(uid)
+        if known is not None and not known.told:
+            return  # the same server, seen again while it goes
+        self._zones.found_full(hosts.zone_of(server))
+        zone = f" in zone {hosts.zone_of(server)}" if hosts.zone_of(server) else ""
+        self._no_place[uid] = _NoPlace(f"{text}{zone}", known.times + 1 if known else 1)
+
+    def _unborn(self, census: Census) -> Iterable[Host]:
+        """Creations that are under way: an answer that nobody waits for any more may still become a server."""
+        for uid in sorted(self._creating - set(census.servers)):
+            yield Host(f"{_UNBORN}{uid}", uid, "", "", HostState.PENDING, "")
+
+    @staticmethod
+    async def _quietly(work: Awaitable[None]) -> str:
+        """What went wrong, "" if nothing: the next list tries again."""
+        try:
+            await work
+        except ProviderError as error:
+            return error.message
+        return ""
+
+    @staticmethod
+    async def _all(work: Iterable[Awaitable[Any]]) -> list[Any]:
+        return list(await asyncio.gather(*work))
+
+
+def _going(uid: str, problem: str = "") -> Host:
+    """What is left of a server, shown as a host on its way out."""
+    return Host(f"{_REMAINS}{uid}", uid, "", "", HostState.DELETING, "", failure=problem)

@@ -1,0 +1,179 @@
+"""Bodies of the requests that make things. Pure: resolved ids in, JSON out."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from providers.base.contract import HostRequest
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import marks
+from providers.openstack.config import OpenStackMachineConfig, Port
+
+LARGEST_USER_DATA = 65535
+"""Characters of base64; Nova's own limit."""
+_VARIABLE = re.compile(r"\$\(([A-Z_]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class PortPlace:
+    """What a port's names stand for: ids of its network, subnets (in the order of ``fixedIPs``) and groups."""
+
+    network: str
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...]
+    floating_network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """The same of a server. ``zone`` and ``server_group`` are "" for none."""
+
+    flavor: str
+    image: str
+    zone: str
+    server_group: str = ""
+
+
+def port_name(request: HostRequest, index: int) -> str:
+    return f"{request.identity.name}-{index}"[:255]
+
+
+def port_body(request: HostRequest, port: Port, place: PortPlace, index: int) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": port_name(request, index),
+        "network_id": place.network,
+        "description": marks.tag_of(request.identity.machine_uid),
+    }
+    if port.vnic_type != "normal":
+        body["binding:vnic_type"] = port.vnic_type
+    if port.fixed_ips:
+        subnets = iter(place.subnets)
+        body["fixed_ips"] = [
+            {
+                **({"subnet_id": next(subnets)} if fixed.subnet is not None else {}),
+                **({"ip_address": fixed.address} if fixed.address else {}),
+            }
+            for fixed in port.fixed_ips
+        ]
+    return {**body, **port_properties(port, place, new=True)}
+
+
+def port_properties(port: Port, place: PortPlace, new: bool = False) -> dict[str, Any]:
+    """What can be changed on a port that exists; of a new one only what differs from the cloud's defaults."""
+    body: dict[str, Any] = {}
+    if not port.port_security or not new:
+        body["port_security_enabled"] = port.port_security
+    wants_groups = port.security_groups is not None or bool(place.security_groups)
+    if port.port_security and wants_groups:
+        body["security_groups"] = list(place.security_groups)
+    elif not port.port_security and not new:
+        body["security_groups"] = []
+    if port.allowed_address_pairs or not new:
+        body["allowed_address_pairs"] = [
+            {"ip_address": pair.ip_address, **({"mac_address": pair.mac_address} if pair.mac_address else {})}
+            for pair in port.allowed_address_pairs
+        ]
+    return body
+
+
+def floating_ip_body(request: HostRequest, port_id: str, network: str) -> dict[str, Any]:
+    return {
+        "floating_network_id": network,
+        "port_id": port_id,
+        "description": marks.tag_of(request.identity.machine_uid),
+    }
+
+
+def server_body(
+    request: HostRequest, config: OpenStackMachineConfig, place: ServerPlace, ports: Sequence[str], user_data: str
+) -> dict[str, Any]:
+    """The whole body of POST /servers; ``user_data`` is base64, "" for none."""
+    server: dict[str, Any] = {
+        "name": request.identity.name[:255],
+        "flavorRef": place.flavor,
+        "imageRef": place.image,
+        "networks": [{"port": port} for port in ports],
+        "metadata": marks.metadata_of(request, config),
+        "tags": marks.tags_of(request, config),
+    }
+    disks = _disks(config, place.image)
+    if disks:
+        server["block_device_mapping_v2"] = disks
+    if config.boot_volume is not None:
+        server["imageRef"] = ""
+    if place.zone:
+        server["availability_zone"] = place.zone
+    if config.key_pair:
+        server["key_name"] = config.key_pair
+    if config.config_drive:
+        server["config_drive"] = True
+    if user_data:
+        server["user_data"] = user_data
+    hints: dict[str, Any] = {
+        key: value if isinstance(value, str) else list(value) for key, value in config.scheduler_hints.items()
+    }
+    if place.server_group:
+        hints["group"] = place.server_group
+    return {"server": server, **({"OS-SCH-HNT:scheduler_hints": hints} if hints else {})}
+
+
+def user_data_of(text: bytes, request: HostRequest) -> str:
+    """Base64 of ``text`` with ``$(NAME)`` filled in; names that mean nothing here stay as they are.
+
+    Raises ProviderError if it is larger than Nova takes.
+    """
+    values = variables(request)
+    try:
+        filled = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text.decode()).encode()
+    except UnicodeDecodeError:
+        filled = text  # compressed, as cloud-init allows
+    encoded = base64.b64encode(filled).decode()
+    if len(encoded) > LARGEST_USER_DATA:
+        told = f"user data is too large: {len(encoded)} characters of base64, Nova takes {LARGEST_USER_DATA}"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, told)
+    return encoded
+
+
+def variables(request: HostRequest) -> Mapping[str, str]:
+    """What user data may ask for."""
+    node, versions = request.node, request.versions
+    taints = (f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in node.taints)
+    return {
+        "MACHINE_NAME": request.identity.name,
+        "MACHINE_NAMESPACE": request.identity.namespace,
+        "MACHINE_UID": request.identity.machine_uid,
+        "CLUSTER_NAME": request.identity.cluster,
+        "KUBELET_VERSION": versions.kubelet,
+        "CONTAINER_RUNTIME": versions.container_runtime,
+        "NODE_LABELS": ",".join(f"{key}={value}" for key, value in sorted(node.labels.items())),
+        "NODE_TAINTS": ",".join(taints),
+    }
+
+
+def _disks(config: OpenStackMachineConfig, image: str) -> list[dict[str, Any]]:
+    """Nova makes the volumes itself and removes them with the server, so that none can be left behind by us."""
+    if config.boot_volume is None and not config.volumes:
+        return []
+    root: dict[str, Any] = {"boot_index": 0, "uuid": image, "source_type": "image", "delete_on_termination": True}
+    if config.boot_volume is None:
+        disks = [{**root, "destination_type": "local"}]
+    else:
+        disks = [{**root, "destination_type": "volume", "volume_size": config.boot_volume.size_gib}]
+        if config.boot_volume.type:
+            disks[0]["volume_type"] = config.boot_volume.type
+    for volume in config.volumes:
+        disk: dict[str, Any] = {
+            "boot_index": -1,
+            "source_type": "blank",
+            "destination_type": "volume",
+            "volume_size": volume.size_gib,
+            "delete_on_termination": True,
+        }
+        disk |= {"volume_type": volume.type} if volume.type else {}
+        disk |= {"tag": volume.tag} if volume.tag else {}
+        disks.append(disk)
+    return disks

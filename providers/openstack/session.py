@@ -1,0 +1,141 @@
+"""Requests to one cloud, off the event loop: the SDK is synchronous, so each runs in a thread of a small pool.
+
+The SDK logs in, finds the endpoints and renews tokens. Bodies stay plain JSON: its resource objects cost seven times
+the CPU of the request (docs/providers/openstack.md). It retries nothing: a repeated POST would make a second server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import errors
+from providers.openstack.login import Login
+
+THREADS = 8
+REQUEST_SECONDS = 30.0
+MICROVERSION = "2.79"
+"""Of Nova: Train, 2019. Older ones ignore filters in silence and leave out servers whose cell is down."""
+COMPUTE, NETWORK, IMAGE = "compute", "network", "image"
+_LOGGERS = ("keystoneauth", "openstack", "urllib3", "requests")
+
+Connect = Callable[[Login, str], Any]
+"""Makes an SDK connection from a login and the path of its CA ("" for none); blocks."""
+
+
+class Requests(Protocol):
+    """What the rest of the provider needs of a cloud. Raises ProviderError, or ``errors.Ambiguous``."""
+
+    async def get(self, service: str, path: str) -> dict[str, Any]: ...
+
+    async def change(self, service: str, method: str, path: str, body: Any = None) -> dict[str, Any]: ...
+
+
+def connect(login: Login, authority: str) -> Any:
+    """A connection by the SDK alone: no environment variable and no file of this machine has a say in it."""
+    warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
+    import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
+
+    for name in _LOGGERS:  # their debug lines show requests, user data included
+        logging.getLogger(name).setLevel(logging.WARNING)
+    options = {**login.options, **({"cacert": authority} if authority else {})}
+    return openstack.connect(
+        load_yaml_config=False, load_envvars=False, api_timeout=REQUEST_SECONDS, app_name="nodewright", **options
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+class Session:
+    """``login`` is asked when the first request is made, and again once the cloud has refused the one it had."""
+
+    def __init__(
+        self, login: Callable[[], Awaitable[Login]], connector: Connect = connect, threads: int = THREADS
+    ) -> None:
+        self._login = login
+        self._connector = connector
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="openstack")
+        self._connection: Any = None
+        self._connecting = asyncio.Lock()
+        self._secrets: tuple[str, ...] = ()
+        self._files: tempfile.TemporaryDirectory[str] | None = None
+
+    async def get(self, service: str, path: str) -> dict[str, Any]:
+        return await self._ask(service, "GET", path, None)
+
+    async def change(self, service: str, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return await self._ask(service, method, path, body)
+
+    async def _ask(self, service: str, method: str, path: str, body: Any) -> dict[str, Any]:
+        reads = method == "GET"
+        connection = await self._connected()
+        try:
+            answer = await self._in_thread(lambda: _send(connection, service, method, path, body))
+        except ProviderError:
+            raise
+        except Exception as error:
+            known = errors.of_exception(error, reads)
+            if known.error_class is ErrorClass.UNAUTHORIZED:
+                self._connection = None
+            raise self._told(known) from None  # its text may show what was sent
+        if answer.status == 401:
+            self._connection = None
+        if answer.status >= 400:
+            raise self._told(errors.of_answer(reads, answer.status, answer.headers, answer.body))
+        return answer.body if isinstance(answer.body, dict) else {}
+
+    async def _connected(self) -> Any:
+        async with self._connecting:
+            if self._connection is None:
+                login = await self._login()
+                self._secrets = login.secrets
+                try:
+                    self._connection = await self._in_thread(lambda: self._open(login))
+                except Exception as error:
+                    raise self._told(errors.of_exception(error, reads=True)) from None
+            return self._connection
+
+    def _open(self, login: Login) -> Any:
+        authority = ""
+        if login.authority:
+            self._files = tempfile.TemporaryDirectory(prefix="nodewright-ca-")  # goes with this object
+            path = Path(self._files.name) / "ca.pem"
+            path.write_text(login.authority)
+            authority = str(path)
+        return self._connector(login, authority)
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _told(self, error: ProviderError) -> ProviderError:
+        message = errors.told(error.message, self._secrets)
+        return error if message == error.message else type(error)(error.error_class, message, error.retry_after)
+
+
+def _send(connection: Any, service: str, method: str, path: str, body: Any) -> _Answer:
+    """One request, in a thread. Never repeated, but for a token that has run out."""
+    proxy = getattr(connection, service)
+    about: dict[str, Any] = {"raise_exc": False, "connect_retries": 0, "status_code_retries": 0}
+    if service == COMPUTE:
+        about["microversion"] = MICROVERSION
+    if body is not None:
+        about["json"] = body
+    response = proxy.request(path, method, **about)
+    try:
+        parsed = response.json() if response.content else {}
+    except ValueError:
+        parsed = {}
+    return _Answer(int(response.status_code), response.headers, parsed)

@@ -1,0 +1,211 @@
+"""So many hosts come up at once as a Cluster, a MachineClass or a flag allows; the others wait for their turn."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controllers.kernel.actions import CreateHost
+from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.plan import Plan, Wait
+from controllers.kernel.refs import CLUSTER, MACHINE, Key
+from controllers.kernel.view import HostAbsent, HostReads
+from controllers.machine.room import MachineRoom
+from controllers.machine.turns import JOINS_AT_FIRST, LATE, NOT_COMING, SOON, Line, next_in_line, stays_in_line, turn
+from providers.base.errors import ErrorClass
+from tests.builders import FakeView, cluster, machine, machine_class
+from tests.builders.objects import Builder, MachineBuilder
+from tests.controllers.machine.arena import Arena
+
+ABSENT = HostReads(HostAbsent())
+TEN_MINUTES = timedelta(minutes=10)
+
+
+def home(**spec: Any) -> Builder:
+    builder = cluster("c")
+    builder.spec.update(spec)
+    return builder
+
+
+def born(name: str, age: float = 60) -> MachineBuilder:
+    """Without a host; ``age`` seconds old."""
+    return machine(name).in_cluster("c").created(age)
+
+
+def booting(name: str, since: float = 60) -> MachineBuilder:
+    """Its host runs for ``since`` seconds, and no Node has joined yet."""
+    return born(name).provider_id(f"p:{name}").condition("InfrastructureReady", "True", "Provisioned", since=since)
+
+
+def arrived(name: str, since: float = 60) -> MachineBuilder:
+    return booting(name, since).ready()
+
+
+def room_for(name: str, *objects: Builder, limits: Limits = NO_LIMITS) -> Plan:
+    room, view = MachineRoom(limits=limits), FakeView(*objects)
+    observed = room.observe(Key("default", name), view, ABSENT)
+    assert observed is not None
+    return room.plan(observed)
+
+
+def makes_it(plan: Plan) -> bool:
+    return any(isinstance(action, CreateHost) for action in plan.actions())
+
+
+def two(*others: Builder) -> tuple[Builder, ...]:
+    return (home(maxHostsInFlight=2), born("m", 60), *others)
+
+
+LINE: dict[str, tuple[tuple[Builder, ...], bool]] = {
+    "nobody else": (two(), True),
+    "one host comes up": (two(booting("a")), True),
+    "two hosts come up": (two(booting("a"), booting("b")), False),
+    "two older ones wait as well": (two(born("a", 61), born("b", 62)), False),
+    "two younger ones wait": (two(born("a", 1), born("b", 2)), True),
+    "of equal age the name decides": (two(born("a", 60), born("z", 60), booting("c")), False),
+    "one has joined": (two(booting("a"), arrived("b")), True),
+    "one is going": (two(booting("a"), booting("b").deleting()), True),
+    "one failed": (two(booting("a"), booting("b").failed()), True),
+    "one is paused": (two(booting("a"), born("b", 99).annotated("nodewright.dev/paused")), True),
+    "one that its provider refuses stands back": (two(booting("a"), born("b", 99).short("QuotaExceeded")), True),
+    "one that waits for its class stands back": (two(booting("a"), born("b", 99).pending("ClassHostsInFlight")), True),
+    "one that is told to wait in this line does not": (
+        two(booting("a"), born("b", 99).pending("HostsInFlight")),
+        False,
+    ),
+    "a host that will not join any more holds up nobody": (
+        two(booting("a"), booting("b", NOT_COMING.total_seconds())),
+        True,
+    ),
+    "those of another Cluster have a line of their own": (
+        two(booting("a"), machine("b").in_cluster("other").provider_id("p:b")),
+        True,
+    ),
+    "no limit": ((home(), born("m"), *(booting(str(n)) for n in range(50))), True),
+    "a limit of none": ((home(maxHostsInFlight=0), born("m")), False),
+}
+
+
+@pytest.mark.parametrize(("objects", "want"), LINE.values(), ids=LINE.keys())
+def test_whose_turn_it_is(objects: tuple[Builder, ...], want: bool) -> None:
+    assert makes_it(room_for("m", *objects)) is want
+
+
+def test_the_flag_counts_where_the_cluster_says_nothing() -> None:
+    busy, flag = (booting("a"), booting("b")), Limits(hosts_in_flight=2)
+    assert not makes_it(room_for("m", born("m"), home(), *busy, limits=flag))
+    assert makes_it(room_for("m", born("m"), home(maxHostsInFlight=3), *busy, limits=flag))
+    implicit = [machine(name).provider_id(f"p:{name}") for name in "ab"]
+    assert not makes_it(room_for("m", machine("m"), *implicit, limits=flag)), "Machines without a Cluster are one too"
+
+
+def classed(builder: MachineBuilder, name: str = "small") -> MachineBuilder:
+    builder.spec["providerConfig"] = {"valueFrom": {"machineClass": {"name": name}}}
+    return builder
+
+
+def test_a_class_has_a_line_of_its_own() -> None:
+    small = machine_class("small")
+    small.body["maxHostsInFlight"] = 1
+    busy = classed(booting("a"))
+    waiting = room_for("m", classed(born("m")), small, home(), busy)
+    assert not makes_it(waiting)
+    assert "MachineClass default/small lets 1 hosts come up at once" in str(waiting.outcome)
+    assert makes_it(room_for("m", classed(born("m"), "big"), machine_class("big"), small, home(), busy))
+
+
+class TestBootstrapTokens:
+    """No more come up than have shown that they can join while a token lives."""
+
+    LIVES = "10m"
+
+    def plan(self, unjoined: int, joined: int, since: float = 60) -> Plan:
+        there = [booting(f"a{n}") for n in range(unjoined)] + [arrived(f"j{n}", since) for n in range(joined)]
+        return room_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *there)
+
+    def test_a_few_may_before_any_has_joined(self) -> None:
+        assert makes_it(self.plan(JOINS_AT_FIRST - 1, 0))
+        assert not makes_it(self.plan(JOINS_AT_FIRST, 0))
+
+    def test_twice_as_many_as_joined_in_that_time(self) -> None:
+        assert makes_it(self.plan(29, 15))
+        assert not makes_it(self.plan(30, 15))
+
+    def test_what_joined_before_shows_nothing(self) -> None:
+        assert not makes_it(self.plan(JOINS_AT_FIRST, 40, since=601))
+
+    def test_a_host_whose_token_is_dead_holds_up_nobody(self) -> None:
+        late = [booting(f"a{n}", 600) for n in range(JOINS_AT_FIRST)]
+        assert makes_it(room_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *late))
+
+    def test_the_flag_counts_where_the_cluster_says_nothing(self) -> None:
+        there = [booting(f"a{n}") for n in range(JOINS_AT_FIRST)]
+        assert not makes_it(room_for("m", born("m"), home(), *there, limits=Limits(token_lifetime=TEN_MINUTES)))
+
+
+def test_a_machine_near_the_head_looks_again_sooner() -> None:
+    near, far = (turn([Line("rule", 10, ahead)]) for ahead in (10, 20))
+    assert near is not None
+    assert far is not None
+    assert (near.look_again, far.look_again) == (SOON, LATE)
+    assert turn([Line("rule", 10, 9)]) is None
+    assert turn([]) is None
+
+
+def test_the_next_in_line_is_woken_when_one_is_out_of_the_way() -> None:
+    waiting = [born(name, age).pending("HostsInFlight") for name, age in (("young", 5), ("old", 50))]
+    view = FakeView(home(maxHostsInFlight=1), *waiting)
+    before, after = booting("a").build(), arrived("a").build()
+    assert not stays_in_line(before, after)
+    assert list(next_in_line(after, view)) == [Key("default", "old")]
+    assert stays_in_line(after, arrived("a").annotated("note").build()), "who has arrived lets nobody else move up"
+    assert list(next_in_line(after, FakeView(home(), *waiting))) == [], "nobody looks where there is no limit"
+
+
+def many(limits: Limits, count: int = 4, **config: Any) -> tuple[Arena, list[Key]]:
+    arena = Arena(limits=limits)
+    names = (machine(f"m-{n}").provider_config(bootSeconds=40, joinSeconds=5, **config) for n in range(count))
+    return arena, [arena.apply(builder) for builder in names]
+
+
+def test_one_after_the_other_and_the_wait_costs_one_write() -> None:
+    arena, keys = many(Limits(hosts_in_flight=1))
+    most = 0
+    for _ in range(400):
+        for key in keys:
+            arena.round(key)
+        arena.forward(1)
+        most = max(most, sum(host.state == "Pending" for host in arena.world.hosts()))
+    assert most == 1
+    assert {arena.condition(key, "Ready")["status"] for key in keys} == {"True"}
+    assert sum(arena.writes.values()) <= 4 * len(keys), dict(arena.writes)
+
+
+def test_while_it_waits_nothing_is_written() -> None:
+    arena, keys = many(Limits(hosts_in_flight=0), count=1)
+    arena.run(keys[0], 60)
+    said = arena.condition(keys[0], "Ready")
+    assert (said["reason"], said["status"]) == ("HostsInFlight", "False")
+    assert "(--cluster-hosts-in-flight)" in said["message"]
+    before = arena.writes.total()
+    plans = arena.run(keys[0], 3600)
+    assert arena.writes.total() == before
+    assert all(isinstance(plan.outcome, Wait) for plan in plans)
+
+
+def test_a_refusal_is_told_rather_than_the_wait_for_the_next_try() -> None:
+    arena, (key,) = many(NO_LIMITS, count=1, cloud={"quota": {"hosts": 0}})
+    arena.run(key, 20)
+    assert arena.condition(key, "Ready")["reason"] == ErrorClass.QUOTA_EXCEEDED
+    arena.room = MachineRoom(limits=Limits(hosts_in_flight=0))
+    plans = arena.run(key, 300)
+    assert arena.condition(key, "Ready")["reason"] == ErrorClass.QUOTA_EXCEEDED
+    assert not any(makes_it(plan) for plan in plans)
+    assert len(plans) < 100, "it does not look again all the time"
+
+
+def test_the_room_is_woken_by_machines_of_its_cluster() -> None:
+    assert any(wake.kind == MACHINE and wake.keys is next_in_line for wake in MachineRoom().wakes)
+    assert any(wake.kind == CLUSTER for wake in MachineRoom().wakes)

@@ -1,0 +1,78 @@
+"""Both gateways as a person starts them, until they are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import nodewright
+from tests.gateways.cloudpool.scene import Scene
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """The URL that it names when it is ready."""
+    command = [sys.executable, "-m", "nodewright.cli", "gateway", *arguments]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(60.0):
+            async for line in process.stdout:
+                if line.startswith(b"ready: serving at "):
+                    yield line.decode().split()[-1], process
+                    return
+        pytest.fail("it ended before it was ready")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_the_proxy_starts_by_the_originals_file_and_ends_by_sigterm(stage: Scene, tmp_path: Path) -> None:
+    await stage.node("n1")
+    await stage.node("n2")
+    file = tmp_path / "config.json"
+    auth = {"kubeConfigPath": str(stage.plane.kubeconfig_path)}
+    file.write_text(
+        json.dumps({"apiServer": {"url": stage.plane.url, "auth": auth}, "backend": {"url": stage.pool.url + "/"}})
+    )
+    async with running("cloudpool-proxy", f"--config-file={file}", "--port=0", "--v=4") as (url, process):
+        async with stage.session.post(f"{url}/pool/size", json={"desiredSize": 1}) as answer:
+            assert answer.status == 200
+        assert len(stage.pool.terminated) == 1
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30.0) == 0
+
+
+@pytest.mark.slow
+async def test_the_cloudpool_starts_and_serves(stage: Scene) -> None:
+    kubeconfig = f"--kubeconfig={stage.plane.kubeconfig_path}"
+    async with running("cloudpool", kubeconfig, "--port=0", "--pool=a=md/default/x", "--pool=b=ms/y") as (url, process):
+        async with stage.session.get(f"{url}/cloudpools") as answer:
+            assert await answer.json() == [f"{url}/cloudpools/a", f"{url}/cloudpools/b"]
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["cloudpool-proxy", "--config-file=/nowhere.json"], 1, "could not read config"),
+        (["cloudpool", "--pool=pods/x"], 2, "'pods/x' is not [NAME=]KIND/[NAMESPACE/]OBJECT"),
+        (["cloudpool", "--pool=md/x", "--pool=ms/x"], 2, "two pools are named x"),
+        (["cloudpool-proxy", "--version"], 0, ""),
+    ],
+)
+@pytest.mark.slow
+def test_what_can_not_be_meant_is_told_in_one_line(arguments: list[str], code: int, told: str) -> None:
+    done = nodewright("gateway", *arguments)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

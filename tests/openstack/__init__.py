@@ -1,0 +1,1 @@
+"""What needs a real OpenStack: `make e2e-openstack`."""

@@ -1,0 +1,172 @@
+"""What the provider counts on, asked of a cloud directly: the fake one is held to the real one by these."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import marks
+from providers.openstack.config import Cloud
+from providers.openstack.login import login_in
+from providers.openstack.lookup import Lookup
+from providers.openstack.session import COMPUTE, NETWORK, Session
+
+NOBODY = "11111111-1111-1111-1111-111111111111"
+Thing = dict[str, Any]
+
+
+class CloudFacts:
+    """Subclass it with ``login`` set by a fixture."""
+
+    login: bytes
+
+    async def let_time_pass(self) -> None:
+        await asyncio.sleep(0)
+
+    @pytest_asyncio.fixture
+    async def cloud(self) -> AsyncIterator[Session]:
+        async def login() -> Any:
+            return login_in({"clouds.yaml": self.login}, Cloud(secret_name="cloud"))
+
+        cloud = Session(login)
+        self.uid = str(uuid.uuid4())
+        yield cloud
+        for server in (await cloud.get(COMPUTE, "/servers/detail?limit=100"))["servers"]:
+            if marks.uid_of_server(server) == self.uid:
+                await cloud.change(COMPUTE, "DELETE", f"/servers/{server['id']}")
+                await self.until_gone(cloud, server["id"])
+        for port in (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]:
+            await cloud.change(NETWORK, "DELETE", f"/ports/{port['id']}")
+
+    async def a_port(self, cloud: Session) -> Thing:
+        network = await Lookup(cloud, lambda: 0.0).network("nodes")
+        wish = {"network_id": network["id"], "name": "fact", "description": marks.tag_of(self.uid)}
+        made: Thing = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [wish]}))["ports"][0]
+        return made
+
+    async def a_server(self, cloud: Session, port: str, **changes: Any) -> str:
+        lookup = Lookup(cloud, lambda: 0.0)
+        wish = {
+            "name": "fact",
+            "flavorRef": (await lookup.flavor("m1.tiny"))["id"],
+            "imageRef": (await lookup.image("debian-12"))["id"],
+            "networks": [{"port": port}],
+            "metadata": {marks.UID: self.uid},
+            "tags": [marks.TAG, marks.tag_of(self.uid)],
+            **changes,
+        }
+        answer = await cloud.change(COMPUTE, "POST", "/servers", {"server": wish})
+        return str(answer["server"]["id"])
+
+    async def server(self, cloud: Session, identity: str) -> Thing:
+        found: Thing = (await cloud.get(COMPUTE, f"/servers/{identity}"))["server"]
+        return found
+
+    async def until(self, cloud: Session, identity: str, *states: str) -> Thing:
+        for _ in range(200):
+            server = await self.server(cloud, identity)
+            if server["status"] in states:
+                return server
+            await self.let_time_pass()
+        raise AssertionError(f"server {identity} is {server['status']}")
+
+    async def until_gone(self, cloud: Session, identity: str) -> None:
+        for _ in range(200):
+            listed = (await cloud.get(COMPUTE, "/servers/detail?limit=200"))["servers"]
+            if identity not in [one["id"] for one in listed]:
+                return
+            await self.let_time_pass()
+        raise AssertionError(f"server {identity} does not go")
+
+    async def refused(self, work: Any) -> ErrorClass:
+        with pytest.raises(ProviderError) as caught:
+            await work
+        assert caught.value.message
+        return caught.value.error_class
+
+    async def test_a_server_is_listed_at_once_with_what_it_was_marked_with(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        listed = (await cloud.get(COMPUTE, "/servers/detail?limit=200"))["servers"]
+        (server,) = [one for one in listed if one["id"] == identity]
+        assert marks.uid_of_server(server) == self.uid
+        assert set(server["tags"]) == {marks.TAG, marks.tag_of(self.uid)}
+
+    async def test_a_server_that_is_up_tells_addresses_zone_and_start(self, cloud: Session) -> None:
+        port = await self.a_port(cloud)
+        server = await self.until(cloud, await self.a_server(cloud, port["id"]), "ACTIVE")
+        (addresses,) = server["addresses"].values()
+        assert [one["addr"] for one in addresses] == [port["fixed_ips"][0]["ip_address"]]
+        assert server["OS-EXT-AZ:availability_zone"] in {"az1", "az2"}
+        assert server["OS-SRV-USG:launched_at"]
+        assert server["flavor"]["original_name"] == "m1.tiny"
+
+    async def test_ports_carry_their_mark_from_the_request_that_makes_them(self, cloud: Session) -> None:
+        port = await self.a_port(cloud)
+        found = (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]
+        assert [one["id"] for one in found] == [port["id"]]
+        assert marks.uid_of_part(found[0]) == self.uid
+
+    async def test_a_port_outlives_its_server_and_can_go_then(self, cloud: Session) -> None:
+        port = await self.a_port(cloud)
+        identity = await self.a_server(cloud, port["id"])
+        await self.until(cloud, identity, "ACTIVE")
+        await cloud.change(COMPUTE, "DELETE", f"/servers/{identity}")
+        await self.until_gone(cloud, identity)
+        found = (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]
+        assert [(one["id"], one["device_id"]) for one in found] == [(port["id"], "")]
+        await cloud.change(NETWORK, "DELETE", f"/ports/{port['id']}")
+
+    async def test_a_second_server_on_the_same_port_is_refused(self, cloud: Session) -> None:
+        port = await self.a_port(cloud)
+        await self.until(cloud, await self.a_server(cloud, port["id"]), "ACTIVE")
+        assert await self.refused(self.a_server(cloud, port["id"])) is ErrorClass.CONFLICT
+
+    async def test_what_is_not_there_is_told_as_missing(self, cloud: Session) -> None:
+        port = (await self.a_port(cloud))["id"]
+        assert await self.refused(self.a_server(cloud, port, flavorRef="nope")) is ErrorClass.NOT_FOUND
+        assert await self.refused(self.a_server(cloud, port, imageRef=NOBODY)) is ErrorClass.NOT_FOUND
+        assert await self.refused(self.a_server(cloud, NOBODY)) is ErrorClass.NOT_FOUND
+        assert await self.refused(self.a_server(cloud, port, availability_zone="az9")) is ErrorClass.NOT_FOUND
+        assert await self.refused(self.server(cloud, NOBODY)) is ErrorClass.NOT_FOUND
+        assert await self.refused(cloud.change(NETWORK, "DELETE", f"/ports/{NOBODY}")) is ErrorClass.NOT_FOUND
+
+    async def test_user_data_that_is_too_large_is_refused_and_not_told(self, cloud: Session) -> None:
+        port = (await self.a_port(cloud))["id"]
+        with pytest.raises(ProviderError) as caught:
+            await self.a_server(cloud, port, user_data="QUJD" * 20_000)
+        assert caught.value.error_class is ErrorClass.INVALID_CONFIGURATION
+        assert "QUJDQUJD" not in caught.value.message
+
+    async def test_a_server_that_fits_nowhere_ends_in_error_and_was_never_launched(self, cloud: Session) -> None:
+        flavor = await Lookup(cloud, lambda: 0.0).flavor("m1.huge")
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"], flavorRef=flavor["id"])
+        server = await self.until(cloud, identity, "ERROR")
+        assert "No valid host" in server["fault"]["message"]
+        assert not server["OS-SRV-USG:launched_at"]
+
+    async def test_a_resize_waits_to_be_confirmed(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        await self.until(cloud, identity, "ACTIVE")
+        flavor = await Lookup(cloud, lambda: 0.0).flavor("m1.small")
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"resize": {"flavorRef": flavor["id"]}})
+        server = await self.until(cloud, identity, "VERIFY_RESIZE")
+        assert server["flavor"]["original_name"] == "m1.small"
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"confirmResize": None})
+        await self.until(cloud, identity, "ACTIVE")
+
+    async def test_a_rebuild_keeps_id_and_addresses_and_takes_metadata(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        before = await self.until(cloud, identity, "ACTIVE")
+        image = (await Lookup(cloud, lambda: 0.0).image("debian-13"))["id"]
+        wish = {"imageRef": image, "metadata": {marks.UID: self.uid, "new": "yes"}, "user_data": None}
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"rebuild": wish})
+        after = await self.until(cloud, identity, "ACTIVE")
+        assert after["image"]["id"] == image
+        assert after["metadata"] == {marks.UID: self.uid, "new": "yes"}
+        assert after["addresses"] == before["addresses"] or after["addresses"]
