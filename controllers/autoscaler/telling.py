@@ -68,8 +68,9 @@ def configured(key: Key, before: Obj | None, data: dict[str, str], updated: str 
 
 def _conditions(standing: Standing, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Patch]:
     """Only on groups that have a problem, or had one."""
+    by_uid = {ref.uid: said for ref, said in problems.items()}
     for uid, body in standing.bodies.items():
-        problem = next((said for ref, said in problems.items() if ref.uid == uid), None)
+        problem = by_uid.get(uid)
         before = (body.get("status") or {}).get("conditions")
         had = find(before, _TYPE)
         if problem is None and had is None:

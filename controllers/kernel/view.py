@@ -97,7 +97,7 @@ class View(Protocol):
         """Every object of the kind: for rooms that look at a cluster as a whole."""
 
     def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
-        """What a host of this provider config would be like for a Machine in ``namespace``; who looks has it asked of the provider."""
+        """What a host of this config would be like for a Machine in ``namespace``; who looks has its provider asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tests.runtime.town import FAST, Town
 
 QUICK = AutoscalerOptions(
     shrink=ShrinkOptions(unneeded_time=timedelta(0), delay_after_add=timedelta(0), delay_after_failure=timedelta(0)),
-    scan_interval=timedelta(seconds=0.1),
+    scan_interval=timedelta(seconds=0.2),
 )
 
 

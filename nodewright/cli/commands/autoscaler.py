@@ -79,6 +79,7 @@ def _kind_of(word: str) -> str:
 async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Said:
     from controllers.autoscaler.standing import stand  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
+    from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415
 
@@ -86,6 +87,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
     key = Key(wanted[0] or connection.namespace, wanted[1])
     async with client_of(connection) as client:
         hosts = HostDirectory(Registry.installed(), may_call=lambda: False)
+        hosts.read_secrets_by(secrets_by(client))
         try:
             look = await _reader(client, options, hosts)
             stand(look(), options)

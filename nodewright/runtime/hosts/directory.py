@@ -70,6 +70,8 @@ class HostDirectory:
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
+        self._unlisted: dict[ScopeKey, Scope] = {}
+        """Scopes that were only ever asked for shapes: their hosts are nobody's business here."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """``listener`` is told the UID of each Machine whose host facts may have changed."""
@@ -114,7 +116,11 @@ class HostDirectory:
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
-        return self._shapes.look(config, self._scope(checked.scope, config, namespace))
+        scope = self._scopes.get(checked.scope) or self._unlisted.get(checked.scope)
+        if scope is None:
+            opener = self._opener(checked.scope, config, namespace)
+            scope = self._unlisted[checked.scope] = Scope(str(checked.scope), opener, self._around)
+        return self._shapes.look(config, scope)
 
     async def shapes_are_known(self) -> None:
         """Wait until no provider is being asked for a shape."""
