@@ -173,6 +173,8 @@ TOUCHED_ANNOTATION: Final = "nodewright.dev/touched"
 """On a MachineSet: written only to learn whether a decided size was applied."""
 RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 """In a template's metadata: RFC 3339 time of a requested restart; a change of it is a new revision."""
+ROLLOUT_AFTER_ANNOTATION: Final = "nodewright.dev/rollout-after"
+"""In a MachineSet's template: the ``spec.rollout.after`` of its MachineDeployment for which it was made."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
 """CAPI, on a MachineSet: it creates no Machines (old sets under OnDelete)."""
 NOT_COPIED_ANNOTATIONS: Final = frozenset(
