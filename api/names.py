@@ -96,7 +96,7 @@ TEMPLATE_ANNOTATION: Final = "nodewright.dev/template"
 """On a Machine that was updated in place: digest of the template's ``spec`` that it was given last."""
 MACHINE_CLASS_ANNOTATION: Final = "nodewright.dev/machine-class"
 """On a Machine of a MachineSet: digest of the MachineClass's configuration that it was given last. Its host follows
-no other, so that an edit of the class reaches running hosts within the set's budget only. Without it, at once."""
+no other, so that an edit of the class reaches running hosts within the set's budget only."""
 IN_PLACE_ANNOTATION: Final = "nodewright.dev/in-place"
 """On a Machine, ``Require``: its host is not replaced for the template that TEMPLATE_ANNOTATION names."""
 PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
