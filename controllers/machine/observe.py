@@ -173,7 +173,7 @@ class Observed:
 
     @property
     def waits_for_its_set(self) -> bool:
-        """Its MachineClass is neither as its host has it nor as it was given it: its MachineSet says when it follows."""
+        """Its MachineClass is neither as its host has it nor as it was given it: its set says when it follows."""
         classes = {self.annotations.get(names.MACHINE_CLASS_ANNOTATION), self.status.get("machineClassDigest")}
         owner = controller_of(self.machine)
         owned = owner is not None and owner.get("kind") == MACHINE_SET.name
