@@ -91,6 +91,13 @@ class MachineDeploymentStrategy(Model):
     understood allows nothing."""
 
 
+class Rollout(Model):
+    """When the Machines are to be replaced though their template has not changed."""
+
+    after: Time | None = None
+    """Machines of MachineSets that were made before this time are replaced once it has come (CAPI)."""
+
+
 class MachineDeploymentSpec(Model):
     """Which Machines there are to be, how many, and how changes reach them."""
 
@@ -108,6 +115,8 @@ class MachineDeploymentSpec(Model):
     failure_domains: FailureDomains | None = None
     """Zones (or the like) over which the Machines are spread evenly; a change of it is no rollout. Without it those of
     the Cluster; an empty list spreads nothing."""
+    rollout: Rollout | None = None
+    """A rollout at a time to come. Taking it away again rolls nothing."""
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""
     revision_history_limit: Count = 1

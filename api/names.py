@@ -92,7 +92,7 @@ TEMPLATE_ANNOTATION: Final = "nodewright.dev/template"
 """On a Machine that was updated in place: digest of the template's ``spec`` that it was given last."""
 MACHINE_CLASS_ANNOTATION: Final = "nodewright.dev/machine-class"
 """On a Machine of a MachineSet: digest of the MachineClass's configuration that it was given last. Its host follows
-no other, so that an edit of the class reaches running hosts within the set's budget only. Without it, at once."""
+no other, so that an edit of the class reaches running hosts within the set's budget only."""
 IN_PLACE_ANNOTATION: Final = "nodewright.dev/in-place"
 """On a Machine, ``Require``: its host is not replaced for the template that TEMPLATE_ANNOTATION names."""
 PRESERVE_UNTIL_ANNOTATION: Final = "nodewright.dev/preserve-until"
@@ -182,6 +182,8 @@ RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 REMOVED_MACHINES_ANNOTATION: Final = "nodewright.dev/removed-machines"
 """On a MachineDeployment or MachineSet: names, comma separated, of the Machines for which ``nodewright gateway
 externalgrpc`` has lowered ``replicas``. Written with them in one patch, so that no repeat lowers them again."""
+ROLLOUT_AFTER_ANNOTATION: Final = "nodewright.dev/rollout-after"
+"""In a MachineSet's template: the ``spec.rollout.after`` of its MachineDeployment for which it was made."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
 """CAPI, on a MachineSet: it creates no Machines (old sets under OnDelete)."""
 NOT_COPIED_ANNOTATIONS: Final = frozenset(

@@ -111,6 +111,9 @@ def _deployment(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     yield from _set(obj)
     yield from _counts(spec, "revisionHistoryLimit", "progressDeadlineSeconds")
+    after = child(spec, "rollout").get("after")
+    if after is not None and (fault := time_or_duration(after, "time")):
+        yield FieldError("spec.rollout.after", fault)
     rolling = child(child(spec, "strategy"), "rollingUpdate")
     yield from _rolling_update(rolling)
     for index, budget in items(child(spec, "strategy"), "disruptionBudgets"):

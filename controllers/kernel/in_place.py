@@ -29,8 +29,8 @@ class Revision:
         """Whether the Machine was given this template last. Edits that a person made to it since don't count."""
         annotations = annotations_of(machine.body)
         given = annotations.get(names.TEMPLATE_ANNOTATION)
-        classes = {annotations.get(names.MACHINE_CLASS_ANNOTATION, self.class_digest), machine.class_digest}
-        if self.class_digest and self.class_digest not in classes:
+        classes = {annotations.get(names.MACHINE_CLASS_ANNOTATION, ""), machine.class_digest} - {""}
+        if self.class_digest and classes and self.class_digest not in classes:
             return False
         if given is not None:
             return given == self.digest

@@ -27,6 +27,8 @@ IN_PLACE_FIELDS = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
 """Fields of ``spec`` that need no rollout."""
 NEVER_FROM_TEMPLATE = frozenset(("providerID",))
 FAILURE_DOMAIN = "failureDomain"
+RESTARTS = {"restartedAt": names.RESTARTED_AT_ANNOTATION, "rolloutAfter": names.ROLLOUT_AFTER_ANNOTATION}
+"""Annotations of a template that ask for other hosts, by their name in the rollout part."""
 HASH_LENGTH = 8
 
 
@@ -48,8 +50,9 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(part.get("versions"), Mapping):
         part["versions"] = {key: value for key, value in part["versions"].items() if value not in (None, {}, "")}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
-    if names.RESTARTED_AT_ANNOTATION in annotations:
-        part["restartedAt"] = annotations[names.RESTARTED_AT_ANNOTATION]
+    for name, annotation in RESTARTS.items():
+        if annotation in annotations:
+            part[name] = annotations[annotation]
     return part
 
 

@@ -174,11 +174,11 @@ class Observed:
 
     @property
     def waits_for_its_set(self) -> bool:
-        """Its MachineClass is not as it was given it: its MachineSet decides when its host may follow."""
-        given = self.annotations.get(names.MACHINE_CLASS_ANNOTATION)
+        """Its MachineClass is neither as its host has it nor as it was given it: its set says when it follows."""
+        classes = {self.annotations.get(names.MACHINE_CLASS_ANNOTATION), self.status.get("machineClassDigest")}
         owner = controller_of(self.machine)
         owned = owner is not None and owner.get("kind") == MACHINE_SET.name
-        return bool(given and self.class_digest and given != self.class_digest and owned)
+        return bool(owned and self.class_digest and any(classes) and self.class_digest not in classes)
 
     @property
     def drain_deadlines(self) -> Deadlines:

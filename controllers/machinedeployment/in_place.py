@@ -14,7 +14,7 @@ from api import names
 from api.names import InPlace
 from controllers.kernel.actions import Create, Patch
 from controllers.kernel.refs import Obj, labels_of, resource_version_of
-from controllers.kernel.template import difference, rollout_part
+from controllers.kernel.template import RESTARTS, difference, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machinedeployment.creation import history_set, with_hash
 from controllers.machinedeployment.observe import Observed, SetState, biggest
@@ -110,7 +110,7 @@ def would_replace(observed: Observed, now: SetState | None, old: Sequence[SetSta
 def _is_restart(observed: Observed, holder: SetState) -> bool:
     """A restart asks for other hosts, whatever else has changed."""
     asked, have = rollout_part(observed.wish.template), rollout_part(_template(holder.body))
-    return asked.get("restartedAt") != have.get("restartedAt")
+    return any(asked.get(name) != have.get(name) for name in RESTARTS)
 
 
 def _kept(observed: Observed, holder: SetState) -> bool:

@@ -38,6 +38,7 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
 from controllers.kernel.victims import in_order
 from controllers.kernel.view import OWNER, View
+from controllers.machinedeployment import rollout_after
 from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
 from controllers.machinedeployment.rollback import Record, read_record, template_in_force
 from controllers.machinedeployment.wish import MAX_REPLICAS, Wish, read_wish
@@ -150,6 +151,8 @@ def observe(key: Key, view: View) -> Observed | None:
     wish = read_wish(body)
     cluster = cluster_of(body, view) if not wish.problem else None
     owned = view.indexed(MACHINE_SET, OWNER, uid_of(body))
+    if not wish.problem:
+        wish = replace(wish, template=rollout_after.in_force(wish.template, owned, wish.after, view.now))
     record = read_record(_status(body)) if not wish.problem else None
     in_force = template_in_force(record, wish.template, owned)
     if in_force is not None:

@@ -20,7 +20,15 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import annotations_of, is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
-from controllers.machinedeployment import creation, in_place, intents, progress, proportional_scale, revisions
+from controllers.machinedeployment import (
+    creation,
+    in_place,
+    intents,
+    progress,
+    proportional_scale,
+    revisions,
+    rollout_after,
+)
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.on_delete import follow
 from controllers.machinedeployment.propagation import adoptions, set_patches
@@ -210,6 +218,9 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
     waits: list[Wait] = []
     if delay:
         waits.append(Wait(delay, "its Machines are still changing; the counts are written when they rest"))
+    until = rollout_after.seconds_until(observed.wish.after, observed.now)
+    if until:
+        waits.append(Wait(until, "its Machines are to be replaced then (spec.rollout.after)"))
     min_ready = observed.wish.min_ready
     moments = (machine.available_at(min_ready) for machine in alive(observed))
     coming = [moment for moment in moments if moment is not None and moment > observed.now]

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from api import names
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.refs import Obj, is_deleting
-from controllers.kernel.template import IN_PLACE_FIELDS, template_hash, template_problem
+from controllers.kernel.template import IN_PLACE_FIELDS, RESTARTS, template_hash, template_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +83,11 @@ def _with_old_revision(wanted: Mapping[str, Any], old: Mapping[str, Any]) -> dic
     spec |= {key: value for key, value in (wanted.get("spec") or {}).items() if key in IN_PLACE_FIELDS}
     metadata = dict(wanted.get("metadata") or {})
     annotations = dict(metadata.get("annotations") or {})
-    annotations.pop(names.RESTARTED_AT_ANNOTATION, None)
-    restarted = ((old.get("metadata") or {}).get("annotations") or {}).get(names.RESTARTED_AT_ANNOTATION)
-    if restarted is not None:
-        annotations[names.RESTARTED_AT_ANNOTATION] = restarted
+    before = (old.get("metadata") or {}).get("annotations") or {}
+    for restart in RESTARTS.values():
+        annotations.pop(restart, None)
+        if before.get(restart) is not None:
+            annotations[restart] = before[restart]
     if annotations or "annotations" in metadata:
         metadata["annotations"] = annotations
     return {**wanted, "metadata": metadata, "spec": spec}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
@@ -12,6 +12,7 @@ from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
 from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
+from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import MACHINE_SET, Obj
 from controllers.kernel.template import is_count, read_pattern
 from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
@@ -39,6 +40,7 @@ class Wish:
     selector: Selector = NOTHING
     template: Mapping[str, Any] = field(default_factory=dict)
     failure_domains: tuple[str, ...] | None = None
+    after: datetime | None = None
     problem: str = ""
 
 
@@ -60,6 +62,9 @@ def read_wish(body: Obj) -> Wish:
     domains = spec.get("failureDomains")
     if fault := failure_domains_fault(domains):
         return Wish(problem=f"spec.failureDomains: {fault}")
+    after = _after(spec.get("rollout"))
+    if isinstance(after, str):
+        return Wish(problem=after)
     wish = Wish(
         replicas=counts["replicas"],
         min_ready=timedelta(seconds=counts["minReadySeconds"]),
@@ -68,9 +73,23 @@ def read_wish(body: Obj) -> Wish:
         paused=spec.get("paused") is True,
         selector=pattern.selector,
         template=pattern.template,
+        after=after,
         failure_domains=tuple(domains) if domains is not None else None,
     )
     return _with_strategy(wish, spec.get("strategy") or {})
+
+
+def _after(rollout: object) -> datetime | str | None:
+    """``spec.rollout.after``, None without it, or what is wrong with it."""
+    if rollout is None:
+        return None
+    if not isinstance(rollout, Mapping):
+        return "spec.rollout: must be an object"
+    after = rollout.get("after")
+    if after is None:
+        return None
+    moment = parse_time(after) if isinstance(after, str) else None
+    return moment or f"spec.rollout.after: {after!r} is not a time like 2026-01-31T20:00:00Z"
 
 
 _COUNTS = {"replicas": 1, "minReadySeconds": 0, "revisionHistoryLimit": 1, "progressDeadlineSeconds": 600}

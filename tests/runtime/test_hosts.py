@@ -204,6 +204,17 @@ async def test_a_config_that_breaks_its_schema_names_the_field_below_spec(stage:
 
 
 @scene()
+async def test_a_config_is_checked_for_nobodys_host_without_a_call(stage: Scene) -> None:
+    """A MachineClass that no Machine uses may name an account for which there are no credentials."""
+    reads = stage.directory.look(HostNeed("", {**CONFIG, "size": "big"}, 0.0, config_path="providerSpec"))
+    assert reads is not None
+    assert [problem.path for problem in reads.problems] == ["providerSpec.size"]
+    await asyncio.sleep(60)
+    assert stage.cloud.calls == []
+    assert stage.directory.lists() == ()
+
+
+@scene()
 async def test_a_host_whose_config_was_edited_to_another_scope_is_still_found(stage: Scene) -> None:
     stage.directory.submit(create())
     await stage.settled()

@@ -77,12 +77,21 @@ def test_a_machine_alone_follows_at_once() -> None:
     assert hosts(arena) == [2]
 
 
-def test_who_takes_the_annotation_away_lets_the_host_follow() -> None:
+def test_without_a_word_of_its_set_it_stays_as_well() -> None:
+    """It was made before there was such a class, or by hand, or by an earlier version."""
     arena, key, _ = a_world(classed().owned_by(machine_set("pool")))
-    edit(arena, key)
     arena.edit(key, {"metadata": {"annotations": {GIVEN: None}}})
+    edit(arena, key)
+    assert hosts(arena) == [1]
+    assert arena.condition(key, "UpToDate")["reason"] == "WaitingForRollout"
+
+
+def test_a_person_may_still_change_one_machine_of_a_class_that_is_as_it_was() -> None:
+    arena, key, _ = a_world(classed().owned_by(machine_set("pool")))
+    arena.edit(key, {"spec": {"versions": {"kubelet": "1.35.0"}}})
     arena.run(key, 60)
-    assert hosts(arena) == [2]
+    assert arena.condition(key, "UpToDate")["status"] == "True"
+    assert [type(action) for action in arena.done if isinstance(action, UpdateHost)] == [UpdateHost]
 
 
 def test_a_host_that_is_still_to_be_made_gets_the_class_as_it_is() -> None:

@@ -28,7 +28,7 @@ def given(world: World) -> list[str]:
     """Machines that were given the class as it is."""
     now = digest(world)
     found = (m["metadata"] for m in world.all(MACHINE))
-    return sorted(meta["name"] for meta in found if meta["annotations"][GIVEN] == now)
+    return sorted(meta["name"] for meta in found if meta["annotations"].get(GIVEN) == now)
 
 
 def a_world(**update: Any) -> World:
@@ -75,6 +75,14 @@ def test_no_more_at_once_than_the_budget_allows_though_nobody_says_yet_that_it_i
         settle(world)
     assert len(given(world)) == 4
     assert round_of(world) == 0
+
+
+def test_one_that_was_never_given_a_class_is_known_by_its_host() -> None:
+    world = a_world(minAvailable=0)
+    for machine in world.all(MACHINE):
+        world.change(MACHINE, machine["metadata"]["name"], lambda m: m["metadata"]["annotations"].pop(GIVEN))
+    settle(world)
+    assert len(given(world)) == 4
 
 
 def test_a_budget_of_none_is_none() -> None:
