@@ -181,7 +181,7 @@ class Guard:
             return
         if self._serves(machine):
             promise = self._promised(machine, believed)
-            left = sum(1 for m in seen if self._serves(m) or self._gone_since(m, promise)) - 1
+            left = sum(1 for m in seen if self._serves(m) or self._deleted_since(m, promise)) - 1
             least = min(believed.least, promise.bounds.least)
             if left < least:
                 raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
@@ -219,7 +219,7 @@ class Guard:
         promise = self._promised(victim, believed)
         if annotations_of(victim).get(DELETE_MACHINE_ANNOTATION) and uid_of(victim) in promise.unmarked:
             return
-        left = sum(1 for m in seen if available(m) or self._gone_since(m, promise)) - 1
+        left = sum(1 for m in seen if available(m) or self._taken_down_since(m, promise)) - 1
         least = min(believed.least, promise.bounds.least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
@@ -233,11 +233,13 @@ class Guard:
         silent = ready is not None and ready["status"] == "Unknown"
         return silent and is_condemned(status)
 
-    def _gone_since(self, machine: Obj, promise: _Promise) -> bool:
+    def _taken_down_since(self, machine: Obj, promise: _Promise) -> bool:
         """Counted on when the promise was made, and taken down by a person since."""
-        if uid_of(machine) not in promise.there:
-            return False
-        return self._edited(machine) or (is_deleting(machine) and uid_of(machine) not in self._ours)
+        edited = uid_of(machine) in promise.there and self._edited(machine)
+        return edited or self._deleted_since(machine, promise)
+
+    def _deleted_since(self, machine: Obj, promise: _Promise) -> bool:
+        return is_deleting(machine) and uid_of(machine) in promise.there.difference(self._ours)
 
     def _edited(self, machine: Obj) -> bool:
         """Taken down by a person's edit of this very Machine, not by a template that a MachineSet handed it."""
