@@ -118,8 +118,8 @@ class Guard:
     for it when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
 
     The promise: no size is decided, nobody is chosen and nothing is changed in place that leaves fewer than the minimum
-    of the Machines that served when it was decided. What others do since is no breach, for a MachineSet on its way down to
-    its size can't take the decision back: a Machine that a person has deleted or edited since, or whose host broke
+    of the Machines that served when it was decided. What others do since is no breach, for the MachineSet can't take
+    the decision back on its way down: a Machine that a person has deleted or edited since, or whose host broke
     since (seed 172 with health checks), counts as if it were still there; one that a person has marked since may go.
     What had happened when the size was decided is no excuse; but who marks Machines and then scales means those, as
     autoscalers do. Nor is what we took down since: deleted, or handed another template.
