@@ -31,10 +31,10 @@ _RUNS = {HostState.RUNNING, HostState.UPDATING}
 
 def begin(observed: Observed, host: Host, why: str) -> Decision:
     """Write down that this host is to be replaced. Nothing is touched before that is saved."""
-    before = observed.status.get("replacement") or {}
-    earlier = [*left_nodes.earlier_hosts(observed.machine), observed.replaced_host] if before else []
+    before = observed.replaced_host
+    earlier = [*left_nodes.earlier_hosts(observed.machine), before] if before else []
     record = {
-        **dict.fromkeys(before),
+        **(dict.fromkeys(observed.status["replacement"]) if before else {}),
         "providerID": host.provider_id or host.id,
         **({"earlierProviderIDs": earlier[-_MOST_EARLIER:]} if earlier else {}),
         "reason": why[:1024],

@@ -58,8 +58,7 @@ def stock(observed: Observed) -> Stock:
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
         asked_for = target.machine.condemned or in_treatment(target.machine.body)
-        waits = target.deferred and isinstance(target.verdict, Unhealthy)
-        if not waits and (young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen))):
+        if not target.deferred and (young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen))):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
             bad.add(place(target, strategy, now))

@@ -31,7 +31,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
 from controllers.kernel.view import NAMESPACE, View
-from controllers.machinehealthcheck.health import DAWN, Trust, Unseen, Verdict, judge
+from controllers.machinehealthcheck.health import DAWN, Trust, Unhealthy, Unseen, Verdict, judge
 from controllers.machinehealthcheck.sight import OUTAGE, Sight, Sights
 from controllers.machinehealthcheck.wish import Wish, read_wish
 
@@ -43,7 +43,7 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 class Target:
     """A Machine that is looked at. ``place``: whose it took, and when that was; ``zone`` "" if it has none.
 
-    ``deferred``: its owner replaces no unhealthy ones now, since a rollout does that or nothing would come of it.
+    ``deferred``: it is unhealthy, and its owner replaces none now, since a rollout does or nothing would come of it.
     """
 
     machine: MachineFacts
@@ -122,7 +122,8 @@ def observe(key: Key, view: View) -> Observed | None:
             if sight.outage:
                 return Observed(body, wish, view.now, outage=sight.outage)
             target = _target(machine, wish, machines, sight)
-            targets.append(replace(target, deferred=_is_deferred(target.machine, view)))
+            sick = isinstance(target.verdict, Unhealthy)
+            targets.append(replace(target, deferred=_is_deferred(target.machine, view)) if sick else target)
     return Observed(
         body=body,
         wish=wish,

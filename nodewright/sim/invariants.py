@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from api.conditions import Reason
@@ -119,10 +119,12 @@ class Guard:
     A MachineSet acts on the replicas that its MachineDeployment wrote last, so what was believed then is still in force
     for it when a person has edited the MachineDeployment since. Lives as long as the plane: a crash changes no promise.
 
-    What people do to single Machines is no breach, if they did it since: a size was decided with the Machines that were
-    there, and the MachineSet that gets down to it can't take the decision back. So a Machine that a person has deleted
-    or edited since counts as if it were still there, and one that a person has marked since may go. What had happened
-    when the size was decided is no excuse; but who marks Machines and then scales means those, as autoscalers do.
+    The promise: no size is decided, nobody is chosen and nothing is changed in place that leaves fewer than the minimum
+    of the Machines that served when it was decided. What others do since is no breach, for the MachineSet can't take
+    the decision back on its way down: a Machine that a person has deleted or edited since, or whose host broke
+    since (seed 172 with health checks), counts as if it were still there; one that a person has marked since may go.
+    What had happened when the size was decided is no excuse; but who marks Machines and then scales means those, as
+    autoscalers do. Nor is what we took down since: deleted, or handed another template.
     """
 
     def __init__(self, plane: Plane) -> None:
@@ -182,12 +184,14 @@ class Guard:
         if not digest or machine is None:
             return
         if self._serves(machine):
-            promise = self._promised(machine, believed)
-            left = sum(1 for m in seen if self._serves(m) or self._gone_since(m, promise)) - 1
-            least = min(believed.least, promise.bounds.least)
+            told = self._promised(machine, believed)
+            left = sum(1 for m in seen if self._serves(m) or self._deleted_since(m, told)) - 1
+            least = min(believed.least, told.bounds.least)
             if left < least:
                 raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
         changes = int("spec" in action.patch)  # else its spec says so already: a person was faster
+        for name, promise in self._in_force.items():
+            self._in_force[name] = replace(promise, there=promise.there - {uid_of(machine)})
         self._handed[uid_of(machine)] = (digest, machine["metadata"].get("generation", 1) + changes)
 
     def _serves(self, machine: Obj) -> bool:
@@ -221,7 +225,7 @@ class Guard:
         promise = self._promised(victim, believed)
         if annotations_of(victim).get(DELETE_MACHINE_ANNOTATION) and uid_of(victim) in promise.unmarked:
             return
-        left = sum(1 for m in seen if available(m) or self._gone_since(m, promise)) - 1
+        left = sum(1 for m in seen if available(m) or self._is_lost(m, promise)) - 1
         least = min(believed.least, promise.bounds.least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
@@ -235,19 +239,12 @@ class Guard:
         silent = ready is not None and ready["status"] == "Unknown"
         return silent and is_condemned(status)
 
-    def _gone_since(self, machine: Obj, promise: _Promise) -> bool:
-        """Counted on when the promise was made, and taken down by a person since."""
-        if uid_of(machine) not in promise.there:
-            return False
-        return self._edited(machine) or (is_deleting(machine) and uid_of(machine) not in self._ours)
+    def _is_lost(self, machine: Obj, promise: _Promise) -> bool:
+        """Counted on when the promise was made, and taken down since by a person or by its host's failure."""
+        return uid_of(machine) in promise.there.difference(self._ours)
 
-    def _edited(self, machine: Obj) -> bool:
-        """Taken down by a person's edit of this very Machine, not by a template that a MachineSet handed it."""
-        updated = find((machine.get("status") or {}).get("conditions"), "UpToDate")
-        _, generation = self._handed.get(uid_of(machine), ("", 0))
-        if is_deleting(machine) or updated is None or updated["status"] != "False":
-            return False
-        return int(updated.get("observedGeneration", 0)) > generation
+    def _deleted_since(self, machine: Obj, promise: _Promise) -> bool:
+        return is_deleting(machine) and uid_of(machine) in promise.there.difference(self._ours)
 
     def _is_stuck(self, key: Key, seen: Iterable[Obj]) -> bool:
         """It is an old set, and one of its Machines has a Node or had one, does not serve, and nobody marked it."""

@@ -93,6 +93,20 @@ def test_so_does_a_persons_edit_of_another_machine(guard: Guard, since: bool) ->
             guard.before(delete("a"), now, THREE)
 
 
+@pytest.mark.parametrize("since", [True, False], ids=["broken since", "broken before"])
+def test_so_does_another_machines_host_that_broke(guard: Guard, since: bool) -> None:
+    """Seed 172 with health checks: a host fell silent between the decision and the delete."""
+    now = pool(member("a"), member("b").not_ready(), member("c"), member("d"))
+    guard.done(SIZE, pool(member("a"), member("b"), member("c"), member("d")) if since else now, THREE)
+    if since:
+        guard.before(delete("a"), now, THREE)
+        with pytest.raises(Breach):
+            guard.before(delete("c"), [machine for machine in now if machine["metadata"]["name"] != "a"], THREE)
+    else:
+        with pytest.raises(Breach):
+            guard.before(delete("a"), now, THREE)
+
+
 def test_a_template_that_was_handed_out_is_no_persons_edit(guard: Guard) -> None:
     seen = pool(member("a"), member("b"), member("c"), member("d"), member("e"))
     guard.done(SIZE, seen, THREE)
