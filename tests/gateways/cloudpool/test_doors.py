@@ -57,6 +57,7 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
         await status(False, "s3cret")
 
 
+@pytest.mark.slow
 async def test_defect_21_the_backend_is_asked_with_a_name_and_a_password(stage: Scene) -> None:
     seen: list[str] = []
 
@@ -114,6 +115,7 @@ async def test_defect_24_one_of_several_proxies_works_and_the_others_refuse(stag
     assert len((await stage.kube.list_page(NODE)).items) == 1
 
 
+@pytest.mark.slow
 async def test_changes_are_written_down_and_reads_are_not(stage: Scene) -> None:
     await stage.node("n1")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
@@ -131,6 +133,7 @@ async def test_changes_are_written_down_and_reads_are_not(stage: Scene) -> None:
     assert written[0]["client"] == "127.0.0.1"
 
 
+@pytest.mark.slow
 async def test_what_is_too_large_too_slow_or_too_much_is_refused(stage: Scene) -> None:
     proxy = await stage.start(doors=Doors(port=0, read_timeout=0.1))
     big = b'{"desiredSize": 1, "x": "' + b"x" * (1 << 20) + b'"}'
@@ -168,6 +171,7 @@ async def test_bad_input_is_refused_in_the_words_of_the_original(stage: Scene) -
     assert stage.pool.calls == []
 
 
+@pytest.mark.slow
 async def test_field_names_are_known_whatever_their_case(stage: Scene) -> None:
     await stage.node("n1")
     await stage.start()
@@ -178,6 +182,7 @@ async def test_field_names_are_known_whatever_their_case(stage: Scene) -> None:
     assert (status, said["message"]) == (404, "failed to terminate machine")
 
 
+@pytest.mark.slow
 async def test_health_and_metrics_are_served_beside_it(stage: Scene) -> None:
     await stage.node("n1")
     proxy = await stage.start()
