@@ -258,4 +258,4 @@ def test_the_flags_of_the_original_are_there() -> None:
     params = {option: p for p in command.commands["cloudpool-proxy"].params for option in p.opts}
     assert str(params["--config-file"].default) == "/etc/elastisys/kubeaware-cloudpool-proxy.json"
     assert params["--port"].default == 8080
-    assert {"--v", "--version"} <= set(params)
+    assert {"--v", "--version", "--logtostderr", "--vmodule", "--stderrthreshold", "--log_dir"} <= set(params)
