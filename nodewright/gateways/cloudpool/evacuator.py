@@ -198,7 +198,7 @@ class Evacuator:
         try:
             await self.backend.terminate(machine, decrement)
         except BackendError as error:
-            if error.code != 404 and not await self._has_ended(victim, error):
+            if not await self._has_ended(victim, error):
                 if error.code and victim.node:
                     await self._put_back(victim.node, "the backend did not terminate its machine")
                 metrics.of(metrics.CLOUDPOOL_VICTIMS, "failed").inc()
@@ -211,7 +211,7 @@ class Evacuator:
             await self._execute(finish(node))  # what fails here is done by the next sweep
 
     async def _has_ended(self, victim: Victim, error: BackendError) -> bool:
-        """Whether the machine has ended in spite of the error."""
+        """Whether the machine has ended in spite of the error; a 404 alone does not say so, it may have left the pool."""
         try:
             found = next((m for m in await self.backend.pool() if m.id == victim.machine.id), None)
         except BackendError as other:

@@ -22,6 +22,8 @@ from nodewright.gateways.cloudpool.basic_auth import encode
 from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse, seconds_of
 from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
+from nodewright.runtime.kube.errors import ConfigurationError
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
@@ -259,3 +261,23 @@ def test_the_flags_of_the_original_are_there() -> None:
     assert str(params["--config-file"].default) == "/etc/elastisys/kubeaware-cloudpool-proxy.json"
     assert params["--port"].default == 8080
     assert {"--v", "--version", "--logtostderr", "--vmodule", "--stderrthreshold", "--log_dir"} <= set(params)
+
+
+async def test_a_kubeconfig_is_asked_for_the_cluster_of_that_url(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    clusters = [{"name": name, "cluster": {"server": f"https://{name}:6443"}} for name in ("a", "b", "c")]
+    contexts = [{"name": f"{c}{n}", "context": {"cluster": c, "user": f"{c}{n}"}} for c in "ab" for n in (1, 2)]
+    users = [{"name": f"{c}{n}", "user": {"token": f"token-{c}{n}"}} for c in "ab" for n in (1, 2)]
+    file.write_text(json.dumps({"clusters": clusters, "contexts": contexts, "users": users, "current-context": "b2"}))
+
+    async def token(server: str) -> str:
+        tokens = (await load_kubeconfig_for(file, server)).tokens
+        assert tokens is not None
+        return await tokens.token()
+
+    assert await token("https://b:6443") == "token-b2", "the current context is of that cluster"
+    assert await token("https://a:6443/") == "token-a1", "else the first one that is"
+    with pytest.raises(ConfigurationError, match="no cluster with server https://x"):
+        await token("https://x")
+    with pytest.raises(ConfigurationError, match="no context for the cluster 'c'"):
+        await token("https://c:6443")
