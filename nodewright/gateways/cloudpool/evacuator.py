@@ -211,7 +211,7 @@ class Evacuator:
             await self._execute(finish(node))  # what fails here is done by the next sweep
 
     async def _has_ended(self, victim: Victim, error: BackendError) -> bool:
-        """Whether the machine has ended in spite of the error; a 404 alone does not say so, it may have left the pool."""
+        """Whether the machine has ended in spite of the error, be it a 404: only what the pool shows counts."""
         try:
             found = next((m for m in await self.backend.pool() if m.id == victim.machine.id), None)
         except BackendError as other:
