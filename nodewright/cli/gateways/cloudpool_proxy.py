@@ -82,6 +82,15 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     verbosity: Annotated[
         int | None, typer.Option("--v", metavar="N", help="The original's log level; from 4 on as --log-level=debug.")
     ] = None,
+    _switches: Annotated[
+        bool, typer.Option("--logtostderr", "--alsologtostderr", hidden=True, help="Taken for the original's sake.")
+    ] = False,
+    _values: Annotated[
+        str,
+        typer.Option(
+            "--stderrthreshold", "--vmodule", "--log_dir", "--log_backtrace_at", hidden=True, help="The same."
+        ),
+    ] = "",
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,

@@ -36,7 +36,7 @@ from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.cloudpool")
 
-LOOK_AGAIN, LOOK_SOON, ASK_AGAIN = 1.0, 0.25, 5.0
+LOOK_AGAIN, LOOK_SOON, ASK_AGAIN = 1.0, 0.25, 30.0
 """Seconds until the next look (at memory) if nothing changes; soon, after something was asked for; until a pod is asked
 to go once more."""
 _CACHED = timedelta(minutes=10)
@@ -90,15 +90,15 @@ class Evacuator:
         self._gone: dict[str, datetime] = {}
         self.busy: dict[str, str] = {}
         """Node → what is waited for."""
-        self._watching = watching
-        self._backend = backend
+        self.watching = watching
+        self.backend = backend
         self._options = options
         self._executor = Executor("cloudpool", self._hands())
 
     @property
     def gone(self) -> frozenset[str]:
         """Ids of machines that were terminated a while ago at most: a backend may still show them from its cache."""
-        since = self._watching.now() - _CACHED
+        since = self.watching.now() - _CACHED
         self._gone = {machine: at for machine, at in self._gone.items() if at > since}
         return frozenset(self._gone)
 
@@ -121,7 +121,7 @@ class Evacuator:
         node = self._node(victim.node)
         if node is None:
             raise EvacuationError(f"Node {victim.node} is gone")
-        record = Record(self._options.owner, victim.machine.id, self._watching.now())
+        record = Record(self._options.owner, victim.machine.id, self.watching.now())
         return _Case(victim, record, uid_of(node), goes_on)
 
     async def _empty(self, case: _Case) -> None:
@@ -141,7 +141,7 @@ class Evacuator:
                 case Act(actions=actions):
                     closed = await self._do(actions, case) and any(isinstance(each, Patch) for each in actions)
                     if not closed:
-                        await self._watching.change(LOOK_SOON if actions else self._pause(case))
+                        await self.watching.change(LOOK_SOON if actions else self._pause(case))
                 case GiveUp(why=why):
                     await self._put_back(name, why)
                     raise EvacuationError(f"Node {name}: {why}")
@@ -150,25 +150,25 @@ class Evacuator:
                         await self._still_wanted(case)
                         if note is None or await self._do((note,), case):
                             return
-                    await self._watching.change(LOOK_SOON)
+                    await self.watching.change(LOOK_SOON)
                 case _:
                     assert_never(step)
 
     def _evacuating(self, case: _Case, node: Obj) -> Evacuating:
-        around_it = around(node, self._watching.view())
-        return Evacuating(case.record, node, around_it, self._watching.now(), self._deadline(case))
+        around_it = around(node, self.watching.view())
+        return Evacuating(case.record, node, around_it, self.watching.now(), self._deadline(case))
 
     def _deadline(self, case: _Case) -> datetime:
         return case.record.started + timedelta(seconds=self._options.drain_timeout)
 
     def _pause(self, case: _Case) -> float:
-        left = (self._deadline(case) - self._watching.now()).total_seconds()
+        left = (self._deadline(case) - self.watching.now()).total_seconds()
         return min(LOOK_AGAIN, max(left, LOOK_SOON / 10))
 
     async def _is_really_empty(self, case: _Case, node: Obj) -> bool:
         """A pod that was bound just before the Node was closed may not have been told by the watch yet."""
         try:
-            pods = await self._watching.client.pods_on(case.victim.node)
+            pods = await self.watching.client.pods_on(case.victim.node)
         except KubeError as error:
             await self._failed(error, case)
             return False
@@ -180,10 +180,14 @@ class Evacuator:
         """Somebody may have protected the machine meanwhile, or taken it out of the pool."""
         machine = case.victim.machine.id
         try:
-            found = next((each for each in await self._backend.pool() if each.id == machine), None)
+            found = next((each for each in await self.backend.pool() if each.id == machine), None)
         except BackendError as error:
             await self._put_back(case.victim.node, "the backend does not answer")
             raise EvacuationError(str(error), of_backend=True) from error
+        told = case.goes_on()
+        if told:
+            await self._put_back(case.victim.node, told)
+            raise EvacuationError(told)
         if found is None or not found.allocated or not found.membership.evictable:
             why = f"machine {machine} is protected now" if found else f"machine {machine} has left the pool"
             await self._put_back(case.victim.node, why)
@@ -192,14 +196,14 @@ class Evacuator:
     async def _terminate(self, victim: Victim, decrement: bool) -> None:
         machine = victim.machine.id
         try:
-            await self._backend.terminate(machine, decrement)
+            await self.backend.terminate(machine, decrement)
         except BackendError as error:
-            if error.code != 404 and not await self._has_ended(victim, error):
+            if not await self._has_ended(victim, error):
                 if error.code and victim.node:
                     await self._put_back(victim.node, "the backend did not terminate its machine")
                 metrics.of(metrics.CLOUDPOOL_VICTIMS, "failed").inc()
                 raise EvacuationError(f"failed to terminate machine {machine}: {error}", of_backend=True) from error
-        self._gone[machine] = self._watching.now()
+        self._gone[machine] = self.watching.now()
         metrics.of(metrics.CLOUDPOOL_VICTIMS, "removed").inc()
         _log.info("terminated", machine=machine, node=victim.node)
         node = self._node(victim.node)
@@ -207,23 +211,23 @@ class Evacuator:
             await self._execute(finish(node))  # what fails here is done by the next sweep
 
     async def _has_ended(self, victim: Victim, error: BackendError) -> bool:
-        """Whether the machine has ended in spite of the error."""
+        """Whether the machine has ended in spite of the error, be it a 404: only what the pool shows counts."""
         try:
-            found = next((m for m in await self._backend.pool() if m.id == victim.machine.id), None)
+            found = next((m for m in await self.backend.pool() if m.id == victim.machine.id), None)
         except BackendError as other:
             raise EvacuationError(f"failed to terminate machine {victim.machine.id}: {error}", True) from other
         return found is None or not found.allocated
 
     async def sweep(self) -> None:
         """Put back, or finish, what an earlier life of this proxy left over. What fails is tried by the next sweep."""
-        found = [(node, record_of(node, self._options.owner)) for node in self._watching.objects(NODE)]
+        found = [(node, record_of(node, self._options.owner)) for node in self.watching.objects(NODE)]
         left = [(node, record) for node, record in found if record and node["metadata"]["name"] not in self.busy]
         if not left:
             return
-        machines = await self._backend.pool() if any(record.terminating for _, record in left) else ()
+        machines = await self.backend.pool() if any(record.terminating for _, record in left) else ()
         for node, record in left:
-            patience = timedelta(seconds=self._backend.options.timeout)
-            decided = after_a_crash(node, record, machines, patience, self._watching.now())
+            patience = timedelta(seconds=self.backend.options.timeout)
+            decided = after_a_crash(node, record, machines, patience, self.watching.now())
             if isinstance(decided, LeftAlone):
                 _log.info("left alone", why=decided.why)
             elif decided:
@@ -238,7 +242,7 @@ class Evacuator:
             node = self._node(name)
             if node is None or await self._execute(give_up(node, why)):
                 return
-            await self._watching.change(LOOK_SOON)
+            await self.watching.change(LOOK_SOON)
 
     async def _do(self, actions: tuple[Action, ...], case: _Case) -> bool:
         """True if all of it was done. Raises EvacuationError, with the Node put back, if there is no hope."""
@@ -263,7 +267,7 @@ class Evacuator:
         return (await self._executor.execute(Plan(steps(actions)))).ok
 
     def _node(self, name: str) -> Obj | None:
-        return self._watching.cache.stores[NODE].get(Key("", name)) if name else None
+        return self.watching.cache.stores[NODE].get(Key("", name)) if name else None
 
     def _hands(self) -> Hands:
         def no_host(action: HostAction) -> bool:
@@ -272,7 +276,7 @@ class Evacuator:
         def told(event: Event) -> None:
             _log.info(event.reason, why=event.why)
 
-        watching = self._watching
+        watching = self.watching
         return Hands(watching.client, watching.cache, no_host, told, watching.now, evictions=AskedOnce())
 
 

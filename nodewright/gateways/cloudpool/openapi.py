@@ -115,6 +115,11 @@ def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """To Go clients null and left out are one."""
+    return {**schema, "nullable": True}
+
+
 def _schemas() -> dict[str, Any]:
     membership = _object({"active": _BOOL, "evictable": _BOOL})
     machine = _object(
@@ -135,13 +140,13 @@ def _schemas() -> dict[str, Any]:
     )
     return {
         "Error": _object({"message": _TEXT, "detail": _TEXT}),
-        "Config": _object({"kind": {"type": "string", "enum": list(KINDS)}, "name": _ID}, namespace=_TEXT),
+        "Config": _object({"kind": {"type": "string", "enum": list(KINDS)}, "name": _ID}, namespace=_or_null(_TEXT)),
         "Status": _object({"started": _BOOL, "configured": _BOOL}),
         "Machine": machine,
         "Pool": _object({"timestamp": _TIME, "machines": {"type": "array", "items": _ref("Machine")}}),
         "Size": _object({"timestamp": _TIME, "desiredSize": _COUNT, "allocated": _COUNT, "active": _COUNT}),
         "SetSize": _object({"desiredSize": _COUNT}),
-        "Dismissal": _object({"machineId": _ID}, decrementDesiredSize=_BOOL),
+        "Dismissal": _object({"machineId": _ID}, decrementDesiredSize=_or_null(_BOOL)),
         "Attach": _object({"machineId": _ID}),
         "SetServiceState": _object({"machineId": _ID, "serviceState": machine["properties"]["serviceState"]}),
         "SetMembershipStatus": _object({"machineId": _ID, "membershipStatus": membership}),

@@ -25,9 +25,13 @@ Work = Callable[[Callable[[], str]], Awaitable[None]]
 
 
 class Operations:
-    """Runs them one after the other. They outlive their clients' connections, but not ``close``."""
+    """Runs them one after the other. They outlive their clients' connections, but not ``close``.
 
-    def __init__(self) -> None:
+    ``forbidden``: why nothing may be done just now, "" if it may.
+    """
+
+    def __init__(self, forbidden: Callable[[], str] = str) -> None:
+        self._forbidden = forbidden
         self._turn = asyncio.Lock()
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._newest: dict[str, Hashable] = {}
@@ -63,7 +67,8 @@ class Operations:
     async def _do(self, topic: str, key: Hashable, work: Work) -> None:
         def stops() -> str:
             newest = self._newest.get(topic, key)
-            return self._closing or (f"superseded by a later request: {newest}" if newest != key else "")
+            told = self._closing or self._forbidden()
+            return told or (f"superseded by a later request: {newest}" if newest != key else "")
 
         async with self._turn:
             told = stops()

@@ -18,7 +18,7 @@ from nodewright.gateways.cloudpool.doors import ROUTE, DoorKeeper, Doors, read_b
 from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions
 from nodewright.gateways.cloudpool.forwarding import forward, plain_path
 from nodewright.gateways.cloudpool.openapi import document
-from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.gateways.cloudpool.operations import OperationError, Operations
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime.kube.client import KubeClient
@@ -50,9 +50,8 @@ class CloudpoolProxy:
         self._backend = Backend(options.backend)
         # By what it stands in front of: the next process for the same pool finds what this one left over.
         evacuation = EvacuatorOptions(digest(options.backend.url), options.drain_timeout, options.scaler.api_timeout)
-        self._scaler = Scaler(
-            self._watching, self._backend, Evacuator(self._watching, self._backend, evacuation), options.scaler
-        )
+        evacuator = Evacuator(self._watching, self._backend, evacuation)
+        self._scaler = Scaler(evacuator, options.scaler, Operations(self._why_not))
         self._stack = AsyncExitStack()
         self.url = ""
 
@@ -74,8 +73,7 @@ class CloudpoolProxy:
         await self._stack.aclose()
 
     def readiness(self) -> Checks:
-        leads = "" if self._leadership.held else "another process holds the Lease"
-        return {**self._watching.problems(), "leader": leads}
+        return {**self._watching.problems(), "leader": self._why_not()}
 
     def families(self) -> tuple[object, ...]:
         """Nothing is counted only when asked."""
@@ -105,9 +103,13 @@ class CloudpoolProxy:
         request[ROUTE] = "forwarded"
         return await forward(request, self._backend)
 
+    def _why_not(self) -> str:
+        return "" if self._leadership.held else "another process holds the Lease"
+
     def _leads(self) -> None:
-        if not self._leadership.held:
-            raise OperationError(503, "another process holds the Lease", "ask the one that is ready")
+        told = self._why_not()
+        if told:
+            raise OperationError(503, told, "ask the one that is ready")
 
     def _own(self, path: str) -> web.Response:
         if path == f"{OWN}/status":

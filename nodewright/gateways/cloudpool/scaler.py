@@ -22,10 +22,9 @@ from controllers.kernel.refs import (
     VOLUME_ATTACHMENT,
     Kind,
 )
-from nodewright.gateways.cloudpool.backend import Backend, BackendError
+from nodewright.gateways.cloudpool.backend import BackendError
 from nodewright.gateways.cloudpool.evacuator import EvacuationError, Evacuator, GoesOn
 from nodewright.gateways.cloudpool.operations import OperationError, Operations
-from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import KubeError
 
@@ -53,12 +52,12 @@ class ScalerOptions:
 
 
 class Scaler:
-    """Of one pool. All methods raise OperationError."""
+    """Of the pool behind ``evacuator``. All methods raise OperationError."""
 
-    def __init__(self, watching: Watching, backend: Backend, evacuator: Evacuator, options: ScalerOptions) -> None:
-        self.operations = Operations()
-        self._watching = watching
-        self._backend = backend
+    def __init__(self, evacuator: Evacuator, options: ScalerOptions, operations: Operations | None = None) -> None:
+        self.operations = operations or Operations()
+        self._watching = evacuator.watching
+        self._backend = evacuator.backend
         self._evacuator = evacuator
         self._options = options
 

@@ -27,9 +27,9 @@ REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 
 def options_for(pool: Pool, **more: Any) -> ProxyOptions:
     return ProxyOptions(
-        BackendOptions(pool.url, more.pop("backend_timeout", 5.0)),
+        BackendOptions(pool.url, more.pop("backend_timeout", 30.0)),
         more.pop("doors", Doors(port=0)),
-        ScalerOptions(**{"api_timeout": 5.0, **more.pop("scaler", {})}),
+        ScalerOptions(**{"api_timeout": 30.0, **more.pop("scaler", {})}),
         more.pop("drain_timeout", 60.0),
     )
 
@@ -140,7 +140,7 @@ class Scene:
 
     async def comes(self, ask: Callable[[], Awaitable[bool]]) -> None:
         """Wait until the answer is yes."""
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(60.0):
             while not await ask():  # noqa: ASYNC110  (the facts are in servers, which know no events of ours)
                 await asyncio.sleep(0.01)
 
@@ -148,7 +148,7 @@ class Scene:
         self.options = options_for(self.pool, **more)
         self.proxy = CloudpoolProxy(self.proxy_client, self.options)
         await self.proxy.__aenter__()
-        await self.proxy._watching.current(10.0)
+        await self.proxy._watching.current(60.0)
         return self.proxy
 
     async def stop(self) -> None:
@@ -217,7 +217,7 @@ async def scene() -> AsyncIterator[Scene]:
     async with ControlPlane(ControlPlaneConfig()) as plane, serving(pool) as server:
         pool.url = str(server.make_url("")).rstrip("/")
         connection = await load_kubeconfig([plane.kubeconfig_path])
-        limits = ClientLimits(backoff=0.01, request_timeout=5.0)
+        limits = ClientLimits(backoff=0.01, request_timeout=30.0)
         async with (
             KubeClient(connection, "tests") as kube,
             KubeClient(replace(connection), "cloudpool-proxy", limits) as proxy_client,

@@ -35,6 +35,7 @@ async def running(*arguments: str) -> AsyncIterator[tuple[str, asyncio.subproces
         await process.wait()
 
 
+@pytest.mark.slow
 async def test_the_proxy_starts_by_the_originals_file_and_ends_by_sigterm(stage: Scene, tmp_path: Path) -> None:
     await stage.node("n1")
     await stage.node("n2")

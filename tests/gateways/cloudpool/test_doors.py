@@ -22,6 +22,8 @@ from nodewright.gateways.cloudpool.basic_auth import encode
 from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse, seconds_of
 from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
+from nodewright.runtime.kube.errors import ConfigurationError
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
@@ -57,6 +59,7 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
         await status(False, "s3cret")
 
 
+@pytest.mark.slow
 async def test_defect_21_the_backend_is_asked_with_a_name_and_a_password(stage: Scene) -> None:
     seen: list[str] = []
 
@@ -114,6 +117,7 @@ async def test_defect_24_one_of_several_proxies_works_and_the_others_refuse(stag
     assert len((await stage.kube.list_page(NODE)).items) == 1
 
 
+@pytest.mark.slow
 async def test_changes_are_written_down_and_reads_are_not(stage: Scene) -> None:
     await stage.node("n1")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
@@ -131,6 +135,7 @@ async def test_changes_are_written_down_and_reads_are_not(stage: Scene) -> None:
     assert written[0]["client"] == "127.0.0.1"
 
 
+@pytest.mark.slow
 async def test_what_is_too_large_too_slow_or_too_much_is_refused(stage: Scene) -> None:
     proxy = await stage.start(doors=Doors(port=0, read_timeout=0.1))
     big = b'{"desiredSize": 1, "x": "' + b"x" * (1 << 20) + b'"}'
@@ -168,6 +173,7 @@ async def test_bad_input_is_refused_in_the_words_of_the_original(stage: Scene) -
     assert stage.pool.calls == []
 
 
+@pytest.mark.slow
 async def test_field_names_are_known_whatever_their_case(stage: Scene) -> None:
     await stage.node("n1")
     await stage.start()
@@ -178,6 +184,7 @@ async def test_field_names_are_known_whatever_their_case(stage: Scene) -> None:
     assert (status, said["message"]) == (404, "failed to terminate machine")
 
 
+@pytest.mark.slow
 async def test_health_and_metrics_are_served_beside_it(stage: Scene) -> None:
     await stage.node("n1")
     proxy = await stage.start()
@@ -253,4 +260,24 @@ def test_the_flags_of_the_original_are_there() -> None:
     params = {option: p for p in command.commands["cloudpool-proxy"].params for option in p.opts}
     assert str(params["--config-file"].default) == "/etc/elastisys/kubeaware-cloudpool-proxy.json"
     assert params["--port"].default == 8080
-    assert {"--v", "--version"} <= set(params)
+    assert {"--v", "--version", "--logtostderr", "--vmodule", "--stderrthreshold", "--log_dir"} <= set(params)
+
+
+async def test_a_kubeconfig_is_asked_for_the_cluster_of_that_url(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    clusters = [{"name": name, "cluster": {"server": f"https://{name}:6443"}} for name in ("a", "b", "c")]
+    contexts = [{"name": f"{c}{n}", "context": {"cluster": c, "user": f"{c}{n}"}} for c in "ab" for n in (1, 2)]
+    users = [{"name": f"{c}{n}", "user": {"token": f"token-{c}{n}"}} for c in "ab" for n in (1, 2)]
+    file.write_text(json.dumps({"clusters": clusters, "contexts": contexts, "users": users, "current-context": "b2"}))
+
+    async def token(server: str) -> str:
+        tokens = (await load_kubeconfig_for(file, server)).tokens
+        assert tokens is not None
+        return await tokens.token()
+
+    assert await token("https://b:6443") == "token-b2", "the current context is of that cluster"
+    assert await token("https://a:6443/") == "token-a1", "else the first one that is"
+    with pytest.raises(ConfigurationError, match="no cluster with server https://x"):
+        await token("https://x")
+    with pytest.raises(ConfigurationError, match="no context for the cluster 'c'"):
+        await token("https://c:6443")

@@ -61,6 +61,7 @@ def test_the_lease_is_allowed_in_one_namespace() -> None:
     assert set(granted(one("cloudpool-proxy", "Role"))) == {right(LEASE, verb) for verb in ("get", "create", "patch")}
 
 
+@pytest.mark.slow
 async def test_a_scale_down_asks_for_nothing_else(stage: Scene) -> None:
     """What was really asked of an API server, by the counters of the client."""
     before = set(stage.plane_counts())
@@ -95,6 +96,7 @@ def test_the_configuration_can_be_read() -> None:
     assert json.loads(text)["backend"]["url"].startswith("http://cloudpool.invalid"), "nobody's pool by accident"
 
 
+@pytest.mark.slow
 @pytest.mark.kubectl
 @pytest.mark.parametrize("name", NAMES)
 def test_kustomize_builds_it(name: str, tmp_path: Path, kubectl_binary: Path) -> None:

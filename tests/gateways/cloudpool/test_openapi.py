@@ -63,6 +63,7 @@ def test_every_endpoint_of_the_api_is_described() -> None:
     assert described == one | of_many | several
 
 
+@pytest.mark.slow
 async def test_the_server_serves_it(town: Town) -> None:
     async with served(town, Instances({})) as client:
         assert await client("GET", "/openapi.json") == (200, document())

@@ -68,7 +68,7 @@ class Client:
 
 
 async def comes(ask: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(120.0):
         while not await ask():  # noqa: ASYNC110  (the facts are in servers, which know no events of ours)
             await asyncio.sleep(0.02)
 
@@ -76,14 +76,14 @@ async def comes(ask: Callable[[], Awaitable[bool]]) -> None:
 @asynccontextmanager
 async def served(town: Town, instances: Instances | None = None, **doors: Any) -> AsyncIterator[Client]:
     found = instances or Instances({"workers": WORKERS})
-    options = ServerOptions(Doors(port=0, **doors), 5.0)
+    options = ServerOptions(Doors(port=0, **doors), 30.0)
     async with (
         KubeClient(town.connection, "cloudpool") as kube,
         CloudpoolServer(kube, found, options) as server,
         aiohttp.ClientSession() as session,
     ):
         client = Client(server.url, session, town.client)
-        await server._watching.current(10.0)
+        await server._watching.current(60.0)
         yield client
 
 
@@ -118,6 +118,7 @@ async def test_a_client_scales_a_machine_set_up_and_down_and_takes_single_machin
         assert (status, body["message"]) == (404, f"unrecognized machine: {four[0]} is no machine of the pool")
 
 
+@pytest.mark.slow
 async def test_membership_protects_sets_aside_and_gives_up(town: Town) -> None:
     await town.machine_set("workers", 2)
     async with town.controllers(), served(town) as client:
@@ -154,6 +155,7 @@ async def gone(client: Client, machine: str) -> bool:
     return machine not in await client.machines("REQUESTED", "PENDING", "RUNNING", "TERMINATING")
 
 
+@pytest.mark.slow
 async def test_a_machine_is_detached_and_attached_and_nobody_is_made_or_deleted_for_it(town: Town) -> None:
     await town.machine_set("workers", 3)
     async with town.controllers(), served(town) as client:
@@ -174,6 +176,7 @@ async def test_a_machine_is_detached_and_attached_and_nobody_is_made_or_deleted_
         assert (await client("POST", "/pool/attach", {"machineId": "nobody"}))[0] == 404
 
 
+@pytest.mark.slow
 async def test_several_pools_have_paths_of_their_own_and_are_configured_started_and_stopped(
     town: Town, tmp_path: Path
 ) -> None:
@@ -207,6 +210,7 @@ async def test_several_pools_have_paths_of_their_own_and_are_configured_started_
         assert (await client("GET", "/pool/size"))[1]["desiredSize"] == 1
 
 
+@pytest.mark.slow
 async def test_a_bar_that_an_interrupted_attach_left_is_taken_away_at_the_next_start(town: Town) -> None:
     await town.machine_set("workers", 0)
     bar = {"metadata": {"annotations": {names.DISABLE_CREATE_ANNOTATION: "nodewright-cloudpool"}}}
@@ -227,7 +231,7 @@ async def test_the_proxy_in_front_of_a_machine_set_drains_first_and_the_set_foll
         three = await client.runs(3)
         options = options_for(Pool(url=client.url))
         async with KubeClient(town.connection, "cloudpool-proxy") as kube, CloudpoolProxy(kube, options) as proxy:
-            await proxy._watching.current(10.0)
+            await proxy._watching.current(60.0)
             through = Client(proxy.url, client.session, client.kube)
             assert await through.size() == (3, 3, 3)
             await through.does("/pool/size", {"desiredSize": 2})
