@@ -101,7 +101,7 @@ kubectl: setup ## Find the stock kubectl, or build it as a pinned Go module
 lock: ## Resolve the dependencies anew and write both lock files (hashes, no addresses)
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
-	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
+	@$(UV_CMD) pip compile pyproject.toml --extra openstack --constraint requirements.lock --universal --generate-hashes --no-annotate \
 	  --quiet --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane

@@ -42,7 +42,11 @@ class Requests(Protocol):
 def connect(login: Login, authority: str) -> Any:
     """A connection by the SDK alone: no environment variable and no file of this machine has a say in it."""
     warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
-    import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
+    try:
+        import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
+    except ImportError:
+        text = "openstacksdk is not installed: pip install 'nodewright[openstack]'"
+        raise ProviderError(ErrorClass.UNAVAILABLE, text) from None
 
     for name in _LOGGERS:  # their debug lines show requests, user data included
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -104,6 +108,8 @@ class Session:
                 self._secrets = login.secrets
                 try:
                     self._connection = await self._in_thread(lambda: self._open(login))
+                except ProviderError:
+                    raise
                 except Exception as error:
                     raise self._told(errors.of_exception(error, reads=True)) from None
             return self._connection
