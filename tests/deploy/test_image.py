@@ -93,7 +93,7 @@ def test_its_own_commands_install_a_program_that_works(tmp_path: Path) -> None:
         "from nodewright.crds import load_crds; from providers.base.registry import Registry;"
         "print(len(load_crds()), [r.name for r in Registry.installed().registrations()])"
     )
-    assert _says(program, "bin/python", "-c", asks).strip() == "6 ['simulated']"
+    assert _says(program, "bin/python", "-c", asks).strip() == "7 ['openstack', 'simulated']"
     assert not list(program.glob("lib/*/site-packages/pip")), "no tools in the image"
 
 
