@@ -114,6 +114,7 @@ openstack: setup ## A real OpenStack on this machine until Ctrl-C, installed if 
 
 .PHONY: e2e-openstack
 e2e-openstack: setup ## The provider's contract and fleets of servers on a real OpenStack (docs/providers/openstack.md)
+	@$(PY) -m hack.openstack --install
 	@$(VENV)/bin/pytest -q -s tests/openstack
 
 .PHONY: openstack-lock
