@@ -109,7 +109,8 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
-	  --quiet --extra externalgrpc --custom-compile-command "make lock" --output-file requirements-runtime.lock
+	  --quiet --extra externalgrpc --extra openstack \
+	  --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane
 real-plane: setup ## Find the parts of a real control plane, or build them as pinned Go modules (minutes, once)
@@ -125,6 +126,7 @@ openstack: setup ## A real OpenStack on this machine until Ctrl-C, installed if 
 
 .PHONY: e2e-openstack
 e2e-openstack: setup ## The provider's contract and fleets of servers on a real OpenStack (docs/providers/openstack.md)
+	@$(PY) -m hack.openstack --install
 	@$(VENV)/bin/pytest -q -s tests/openstack
 
 .PHONY: openstack-lock

@@ -12,6 +12,8 @@ _NAME = re.compile(
     r"token|password|passwd|secret|authorization|credential|private_?key|kubeconfig_?data|user_?data|cloud_?config",
     re.IGNORECASE,
 )
+_REFERENCE = re.compile(r"^secret_?(name|namespace|ref)$", re.IGNORECASE)
+"""Where a secret is, which is none itself."""
 _TEXT = re.compile(
     r"(?i)(bearer\s+)[a-z0-9._~+/=-]{8,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
@@ -26,7 +28,7 @@ _SHORTEST = 4
 
 def is_secret_name(name: str) -> bool:
     """Whether what stands under ``name`` is likely a secret."""
-    return bool(_NAME.search(name))
+    return bool(_NAME.search(name)) and not _REFERENCE.match(name)
 
 
 def without_secrets(text: str) -> str:
@@ -43,7 +45,8 @@ def secret_values(value: Any, secret: bool = False, depth: int = 0) -> Iterator[
         return
     elif isinstance(value, Mapping):
         for name, child in value.items():
-            yield from secret_values(child, secret or is_secret_name(str(name)), depth + 1)
+            inside = secret and not _REFERENCE.match(str(name))
+            yield from secret_values(child, inside or is_secret_name(str(name)), depth + 1)
     elif isinstance(value, list | tuple):
         for child in value:
             yield from secret_values(child, secret, depth + 1)

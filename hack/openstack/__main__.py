@@ -1,4 +1,7 @@
-"""``python -m hack.openstack [FOLDER]``: the cloud until Ctrl-C; the folder is made, and keeps the logs."""
+"""``python -m hack.openstack [FOLDER]``: the cloud until Ctrl-C; the folder is made, and keeps the logs.
+
+``python -m hack.openstack --install`` installs what is missing, and no more.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,23 @@ import signal
 import sys
 from pathlib import Path
 
+from hack.openstack import install
 from hack.openstack.cloud import RealCloud
 from hack.openstack.install import PartMissing
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    arguments = sys.argv[1:]
     try:
-        with RealCloud(folder, lambda text: print(text, file=sys.stderr, flush=True)) as cloud:
+        if arguments == ["--install"]:
+            print(install.ensure(_say))
+            return 0
+        with RealCloud(Path(arguments[0]) if arguments else None, _say) as cloud:
             print(f"export OS_CLIENT_CONFIG_FILE={cloud.clouds_yaml} OS_CLOUD=demo", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()

@@ -58,6 +58,7 @@ def serving(proxy: FaultyProxy) -> Iterator[FaultyProxy]:
         asyncio.run_coroutine_threadsafe(proxy.__aexit__(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
+        loop.close()
 
 
 def endpoints(clouds_yaml: Path) -> dict[str, str]:

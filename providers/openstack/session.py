@@ -1,7 +1,7 @@
 """Requests to one cloud, off the event loop: the SDK is synchronous, so each runs in a thread of a small pool.
 
 The SDK logs in, finds the endpoints and renews tokens. Bodies stay plain JSON: its resource objects cost seven times
-the CPU of the request (docs/providers/openstack.md). It retries nothing: a repeated POST would make a second server.
+the CPU of the request. Only reads are repeated: a repeated POST would make a second server.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ REQUEST_SECONDS = 30.0
 MICROVERSION = "2.79"
 """Of Nova: Train, 2019. Older ones ignore filters in silence and leave out servers whose cell is down."""
 COMPUTE, NETWORK, IMAGE = "compute", "network", "image"
+READ_AGAIN = (0.2, 1.0)
+"""Seconds before a request that changes nothing is made again."""
+_PASSES = {ErrorClass.UNAVAILABLE, ErrorClass.INTERNAL, ErrorClass.CONFLICT, ErrorClass.RATE_LIMITED}
 _LOGGERS = ("keystoneauth", "openstack", "urllib3", "requests")
 
 Connect = Callable[[Login, str], Any]
@@ -42,7 +45,11 @@ class Requests(Protocol):
 def connect(login: Login, authority: str) -> Any:
     """A connection by the SDK alone: no environment variable and no file of this machine has a say in it."""
     warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
-    import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
+    try:
+        import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
+    except ImportError:
+        text = "openstacksdk is not installed: pip install 'nodewright[openstack]'"
+        raise ProviderError(ErrorClass.UNAVAILABLE, text) from None
 
     for name in _LOGGERS:  # their debug lines show requests, user data included
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -74,6 +81,15 @@ class Session:
         self._files: tempfile.TemporaryDirectory[str] | None = None
 
     async def get(self, service: str, path: str) -> dict[str, Any]:
+        """Tried again where that may help soon: many Machines wait for one list, and would all fail with it."""
+        for pause in READ_AGAIN:
+            try:
+                return await self._ask(service, "GET", path, None)
+            except ProviderError as error:
+                asked = error.retry_after or 0.0
+                if error.error_class not in _PASSES or asked > READ_AGAIN[-1]:
+                    raise
+            await asyncio.sleep(max(pause, asked))
         return await self._ask(service, "GET", path, None)
 
     async def change(self, service: str, method: str, path: str, body: Any = None) -> dict[str, Any]:
@@ -104,6 +120,8 @@ class Session:
                 self._secrets = login.secrets
                 try:
                     self._connection = await self._in_thread(lambda: self._open(login))
+                except ProviderError:
+                    raise
                 except Exception as error:
                     raise self._told(errors.of_exception(error, reads=True)) from None
             return self._connection

@@ -186,3 +186,8 @@ def test_secrets_are_found_however_deep() -> None:
 
 def test_what_is_no_secret_stays() -> None:
     assert without_secrets("https://example.test:6443/api refused") == "https://example.test:6443/api refused"
+
+
+def test_where_a_secret_is_is_no_secret() -> None:
+    value = {"cloud": {"secretName": "blue-cloud"}, "userData": {"secretName": "worker", "text": "abcd"}}
+    assert sorted(secret_values(value)) == ["abcd"]

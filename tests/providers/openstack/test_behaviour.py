@@ -286,7 +286,7 @@ async def test_credentials_and_user_data_are_never_logged_nor_told(
     caplog.set_level(logging.DEBUG)
     provider, wanted = provider_of(cloud), request(userData={"secretName": "data"})
     echo = {"badRequest": {"message": f"bad login {PASSWORD} for you"}}
-    cloud.mishaps += [Mishap("POST", "/servers", status=400, body=echo), Mishap("GET", "/servers/detail", status=500)]
+    cloud.mishaps += [Mishap("POST", "/servers", status=400, body=echo), Mishap("GET", "/servers/detail", status=403)]
     told = []
     for work in (provider.create(wanted), provider.create(wanted), provider.create(wanted)):
         try:
@@ -316,6 +316,16 @@ async def test_retry_after_reaches_the_caller(cloud: FakeCloud) -> None:
     with pytest.raises(ProviderError) as caught:
         await provider_of(cloud).list()
     assert (caught.value.error_class, caught.value.retry_after) == (ErrorClass.RATE_LIMITED, 7.0)
+
+
+async def test_reads_are_repeated_and_changes_are_not(cloud: FakeCloud) -> None:
+    provider = provider_of(cloud)
+    cloud.mishaps += [Mishap("GET", "/servers/detail", status=503), Mishap("GET", "/servers/detail")]
+    assert await provider.list() == ()
+    cloud.mishaps.append(Mishap("POST", "/ports", status=503))
+    with pytest.raises(ProviderError):
+        await provider.create(request())
+    assert cloud.asked["POST /ports"] == 1
 
 
 async def test_twenty_servers_share_their_lists_and_look_ups(cloud: FakeCloud) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -67,3 +69,8 @@ def test_a_config_may_say_all_of_it() -> None:
 def test_a_mistake_is_told_with_its_field(change: dict[str, Any], path: str, words: str) -> None:
     problems = problems_of({**CONFIG, **change}, SCHEMA)
     assert [problem for problem in problems if problem.path == path and words in problem.message], problems
+
+
+def test_the_kind_is_known_without_the_sdk() -> None:
+    code = "import providers.openstack, sys; sys.exit(bool({'openstack', 'keystoneauth1'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
