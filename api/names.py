@@ -259,11 +259,15 @@ class ClusterPhase(StrEnum):
 
 
 class DeletePolicy(StrEnum):
-    """Which of equally good victims goes first (lineage). ``Random`` means: by lot, drawn from the UID."""
+    """Which of equally good victims goes first (lineage). ``Random`` means: by lot, drawn from the UID.
+
+    ``LeastDisruptive`` is ours: the one whose pods find a place elsewhere, within their budgets; the least used first.
+    """
 
     RANDOM = "Random"
     NEWEST = "Newest"
     OLDEST = "Oldest"
+    LEAST_DISRUPTIVE = "LeastDisruptive"
 
 
 class StrategyType(StrEnum):

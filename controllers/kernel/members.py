@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import ordinal_of
 from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.victims import in_order
+from controllers.kernel.victims import UNPLACED, in_order
 
 MOST_PRESERVED = 3
 """Failed Machines of one MachineSet that may be preserved beside its replicas; further ones are counted as ever."""
@@ -73,13 +73,13 @@ class Removal:
     victims: tuple[MachineFacts, ...]
 
 
-def removal(members: Members, replicas: int, policy: str) -> Removal:
-    """What has to go when ``members`` should be ``replicas``."""
+def removal(members: Members, replicas: int, policy: str, places: Mapping[str, int] = UNPLACED) -> Removal:
+    """What has to go when ``members`` should be ``replicas``. ``places``: see ``in_order``."""
     excess = members.existing - replicas
     if excess <= 0:
         return Removal((), ())
     pending = members.pending[::-1][:excess]
     victims: Sequence[MachineFacts] = ()
     if excess > len(pending):
-        victims = in_order(members.active, policy)[: excess - len(pending)]
+        victims = in_order(members.active, policy, places)[: excess - len(pending)]
     return Removal(pending, tuple(victims))

@@ -1,6 +1,8 @@
 """Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
 
-    deleting > annotated > failed, unhealthy or no Node > not Ready > user's priority > policy by exact age > name
+    deleting > annotated > failed, unhealthy or no Node > not Ready > user's priority > policy > name
+
+The policy is a lot, the exact age, or how much a Machine's going would disturb (which its MachineSet alone finds out).
 
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
 them through an exponential that is 1.0 after about a year, so that old Machines tie with annotated ones
@@ -9,12 +11,15 @@ them through an exponential that is 1.0 after about a year, so that old Machines
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from hashlib import sha256
 
 from api.names import DeletePolicy
 from controllers.kernel.machine_facts import MachineFacts
+
+UNPLACED: Mapping[str, int] = {}
+_LAST = 1 << 40
 
 
 class Rank(IntEnum):
@@ -37,17 +42,26 @@ def rank(machine: MachineFacts) -> Rank:
     return Rank.READY if machine.ready else Rank.NOT_READY
 
 
-def in_order(machines: Iterable[MachineFacts], policy: str = DeletePolicy.RANDOM) -> list[MachineFacts]:
-    """``machines`` with the first victim first. An unknown or empty policy means Random, as in the lineage."""
-    return sorted(machines, key=lambda machine: _sort_key(machine, policy))
+def in_order(
+    machines: Iterable[MachineFacts],
+    policy: str = DeletePolicy.RANDOM,
+    places: Mapping[str, int] = UNPLACED,
+) -> list[MachineFacts]:
+    """``machines`` with the first victim first. An unknown or empty policy means Random, as in the lineage.
+
+    ``places``: uid → place in the order of LeastDisruptive, as far as that is known; those without one come last and by
+    lot.
+    """
+    return sorted(machines, key=lambda machine: _sort_key(machine, policy, places.get(machine.uid, _LAST)))
 
 
-def _sort_key(machine: MachineFacts, policy: str) -> tuple[int, int, float, str, str]:
+def _sort_key(machine: MachineFacts, policy: str, place: int) -> tuple[int, int, float, str, str]:
     age, lot = 0.0, ""
     if policy == DeletePolicy.OLDEST:
         age = machine.created.timestamp()
     elif policy == DeletePolicy.NEWEST:
         age = -machine.created.timestamp()
     else:
+        age = float(place)
         lot = sha256(machine.uid.encode()).hexdigest()
     return (rank(machine), -machine.priority, age, lot, machine.key.name)

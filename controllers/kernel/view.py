@@ -82,6 +82,9 @@ class View(Protocol):
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
         """Objects whose ``index`` holds ``value``; the indexes are those of ``INDEXES`` below."""
 
+    def all(self, kind: Kind) -> Sequence[Obj]:
+        """Every object of the kind: for rooms that look at a cluster as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostPresent:

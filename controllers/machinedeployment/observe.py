@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +32,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
-from controllers.kernel.victims import in_order
+from controllers.kernel.victims import UNPLACED, in_order
 from controllers.kernel.view import OWNER, View
 from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
 from controllers.machinedeployment.rollback import Record, read_record, template_in_force
@@ -205,7 +205,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], view: View) -> SetSta
     template = spec.get("template")
     readable = isinstance(template, Mapping) and not template_problem(template)
     updates = _updates(spec, members) if readable else (frozenset[str](), frozenset[str]())
-    going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM)
+    going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM, _available_first(wish, view))
     return SetState(
         body=body,
         replicas=replicas,
@@ -234,13 +234,24 @@ def _status(body: Obj) -> Mapping[str, Any]:
     return status if isinstance(status, Mapping) else {}
 
 
-def _going(members: Members, replicas: int, policy: str) -> tuple[MachineFacts | None, ...]:
-    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses."""
-    decided = removal(members, replicas, policy)
+def _going(
+    members: Members, replicas: int, policy: str, worst: Callable[[Members], Mapping[str, int]]
+) -> tuple[MachineFacts | None, ...]:
+    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses.
+
+    How much a Machine's going would disturb is for its MachineSet to find out: here the ``worst`` is taken for granted.
+    """
+    places = worst(members) if policy == DeletePolicy.LEAST_DISRUPTIVE else UNPLACED
+    decided = removal(members, replicas, policy, places)
     pending = len(members.pending) - len(decided.pending)
-    staying = in_order(members.active, policy)[len(decided.victims) :]
+    staying = in_order(members.active, policy, places)[len(decided.victims) :]
     missing = max(replicas - pending - len(staying), 0)
     return (*(None for _ in range(missing + pending)), *staying)
+
+
+def _available_first(wish: Wish, view: View) -> Callable[[Members], Mapping[str, int]]:
+    """Of equally good victims those go that are missed most."""
+    return lambda members: {m.uid: 0 for m in members.active if m.is_available(wish.min_ready, view.now)}
 
 
 def _orphans(view: View, namespace: str, wish: Wish) -> tuple[Obj, ...]:

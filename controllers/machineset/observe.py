@@ -33,6 +33,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.template import is_count, template_problem
 from controllers.kernel.view import OWNER, View
+from controllers.machineset.disruption import NO_MATTER, Disruption, disruption
 
 MAX_REPLICAS = 100_000
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, CLUSTER)
@@ -82,6 +83,7 @@ class Observed:
     strays: tuple[MachineFacts, ...] = ()
     orphans: tuple[MachineFacts, ...] = ()
     released: int = 0
+    disruption: Disruption = NO_MATTER
 
     @property
     def ref(self) -> Ref:
@@ -125,6 +127,7 @@ def observe(key: Key, view: View) -> Observed | None:
         prefix=prefix,
         members=members,
         strays=tuple(machine for machine in members.active if not matches(machine.labels)),
+        disruption=disruption(body, members, (wish.replicas, wish.policy), view) if not wish.problem else NO_MATTER,
         **_ownerless(view, body, wish),
     )
 

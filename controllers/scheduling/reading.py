@@ -46,11 +46,14 @@ class Reader:
         self._owners: dict[str, Owner] = {}
         self._last: dict[int, _Known] = {}
         self._seen: dict[int, _Known] = {}
+        self._last_nodes: dict[int, tuple[Obj, NodeShape]] = {}
+        self._seen_nodes: dict[int, tuple[Obj, NodeShape]] = {}
 
     def look(self, book: VolumeBook | None = None) -> None:
         """A new look begins. Pods that the last one did not ask for are forgotten, and so are kinds if many are."""
         self._book = book
         self._last, self._seen = self._seen, {}
+        self._last_nodes, self._seen_nodes = self._seen_nodes, {}
         if len(self._kinds) > _SPARE_KINDS and len(self._kinds) > 2 * len(
             {id(k.shape.kind) for k in self._last.values()}
         ):
@@ -64,6 +67,14 @@ class Reader:
             known = self._read_pod(pod)
         self._seen[id(pod)] = known
         return known.shape
+
+    def node(self, node: Obj) -> NodeShape:
+        """As ``read_node``, without limits of volumes."""
+        known = self._last_nodes.get(id(node))
+        if known is None:
+            known = (node, read_node(node))
+        self._seen_nodes[id(node)] = known
+        return known[1]
 
     def _read_pod(self, pod: Obj) -> _Known:
         meta, spec = pod["metadata"], pod.get("spec") or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -174,7 +174,7 @@ class FakeView:
         self._returned[kind] = None if ended is None else self._now - timedelta(seconds=ended)
         return self
 
-    def all(self, kind: Kind) -> Iterable[Obj]:
+    def all(self, kind: Kind) -> Sequence[Obj]:
         return tuple(self._objects[kind].values())
 
 

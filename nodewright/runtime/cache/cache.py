@@ -124,5 +124,8 @@ class CacheView:
     def indexed(self, kind: Kind, index: str, value: str) -> Sequence[Obj]:
         return self._source(kind).stores[kind].indexed(index, value)
 
+    def all(self, kind: Kind) -> Sequence[Obj]:
+        return list(self._source(kind).stores[kind])
+
     def _source(self, kind: Kind) -> Cache:
         return self.remote if self.remote is not None and kind in WORKLOAD_KINDS else self.cache
