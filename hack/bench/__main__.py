@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import live, real, scheduling
+from hack.bench import autoscaler, live, real, scheduling
 from hack.bench.figures import Figure, keep, show
 from hack.realplane import missing
 
@@ -26,6 +26,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "scaleup": ("New Nodes for pods seen for the first time", scheduling.scale_up),
     "scaledown": ("Nodes that can go together", scheduling.scale_down),
     "filter": ("Pods that need no new Node", scheduling.filtering),
+    "loop": ("One loop of the autoscaler: 5000 Nodes, 150,000 pods", autoscaler.loop),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 NEED_REAL_PLANE = ("real",)
