@@ -21,12 +21,19 @@ class Tenants:
                 mine.append(pod)
         on.pop("", None)
         self._asks: dict[PodKind, tuple[int, int]] = {}
+        self._loads: dict[str, float] = {}
 
     def on(self, node: str) -> Sequence[PodShape]:
         return self._on.get(node, ())
 
     def load(self, node: NodeShape) -> float:
         """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
+        load = self._loads.get(node.name)
+        if load is None:
+            load = self._loads[node.name] = self._load(node)
+        return load
+
+    def _load(self, node: NodeShape) -> float:
         cpu = memory = 0
         for pod in self.on(node.name):
             asked = self._asks.get(pod.kind)

@@ -63,7 +63,7 @@ def check(scene: Scene, played: list[Any]) -> None:
 
 
 @given(scenes(), steps)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_seeking_is_first_fit(scene: Scene, played: list[Any]) -> None:
     check(scene, played)
 
