@@ -77,6 +77,8 @@ class Seeker:
         self._searches: dict[PodClass, _Search | None] = {}
         self._moved: list[tuple[_Lane, int]] = []
         self._matrix: object = None
+        self._admitted: dict[object, tuple[Ints, Ints]] = {}
+        self._of_nodes: dict[str, bool] = {}
 
     def fork(self) -> None:
         self._snapshot.fork()
@@ -165,8 +167,7 @@ class Seeker:
         asks = self._columns(((PODS, 1), *demand.requests))
         apart = tuple(snapshot.counts(matcher) for matcher in matchers)
         most = 1 if any(pod_class.is_meant_by(term) for term in demand.anti_affinity) else PLENTY
-        positions = np.flatnonzero(snapshot.admits(pod_class, self._order))
-        rows = self._order[positions]
+        positions, rows = self._admitting(pod_class)
         if not demand.spread:
             return _Search(pod_class, {0: _Lane(positions, rows)}, asks, apart, most)
         spread = self._zones(pod_class)
@@ -179,6 +180,16 @@ class Seeker:
             zone: _Lane(positions[here == zone], rows[here == zone]) for zone in np.unique(here[here >= 0]).tolist()
         }
         return _Search(pod_class, lanes, asks, apart, most, spread)
+
+    def _admitting(self, pod_class: PodClass) -> tuple[Ints, Ints]:
+        """Positions in the order, and rows, of Nodes that let the class in as far as they themselves are concerned."""
+        demand = pod_class.demand
+        key = (demand.tolerations, demand.node_selector, demand.node_terms)
+        known = self._admitted.get(key)
+        if known is None:
+            positions = np.flatnonzero(self._snapshot.admits(pod_class, self._order))
+            known = self._admitted[key] = (positions, self._order[positions])
+        return known
 
     def _columns(self, amounts: Amounts) -> tuple[tuple[Ints, int], ...]:
         """A resource that is new to the snapshot moves its columns: then those that are held are not live any more."""
@@ -203,5 +214,8 @@ class Seeker:
 
     def _is_of_nodes(self, topology_key: str) -> bool:
         """Whether each Node is a place of its own by this label."""
-        everywhere = bool(has_label(self._snapshot, topology_key).all())
-        return everywhere and is_per_node(self._snapshot, topology_key)
+        known = self._of_nodes.get(topology_key)
+        if known is None:
+            everywhere = bool(has_label(self._snapshot, topology_key).all())
+            known = self._of_nodes[topology_key] = everywhere and is_per_node(self._snapshot, topology_key)
+        return known
