@@ -43,7 +43,7 @@ class RollingUpdate(Model):
     """Machines that may be missing during a rollout, as a number or a percentage of ``replicas`` (rounded down)."""
     max_surge: IntOrString = 1
     """Machines that may be too many during a rollout, as a number or a percentage of ``replicas`` (rounded up)."""
-    delete_policy: Literal["Random", "Newest", "Oldest"] | None = None
+    delete_policy: Literal["Random", "Newest", "Oldest", "LeastDisruptive"] | None = None
     """``deletePolicy`` of the MachineSets; Random without it."""
     partition: IntOrString = 0
     """Machines of old templates that stay (a canary step), as a number or a percentage of ``replicas`` (rounded up);

@@ -89,7 +89,7 @@ class MachineSetSpec(Model):
     """Number of Machines."""
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""
-    delete_policy: Literal["Random", "Newest", "Oldest"] = "Random"
+    delete_policy: Literal["Random", "Newest", "Oldest", "LeastDisruptive"] = "Random"
     """Which Machines go first when there are too many, among those that are equally good otherwise.
     Random means: by lot, drawn from the UID."""
     failure_domains: FailureDomains | None = None

@@ -213,9 +213,9 @@ KUBECONFIG_KEYS: Final = (KUBECONFIG_KEY, KUBECONFIG_OTHER_KEY)
 # --- autoscaler -----------------------------------------------------------------------------------------------------
 
 AUTOSCALER_MIN_ANNOTATION: Final = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
-"""CA with ``CAPI_GROUP=cluster.k8s.io``: lower bound of a node group; a group needs both bounds."""
+"""CA with ``CAPI_GROUP=cluster.k8s.io``: lower bound of a node group; 0 without it."""
 AUTOSCALER_MAX_ANNOTATION: Final = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
-"""CA with ``CAPI_GROUP=cluster.k8s.io``: upper bound of a node group."""
+"""CA with ``CAPI_GROUP=cluster.k8s.io``: upper bound of a node group; 0: it is none."""
 CAPI_AUTOSCALER_MIN_ANNOTATION: Final = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
 """The lower bound in CAPI's family, read when ours is absent."""
 CAPI_AUTOSCALER_MAX_ANNOTATION: Final = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
@@ -284,11 +284,15 @@ class ClusterPhase(StrEnum):
 
 
 class DeletePolicy(StrEnum):
-    """Which of equally good victims goes first (lineage). ``Random`` means: by lot, drawn from the UID."""
+    """Which of equally good victims goes first (lineage). ``Random`` means: by lot, drawn from the UID.
+
+    ``LeastDisruptive`` is ours: the one whose pods find a place elsewhere, within their budgets; the least used first.
+    """
 
     RANDOM = "Random"
     NEWEST = "Newest"
     OLDEST = "Oldest"
+    LEAST_DISRUPTIVE = "LeastDisruptive"
 
 
 class StrategyType(StrEnum):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import names
+from api.autoscaling import BoundsError, node_group_bounds
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
@@ -205,19 +206,10 @@ def _counts(spec: Mapping[str, Any], *fields: str, path: str = "spec") -> Errors
 
 def _autoscaling(annotations: Mapping[str, Any]) -> Errors:
     for keys in names.AUTOSCALER_BOUNDS:
-        bounds: dict[str, int] = {}
-        for key in keys:
-            if key in annotations:
-                if re.match(r"[0-9]{1,9}\Z", str(annotations[key])):
-                    bounds[key] = int(annotations[key])
-                else:
-                    yield FieldError(f"metadata.annotations[{key}]", f"{annotations[key]!r} is not a count")
-        low, high = keys
-        for key, other in ((low, high), (high, low)):
-            if key in annotations and other not in annotations:
-                yield FieldError(f"metadata.annotations[{other}]", f"is required beside {key}")
-        if len(bounds) == 2 and bounds[low] > bounds[high]:
-            yield FieldError(f"metadata.annotations[{low}]", f"{bounds[low]} is more than the maximum, {bounds[high]}")
+        try:
+            node_group_bounds(annotations, keys)
+        except BoundsError as error:
+            yield FieldError(f"metadata.annotations[{error.field}]", error.message)
     for key in (
         names.CAPACITY_CPU_ANNOTATION,
         names.CAPACITY_MEMORY_ANNOTATION,

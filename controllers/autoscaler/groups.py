@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
+from api.autoscaling import BoundsError, node_group_bounds
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
@@ -70,13 +71,6 @@ class BadGroup:
     message: str
 
 
-class BoundsError(ValueError):
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field = field
-        self.message = message
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Objects of ``namespace`` and ``cluster`` ("": any) with all of ``labels``."""
@@ -132,13 +126,10 @@ def discover(
 
 def bounds_of(annotations: Mapping[str, str]) -> Bounds | None:
     """None: not a group (no bounds, or a maximum of 0). Raises BoundsError naming the annotation."""
-    for min_key, max_key in names.AUTOSCALER_BOUNDS:
-        if min_key not in annotations and max_key not in annotations:
-            continue
-        smallest, largest = _size(annotations, min_key), _size(annotations, max_key)
-        if largest < smallest:
-            raise BoundsError(max_key, f"{largest} is less than the minimum, which is {smallest}")
-        return Bounds(smallest, largest) if largest else None
+    for keys in names.AUTOSCALER_BOUNDS:
+        bounds = node_group_bounds(annotations, keys)
+        if bounds is not None:
+            return Bounds(*bounds) if bounds[1] else None
     return None
 
 
@@ -161,11 +152,3 @@ def _judge(kind: Kind, body: Obj, discovery: Discovery) -> NodeGroup | BadGroup 
 def _belongs_to_deployment(body: Obj) -> bool:
     owner = controller_of(body)
     return owner is not None and owner.get("kind") == _PARENT
-
-
-def _size(annotations: Mapping[str, str], key: str) -> int:
-    """A missing bound is 0."""
-    text = annotations.get(key, "0")
-    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10):
-        raise BoundsError(key, f"{text!r} is not a whole number from 0 on")
-    return int(text)

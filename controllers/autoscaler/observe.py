@@ -22,7 +22,7 @@ from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
-from controllers.scheduling.reading import Reader, read_node
+from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
@@ -204,7 +204,7 @@ class _Reading:
             name = body["metadata"]["name"]
             if name in chosen:
                 try:
-                    shapes.append(read_node(body, drivers.get(name)))
+                    shapes.append(self._reader.node(body, drivers.get(name)))
                 except ShapeError as error:
                     self.unreadable[f"Node {name}"] = str(error)
         return tuple(sorted(shapes, key=lambda shape: shape.name))

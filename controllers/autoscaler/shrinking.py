@@ -28,9 +28,9 @@ from controllers.scheduling.removal import (
     RemovalQuestion,
     Removed,
     plan_removal,
-    utilisation,
 )
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+from controllers.scheduling.tenants import Tenants
 
 
 class Needed(StrEnum):
@@ -84,9 +84,7 @@ class _Shrinking:
         self._options = observed.options.shrink
         self._picture = picture
         self._nodes = {node.name: node for node in observed.nodes}
-        self._pods: dict[str, list[PodShape]] = {}
-        for pod in observed.pods:
-            self._pods.setdefault(pod.node, []).append(pod)
+        self._tenants = Tenants(observed.pods)
         self._owner = {
             machine.node_name: (state, machine)
             for state in observed.groups
@@ -141,7 +139,7 @@ class _Shrinking:
             return Staying(Needed.MIN_SIZE, f"{state.id} has its minimum of {state.group.bounds.min_size} Nodes")
         if name in self._picture.awaiting:
             return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
-        used = utilisation(self._nodes[name], self._pods.get(name, ()))
+        used = self._tenants.load(self._nodes[name])
         if used > self._options.utilization_threshold:
             why = f"{used:.0%} of it is asked for, more than {self._options.utilization_threshold:.0%}"
             return Staying(Needed.NOT_UNDERUTILIZED, why)
@@ -166,6 +164,7 @@ class _Shrinking:
                 self._spare,
             ),
             self._picture.snapshot,
+            self._tenants,
         )
         for kept in found.kept:
             self._staying[kept.node] = Staying(kept.reason, kept.why)

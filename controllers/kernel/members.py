@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import ordinal_of
 from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.victims import in_order
+from controllers.kernel.victims import UNPLACED, in_order
 
 MOST_PRESERVED = 3
 """Failed Machines of one MachineSet that may be preserved beside its replicas; further ones are counted as ever."""
@@ -73,13 +73,19 @@ class Removal:
     victims: tuple[MachineFacts, ...]
 
 
-def removal(members: Members, replicas: int, policy: str, domains: Collection[str] = ()) -> Removal:
-    """What has to go when ``members`` should be ``replicas``, spread over ``domains``."""
+def removal(
+    members: Members,
+    replicas: int,
+    policy: str,
+    domains: Collection[str] = (),
+    places: Mapping[str, int] = UNPLACED,
+) -> Removal:
+    """What has to go when ``members`` should be ``replicas``. ``domains`` and ``places``: see ``in_order``."""
     excess = members.existing - replicas
     if excess <= 0:
         return Removal((), ())
     pending = members.pending[::-1][:excess]
     victims: Sequence[MachineFacts] = ()
     if excess > len(pending):
-        victims = in_order(members.active, policy, domains)[: excess - len(pending)]
+        victims = in_order(members.active, policy, domains, places)[: excess - len(pending)]
     return Removal(pending, tuple(victims))

@@ -1,7 +1,9 @@
 """Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
 
     deleting > annotated > failed, unhealthy or no Node > not Ready > failed or unhealthy, but Ready > user's priority
-     > fullest failure domain > policy by exact age > name
+     > fullest failure domain > policy > name
+
+The policy is a lot, the exact age, or how much a Machine's going would disturb (which its MachineSet alone finds out).
 
 One that is Ready serves, whatever else is said of it, and a minimum counts it: whoever does not serve goes first.
 Sharing it is what lets "scale the old set down by one" mean a known Machine. Ages are compared exactly: peers squeeze
@@ -12,13 +14,16 @@ them through an exponential that is 1.0 after about a year, so that old Machines
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from hashlib import sha256
 from itertools import groupby
 
 from api.names import DeletePolicy
 from controllers.kernel.machine_facts import MachineFacts
+
+UNPLACED: Mapping[str, int] = {}
+_LAST = 1 << 40
 
 
 class Rank(IntEnum):
@@ -44,14 +49,19 @@ def rank(machine: MachineFacts) -> Rank:
 
 
 def in_order(
-    machines: Iterable[MachineFacts], policy: str = DeletePolicy.RANDOM, domains: Collection[str] = ()
+    machines: Iterable[MachineFacts],
+    policy: str = DeletePolicy.RANDOM,
+    domains: Collection[str] = (),
+    places: Mapping[str, int] = UNPLACED,
 ) -> list[MachineFacts]:
     """``machines`` with the first victim first. An unknown or empty policy means Random, as in the lineage.
 
     ``domains``: failure domains over which they are to be spread; of those that are equally good otherwise the next
     one comes from the domain that holds most by then, and before all from where none should be.
+    ``places``: uid → place in the order of LeastDisruptive, as far as that is known; those without one come last and by
+    lot.
     """
-    ordered = sorted(machines, key=lambda machine: _sort_key(machine, policy))
+    ordered = sorted(machines, key=lambda machine: _sort_key(machine, policy, places.get(machine.uid, _LAST)))
     return _evened(ordered, domains) if domains else ordered
 
 
@@ -75,12 +85,13 @@ def _before_domains(machine: MachineFacts) -> tuple[int, int]:
     return (rank(machine), -machine.priority)
 
 
-def _sort_key(machine: MachineFacts, policy: str) -> tuple[int, int, float, str, str]:
+def _sort_key(machine: MachineFacts, policy: str, place: int) -> tuple[int, int, float, str, str]:
     age, lot = 0.0, ""
     if policy == DeletePolicy.OLDEST:
         age = machine.created.timestamp()
     elif policy == DeletePolicy.NEWEST:
         age = -machine.created.timestamp()
     else:
+        age = float(place)
         lot = sha256(machine.uid.encode()).hexdigest()
     return (*_before_domains(machine), age, lot, machine.key.name)

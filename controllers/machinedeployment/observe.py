@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,7 +36,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
-from controllers.kernel.victims import in_order
+from controllers.kernel.victims import UNPLACED, in_order
 from controllers.kernel.view import OWNER, View
 from controllers.machinedeployment import rollout_after
 from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
@@ -225,7 +225,8 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     readable = isinstance(template, Mapping) and not template_problem(template)
     digest = class_digest((template or {}).get("spec"), key_of(body).namespace, view) if readable else ""
     updates = _updates(spec, members, digest) if readable else (frozenset[str](), frozenset[str]())
-    going = _going(members, replicas, spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster))
+    policy, domains = spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster)
+    going = _going(members, replicas, policy, domains, _available_first(wish, view))
     return SetState(
         body=body,
         replicas=replicas,
@@ -254,13 +255,28 @@ def _status(body: Obj) -> Mapping[str, Any]:
     return status if isinstance(status, Mapping) else {}
 
 
-def _going(members: Members, replicas: int, policy: str, domains: tuple[str, ...]) -> tuple[MachineFacts | None, ...]:
-    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses."""
-    decided = removal(members, replicas, policy, domains)
+def _going(
+    members: Members,
+    replicas: int,
+    policy: str,
+    domains: tuple[str, ...],
+    worst: Callable[[Members], Mapping[str, int]],
+) -> tuple[MachineFacts | None, ...]:
+    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses.
+
+    How much a Machine's going would disturb is for its MachineSet to find out: here the ``worst`` is taken for granted.
+    """
+    places = worst(members) if policy == DeletePolicy.LEAST_DISRUPTIVE else UNPLACED
+    decided = removal(members, replicas, policy, domains, places)
     pending = len(members.pending) - len(decided.pending)
-    staying = in_order(members.active, policy, domains)[len(decided.victims) :]
+    staying = in_order(members.active, policy, domains, places)[len(decided.victims) :]
     missing = max(replicas - pending - len(staying), 0)
     return (*(None for _ in range(missing + pending)), *staying)
+
+
+def _available_first(wish: Wish, view: View) -> Callable[[Members], Mapping[str, int]]:
+    """Of equally good victims those go that are missed most."""
+    return lambda members: {m.uid: 0 for m in members.active if m.is_available(wish.min_ready, view.now)}
 
 
 def _orphans(view: View, namespace: str, wish: Wish) -> tuple[Obj, ...]:

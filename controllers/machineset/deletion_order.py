@@ -16,6 +16,7 @@ from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
 from controllers.kernel.victims import Rank, in_order, rank
 from controllers.kernel.wording import counted
 from controllers.machineset.claiming import Claims
+from controllers.machineset.disruption import Disruption
 from controllers.machineset.observe import Observed
 
 MAX_BATCH = 1000
@@ -33,8 +34,14 @@ _WHY = {
 }
 
 
-def _why(machine: MachineFacts) -> str:
-    return "a health check asks to replace it" if machine.condemned else _WHY[rank(machine)]
+def _why(machine: MachineFacts, disruption: Disruption) -> str:
+    if machine.condemned:
+        return "a health check asks to replace it"
+    if rank(machine) is not Rank.READY:
+        return _WHY[rank(machine)]
+    return disruption.why.get(machine.uid) or _WHY[Rank.READY] + (
+        f"; {disruption.unknown}" if disruption.unknown else ""
+    )
 
 
 def asked_just_now(observed: Observed) -> bool:
@@ -56,7 +63,8 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
     released = {machine.key for machine in claims.released}
     staying = tuple(machine for machine in observed.members.active if machine.key not in released)
     members = replace(observed.members, active=staying)
-    found = removal(members, observed.wish.replicas, observed.wish.policy, observed.domains)
+    wish, places = observed.wish, observed.disruption.places
+    found = removal(members, wish.replicas, wish.policy, observed.domains, places)
     return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
 
 
@@ -83,7 +91,8 @@ def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> lis
         for ordinal in chosen.pending
     ]
     actions.extend(
-        Delete(machine.ref, why=f"{title}; this one goes first: {_why(machine)}") for machine in chosen.victims
+        Delete(machine.ref, why=f"{title}; this one goes first: {_why(machine, observed.disruption)}")
+        for machine in chosen.victims
     )
     actions.extend(
         Delete(machine.ref, why=f"{title}; decided earlier")

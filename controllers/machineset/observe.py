@@ -37,6 +37,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.template import is_count, read_pattern
 from controllers.kernel.view import OWNER, View
+from controllers.machineset.disruption import NO_MATTER, Disruption, disruption
 
 MAX_REPLICAS = 100_000
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, MACHINE_CLASS, CLUSTER)
@@ -92,6 +93,7 @@ class Observed:
     domains: tuple[str, ...] = ()
     resting: tuple[Resting, ...] = ()
     class_digest: str = ""
+    disruption: Disruption = NO_MATTER
 
     @property
     def ref(self) -> Ref:
@@ -138,6 +140,7 @@ def observe(key: Key, view: View) -> Observed | None:
         resting=read_resting(body),
         class_digest=class_digest(wish.template.get("spec"), key.namespace, view),
         strays=tuple(machine for machine in members.active if not matches(machine.labels)),
+        disruption=disruption(body, members, (wish.replicas, wish.policy), view) if not wish.problem else NO_MATTER,
         **_ownerless(view, body, wish),
     )
 

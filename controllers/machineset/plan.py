@@ -107,6 +107,7 @@ def decide(observed: Observed) -> Decision:
                 remediation=sick,
                 notes=(*notes, "victims are chosen once this generation was observed"),
             )
+        notes += (observed.disruption.unknown,) if observed.disruption.unknown else ()
         leaving = journal.leaving.union(machine.key.name for machine in chosen.victims)
         journal = journal.without(chosen.pending).condemn(leaving)
         return Decision(journal, claimed, removal=chosen, remediation=sick, notes=notes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.selectors import Selector, SelectorError, from_label_selector
+from controllers.scheduling.marks import Index, marks_of
 from controllers.scheduling.shapes import PodKind, PodShape
 
 
@@ -49,18 +50,19 @@ class Purse:
     """What is left of the budgets."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        self._by_namespace: dict[str, list[Budget]] = {}
-        for budget in budgets:
-            self._by_namespace.setdefault(budget.namespace, []).append(budget)
-        self._left = {budget: budget.allowed for found in self._by_namespace.values() for budget in found}
+        self._by_namespace: dict[str, Index[Budget]] = {}
+        self._left = {budget: budget.allowed for budget in budgets}
+        for budget in self._left:
+            self._by_namespace.setdefault(budget.namespace, Index()).add(budget, marks_of(budget.selector))
         self._covering: dict[PodKind, tuple[Budget, ...]] = {}
 
     def covering(self, kind: PodKind) -> tuple[Budget, ...]:
         """Budgets that hold such a pod."""
         known = self._covering.get(kind)
         if known is None:
-            budgets = self._by_namespace.get(kind.namespace, ())
-            known = tuple(budget for budget in budgets if budget.selector.matches(kind.labels))
+            index = self._by_namespace.get(kind.namespace)
+            found = dict.fromkeys(index.concerning(kind.labels.items())) if index is not None else ()
+            known = tuple(budget for budget in found if budget.selector.matches(kind.labels))
             self._covering[kind] = known
         return known
 

@@ -46,11 +46,14 @@ class Reader:
         self._owners: dict[str, Owner] = {}
         self._last: dict[int, _Known] = {}
         self._seen: dict[int, _Known] = {}
+        self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
+        self._seen_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
 
     def look(self, book: VolumeBook | None = None) -> None:
         """A new look begins. Pods that the last one did not ask for are forgotten, and so are kinds if many are."""
         self._book = book
         self._last, self._seen = self._seen, {}
+        self._last_nodes, self._seen_nodes = self._seen_nodes, {}
         if len(self._kinds) > _SPARE_KINDS and len(self._kinds) > 2 * len(
             {id(k.shape.kind) for k in self._last.values()}
         ):
@@ -64,6 +67,15 @@ class Reader:
             known = self._read_pod(pod)
         self._seen[id(pod)] = known
         return known.shape
+
+    def node(self, node: Obj, csi_node: Obj | None = None) -> NodeShape:
+        """As ``read_node``."""
+        both = (id(node), id(csi_node))
+        known = self._last_nodes.get(both)
+        if known is None:
+            known = (node, csi_node, read_node(node, csi_node))
+        self._seen_nodes[both] = known
+        return known[2]
 
     def _read_pod(self, pod: Obj) -> _Known:
         meta, spec = pod["metadata"], pod.get("spec") or {}

@@ -7,21 +7,21 @@ room that the pods of one took is taken, and so are disruptions. Costs Nodes × 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
 
-from controllers.scheduling.amounts import total
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.disruption import Budget, Purse
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, verdict
-from controllers.scheduling.placement import place
 from controllers.scheduling.schedulable import explain
+from controllers.scheduling.seeking import Seeker
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
 from controllers.scheduling.snapshot import Snapshot
+from controllers.scheduling.tenants import Tenants
 
 _MOST_EXPLAINED = 3
 """Classes of pods for which it is told Node by Node why they find no place; asking is slow."""
@@ -96,18 +96,20 @@ class RemovalPlan:
     kept: tuple[Kept, ...]
 
 
-def plan_removal(question: RemovalQuestion, snapshot: Snapshot | None = None) -> RemovalPlan:
+def plan_removal(
+    question: RemovalQuestion, snapshot: Snapshot | None = None, tenants: Tenants | None = None
+) -> RemovalPlan:
     """Least disturbing first: empty Nodes, then those of least utilisation.
 
     ``snapshot``: one of the same Nodes and pods that is there already, with room taken by pods that are on their way;
-    it is the same afterwards.
+    it is the same afterwards. ``tenants``: of the same pods, where that is there already.
     """
     if snapshot is None:
         classes = Classes((pod.kind for pod in question.pods), question.namespaces)
         snapshot = Snapshot(question.nodes, question.pods, classes)
     snapshot.fork()
     try:
-        return _plan(_Planner(question, snapshot))
+        return _plan(_Planner(question, snapshot, tenants or Tenants(question.pods)))
     finally:
         snapshot.revert()
 
@@ -124,28 +126,17 @@ def _plan(planner: _Planner) -> RemovalPlan:
     return RemovalPlan(tuple(removed), tuple(kept))
 
 
-def utilisation(node: NodeShape, pods: Iterable[PodShape]) -> float:
-    """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
-    kinds = Counter(pod.kind for pod in pods if not pod.kind.keeping.finished)
-    asked = dict(total((kind.demand.requests, count) for kind, count in kinds.items()))
-    there = dict(node.allocatable)
-    shares = [asked.get(name, 0) / there[name] for name in (CPU, MEMORY) if there.get(name)]
-    return max(shares, default=1.0)
-
-
 class _Planner:
-    def __init__(self, question: RemovalQuestion, snapshot: Snapshot) -> None:
+    def __init__(self, question: RemovalQuestion, snapshot: Snapshot, tenants: Tenants) -> None:
         self._question = question
         self._purse = Purse(question.budgets)
-        self._pods: dict[str, list[PodShape]] = {node.name: [] for node in question.nodes}
-        for pod in question.pods:
-            self._pods.setdefault(pod.node, []).append(pod)
+        self._tenants = tenants
         self._snapshot = snapshot
-        self._load = self._loads()
+        self._load = {node.name: tenants.load(node) for node in question.nodes}
         self._receiving: dict[str, str] = {}
         self._gone: Counter[str] = Counter()
         self._explained: dict[PodClass, str] = {}
-        self._destinations = self._destination_order()
+        self._seeker = Seeker(snapshot, self._destination_order())
 
     def in_order(self) -> list[Candidate]:
         known = {candidate.name: candidate for candidate in self._question.candidates}
@@ -163,7 +154,7 @@ class _Planner:
         if most is not None and self._gone[candidate.group] >= most:
             return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {most} Nodes")
         moving: list[PodShape] = []
-        for pod in self._pods[name]:
+        for pod in self._tenants.on(name):
             found = verdict(pod, self._question.rules, self._purse)
             if isinstance(found, Blocks):
                 return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
@@ -179,19 +170,18 @@ class _Planner:
         return answer
 
     def _move(self, name: str, moving: Sequence[PodShape]) -> Removed | Kept:
-        self._snapshot.fork()
+        self._seeker.fork()
         self._snapshot.close(self._snapshot.row(name))
         moves: list[Move] = []
         for group in self._biggest_first(moving):
-            placed = place(self._snapshot, group.pod_class, len(group), self._destinations)
-            if placed.count < len(group):
+            shares = self._seeker.place(group.pod_class, len(group))
+            seats = [self._snapshot.nodes[row].name for row, count in shares for _ in range(count)]
+            if len(seats) < len(group):
                 kept = self._no_place(name, group)
-                self._snapshot.revert()
+                self._seeker.revert()
                 return kept
-            seats = [share.row for share in placed.shares for _ in range(share.per_node)]
-            names = (self._snapshot.nodes[row].name for row in seats)
-            moves.extend(Move(pod, to) for pod, to in zip(group.pods, names, strict=True))
-        self._snapshot.commit()
+            moves.extend(map(Move, group.pods, seats))
+        self._seeker.commit()
         for move in moves:
             self._receiving.setdefault(move.to, name)
         return Removed(name, tuple(moves))
@@ -209,11 +199,8 @@ class _Planner:
 
         return sorted(self._snapshot.classes.group(pods), key=size)
 
-    def _loads(self) -> dict[str, float]:
-        return {node.name: utilisation(node, self._pods[node.name]) for node in self._question.nodes}
-
     def _disturbance(self, candidate: Candidate) -> tuple[bool, bool, float, str]:
-        occupied = any(not pod.kind.keeping.daemon_set for pod in self._pods.get(candidate.name, ()))
+        occupied = any(not pod.kind.keeping.daemon_set for pod in self._tenants.on(candidate.name))
         return not candidate.first, occupied, self._load.get(candidate.name, 0.0), candidate.name
 
     def _destination_order(self) -> Ints:

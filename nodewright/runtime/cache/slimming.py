@@ -73,6 +73,8 @@ def _pod(pod: Obj) -> dict[str, Any]:
 
 
 def _kept(found: Obj, names: Iterable[str]) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise TypeError(f"{found!r} is not an object")
     return {name: found[name] for name in names if name in found}
 
 

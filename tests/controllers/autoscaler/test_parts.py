@@ -53,7 +53,7 @@ def test_one_bad_group_does_not_disturb_the_others() -> None:
     told = {each.ref.key.name: each.field for each in bad}
     assert told == {
         "bad": f"metadata.annotations[{MIN}]",
-        "crossed": f"metadata.annotations[{MAX}]",
+        "crossed": f"metadata.annotations[{MIN}]",
         "negative": f"metadata.annotations[{MAX}]",
         "open": f"metadata.annotations[{MAX}]",
         "odd": "spec.replicas",
