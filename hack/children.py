@@ -16,7 +16,7 @@ from typing import Self
 
 STOP_SECONDS = 15
 
-_GUARD = 'trap "" TERM INT HUP; read -r _; kill -KILL 0'
+GUARD = 'trap "" TERM INT HUP; read -r _; kill -KILL 0'
 """Waits for the end of its standard input (the death of whoever holds the other end), then ends its whole group."""
 
 
@@ -39,7 +39,7 @@ class Children:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        self._guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
+        self._guard = subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

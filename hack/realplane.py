@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from types import TracebackType
 from typing import Self
 
 from hack import binaries, credentials
+from hack.children import GUARD, free_ports
 
 START_SECONDS = 60
 STOP_SECONDS = 15
@@ -33,22 +33,11 @@ CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 NO_HEARTBEATS = ("*", "-node-lifecycle-controller")
 """All controllers but the one that calls a Node without heartbeats NotReady: simulated kubelets send none."""
 
-_GUARD = 'trap "" TERM INT HUP; read -r _; kill -KILL 0'
-"""Waits for the end of its standard input (the death of whoever holds the other end), then ends its whole group."""
-
 
 def missing(names: Sequence[str] = SERVERS) -> str:
     """One line that says which of these parts are not there yet and how to get them; "" if all are."""
     lacking = [name for name in names if binaries.find(name) is None]
     return f"{', '.join(lacking)} not found: {binaries.REMEDY}" if lacking else ""
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class RealPlane:
@@ -93,7 +82,7 @@ class RealPlane:
             SCHEDULER: self._component_flags(SCHEDULER),
         }
         self._commands = {name: [str(binary), *flags[name]] for name, binary in found.items()}
-        self._guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
+        self._guard = subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0)
         try:
             for name in SERVERS:
                 self.start(name)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 from pathlib import Path
@@ -21,7 +20,8 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore the first
+        signal.signal(number, signal.default_int_handler)
     arguments = sys.argv[1:]
     try:
         if arguments == ["--install"]:

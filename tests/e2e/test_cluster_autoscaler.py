@@ -18,8 +18,9 @@ import pytest
 from api import names
 from hack import autoscaler
 from hack.binaries import BinaryMissing
+from hack.children import free_ports
 from hack.program import Kubectl
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane, free_ports
+from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from hack.scaling import Scaling
 from nodewright.crds import load_crds
 from tests.realplane import REAL, lacking, require
