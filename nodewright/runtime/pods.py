@@ -23,6 +23,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.kubelets import USER_AGENT
 from providers.simulated import pods as simulated
 
 _log = structlog.get_logger("nodewright.pods")
@@ -164,7 +165,7 @@ class PodKubelets(_PodRounds):
     name = "pod kubelets"
 
     def __init__(self, client: KubeClient, cache: Cache, now: Callable[[], datetime]) -> None:
-        super().__init__(client.named("kubelets"), cache, now)
+        super().__init__(client.named("kubelets", USER_AGENT), cache, now)
 
     def reads(self) -> tuple[Kind, ...]:
         return KUBELETS_READ

@@ -57,6 +57,13 @@ BROKEN = {
     "spec": {"providerConfig": {"value": {"apiVersion": "nobody.example.com/v1", "kind": "Nothing"}}},
 }
 """An Event tells of it."""
+MACHINE_CLASS = {
+    "apiVersion": "cluster.k8s.io/v1alpha1",
+    "kind": "MachineClass",
+    "metadata": {"name": "faulty", "namespace": "default"},
+    "providerSpec": {"apiVersion": "nobody.example.com/v1", "kind": "Nothing"},
+}
+"""An Event tells of it too."""
 HEALTH_CHECK = {
     "apiVersion": "cluster.k8s.io/v1alpha1",
     "kind": "MachineHealthCheck",
@@ -92,10 +99,11 @@ class Server:
         return path
 
     def audited(self, account: str) -> list[dict[str, Any]]:
-        """What the account asked for, as the server has written it down."""
+        """What programs asked for as that account, as the server wrote it down; not what a test tried by kubectl."""
         user = f"system:serviceaccount:{NAMESPACE}:{account}"
         lines = (self.folder / "audit.log").read_text().splitlines()
-        return [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+        entries = [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+        return [entry for entry in entries if not entry.get("userAgent", "").startswith("kubectl")]
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +166,8 @@ def process(server: Server, account: str, *arguments: str) -> Iterator[None]:
 def live(server: Server) -> None:
     """The main job: create, scale, upgrade, roll, drain, shrink, delete."""
     kubectl = server.kubectl
+    kubectl("apply", "-f", "-", stdin=json.dumps(MACHINE_CLASS))
+    kubectl.wait("condition=Accepted=False", "machineclass/faulty")
     kubectl("apply", "-f", str(EXAMPLE))
     kubectl.wait("jsonpath={.status.availableReplicas}=3", "md/workers")
     kubectl("scale", "md/workers", "--replicas=2")
