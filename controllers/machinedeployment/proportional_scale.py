@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from api import names
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.rolling_update import available_uids, taken_back
-from controllers.machinedeployment.targets import Stock, Targets
+from controllers.machinedeployment.targets import Stock, Targets, within_ceiling
 
 
 def is_scaled(observed: Observed) -> bool:
@@ -41,9 +41,8 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, 
         return Targets()
     allowed = observed.wish.limits.max_total if wanted else 0
     add = allowed - sum(state.replicas for state in active)
-    if add >= 0:
-        return Targets(_grow(active, allowed, min(add, room)))
-    return Targets(_shrink(observed, active, -add))
+    sizes = _grow(active, allowed, min(add, room)) if add >= 0 else _shrink(observed, active, -add)
+    return Targets(within_ceiling(sizes, observed.sets, allowed))
 
 
 def _active(observed: Observed) -> list[SetState]:

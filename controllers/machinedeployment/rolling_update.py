@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from controllers.kernel.wording import counted
 from controllers.machinedeployment import disruption
 from controllers.machinedeployment.observe import Observed, SetState
-from controllers.machinedeployment.targets import Stock, Targets
+from controllers.machinedeployment.targets import Stock, Targets, within_ceiling
 
 
 def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
@@ -38,6 +38,8 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     if new_size <= now.replicas:
         new_size = _within_ceiling(new_stock, available, limits.max_total - sum(targets.values()))
     targets[now.uid] = new_size
+    if new_size < now.replicas:
+        targets |= within_ceiling({now.uid: new_size}, observed.sets, limits.max_total)
     if undisturbed != 0 and not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
         return Targets({**targets, **_break_deadlock(stocks, available)}, (*notes, "breaking a deadlock by one"))
     left = sum(map(len, stocks)) - observed.wish.partition

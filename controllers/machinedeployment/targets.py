@@ -5,7 +5,7 @@ Every single change must be right without the others: they are applied in no ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controllers.machinedeployment.observe import SetState
@@ -20,6 +20,20 @@ class Targets:
 
     def of(self, state: SetState) -> int:
         return self.replicas.get(state.uid, state.replicas)
+
+
+def within_ceiling(sizes: Mapping[str, int], sets: Sequence[SetState], max_total: int) -> dict[str, int]:
+    """``sizes`` (by uid) by which no MachineSet makes a Machine too many: those that others have to give up, and still
+    have, hold hosts until they are gone (seed 614 scaled down in a rollout). Older sets give way first.
+    """
+    held = {state.uid: max(sizes.get(state.uid, state.replicas), state.members.alive) for state in sets}
+    allowed = dict(sizes)
+    for state in sets:
+        if state.uid in sizes:
+            others = sum(held.values()) - held[state.uid]
+            allowed[state.uid] = min(sizes[state.uid], max(max_total - others, state.members.alive))
+            held[state.uid] = max(allowed[state.uid], state.members.alive)
+    return allowed
 
 
 class Stock:

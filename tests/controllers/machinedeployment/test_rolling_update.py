@@ -10,7 +10,7 @@ from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine, machine_deployment
 from tests.builders.loop import plan_for, round_of, settle
-from tests.builders.objects import MachineBuilder
+from tests.builders.objects import MachineBuilder, MachineSetBuilder
 from tests.builders.plans import created_names, creates, sizes
 from tests.controllers.machinedeployment.stories import (
     NEW,
@@ -99,6 +99,35 @@ def test_d_pending_deletions_take_room_from_the_surge() -> None:
     """The old set was lowered, but its Machine is still there and not even chosen: the ceiling counts it."""
     old, new = a_set("old", 2), a_set("new", 1, NEW)
     assert next_sizes(deployment(3), old, machines(old, 3), new, machines(new, 1)) == {}
+
+
+SCALED_DOWN: dict[str, tuple[Any, tuple[int, int], tuple[int, int], dict[str, int]]] = {
+    "what the old set has to give up takes the new set's room": (deployment(1, 2), (2, 3), (2, 0), {"new": 0}),
+    "also where the sizes fit and the Machines do not": (deployment(1, 2), (2, 3), (1, 0), {"new": 0}),
+    "there is room for one of two": (deployment(2, 2), (2, 3), (3, 0), {"new": 1}),
+    "none has to go that is there": (deployment(2, 2), (2, 3), (1, 1), {}),
+    "nobody waits where all that should be is there": (deployment(2, 2), (3, 3), (2, 1), {"new": 1}),
+}
+"""deployment, old (replicas, Machines), new (replicas, Machines), sizes that are set."""
+
+
+@pytest.mark.parametrize("case", SCALED_DOWN)
+def test_d_scaled_down_in_a_rollout_no_set_makes_a_machine_beyond_the_ceiling(case: str) -> None:
+    """Seed 614: the ceiling was held by replicas, while the old set had not yet chosen who goes."""
+    owner, (old_size, old_there), (new_size, new_there), want = SCALED_DOWN[case]
+    old, new = scaled_for_3(a_set("old", old_size)), scaled_for_3(a_set("new", new_size, NEW))
+    found = next_sizes(owner, old, machines(old, old_there), new, machines(new, new_there))
+    assert found == want
+
+
+def scaled_for_3(of: MachineSetBuilder) -> MachineSetBuilder:
+    return of.annotated(names.DESIRED_REPLICAS_ANNOTATION, "3").annotated(names.MAX_REPLICAS_ANNOTATION, "5")
+
+
+def test_d_a_new_set_that_is_cut_waits_for_what_the_old_one_gives_up() -> None:
+    old, new = a_set("old", 2), a_set("new", 4, NEW)
+    found = next_sizes(deployment(3, 1, 1), old, machines(old, 4), new)
+    assert found == {"new": 0}
 
 
 def test_e_going_back_makes_the_kept_set_current_with_its_machines() -> None:
