@@ -164,6 +164,8 @@ class Reason(StrEnum):
     """The Node that was linked is gone."""
     NODE_CONFLICT = "NodeConflict"
     """Several Nodes carry the providerID, or the Node belongs to another Machine; never guessed."""
+    NODE_TAKEN_OVER = "NodeTakenOver"
+    """The kubelet goes on with the Node of a host that was replaced; its host is replaced once more."""
     HOST_MISSING = "HostMissing"
     """The host vanished without anybody having asked; nothing is made in its place."""
     HOST_FAILED = "HostFailed"

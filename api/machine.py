@@ -224,7 +224,7 @@ class Replacement(Model):
     earlier_provider_ids: EarlierHosts | None = None
     """Hosts that were replaced before it and whose successors never joined: Nodes of theirs may still turn up."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """Why the provider could not change it in place."""
+    """Why it goes: the provider could not change it in place, or it can get no Node."""
     started_at: Time | None = None
     """When the replacement began."""
     wait_for_node_volume_detach_start_time: Time | None = None

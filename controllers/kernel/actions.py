@@ -72,12 +72,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE with a uid precondition; NotFound counts as done. ``grace_seconds`` None: as the object itself says."""
+    """DELETE with a uid precondition; NotFound counts as done. ``grace_seconds`` None: as the object itself says.
+
+    ``resource_version``: if set, the deletion is refused (409) when the object has changed since it was observed.
+    """
 
     target: Ref
     why: str
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
     grace_seconds: int | None = None
+    resource_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _remove(observed: Observed, host: Host) -> Decision:
 def _empty(observed: Observed, host: Host) -> Decision:
     """Pods first, then their volumes, then what comes before the host goes."""
     assessment = drain(observed, clocks.read(observed, clocks.DRAIN), "its Machine is being deleted")
-    if observed.node is None and isinstance(assessment, Drained):
+    if observed.node_with_pods is None and isinstance(assessment, Drained):
         return _terminate(observed, host, assessment, ())
     drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):

@@ -24,7 +24,7 @@ def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessme
     given_up = unreached.gives_up_node(observed)
     if given_up:
         return Drained(given_up, out_of_reach=True)
-    node, host, others = observed.node, observed.host, observed.others
+    node, host, others = observed.node_with_pods, observed.host, observed.others
     if node is None:
         return Drained()
     if others.last_control_plane:
@@ -52,7 +52,7 @@ def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessme
 
 def attached_volumes(observed: Observed, drained: Drained, started_at: datetime | None) -> str:
     """Volumes to wait for before the host may go, by name; "" if there are none, or a reason not to wait."""
-    node = observed.node
+    node = observed.node_with_pods
     if node is None or drained.out_of_reach or is_out_of_reach(node, observed.now):
         return ""
     if any(annotation in observed.annotations for annotation in _NO_VOLUME_WAIT):

@@ -141,6 +141,9 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
+    given_up = replacement.give_up(observed, host, observed.taken_over) if observed.taken_over is not None else None
+    if given_up is not None:
+        return given_up
     if host.spec_hash != request.spec_hash and observed.waits_for_its_set:
         return _held_by_its_set(observed, host)
     if host.spec_hash != request.spec_hash and observed.unreached is not None:

@@ -46,7 +46,7 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import left_nodes, node_link, others, turns
+from controllers.machine import left_nodes, node_link, others, taken_over, turns
 from controllers.machine.host_spec import Wish, wish_of
 from controllers.machine.node_link import Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
@@ -64,6 +64,7 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 class Observed:
     """``left_nodes`` go when the Machine's host has gone, ``late_nodes`` at once: the hosts that made them have gone.
 
+    ``taken_over``: the one of ``late_nodes`` on which the present host reports; it stays as long as that host.
     ``around`` and ``others`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
@@ -79,6 +80,7 @@ class Observed:
     link: Link
     left_nodes: tuple[Obj, ...] = ()
     late_nodes: tuple[Obj, ...] = ()
+    taken_over: Obj | None = None
     around: Surroundings = NOTHING_AROUND
     others: Others = NO_OTHERS
     workload: Workload = HOME
@@ -162,6 +164,11 @@ class Observed:
         return self.link.node if isinstance(self.link, Linked) else None
 
     @property
+    def node_with_pods(self) -> Obj | None:
+        """The Node to drain before its host goes."""
+        return self.node or self.taken_over
+
+    @property
     def problems(self) -> tuple[ConfigProblem, ...]:
         """What is wrong with the config: found here, or by the provider's schema."""
         return self.wish.problems or self.reads.problems
@@ -223,6 +230,7 @@ def observe(
     cluster = cluster_of(machine, view)
     reached = not isinstance(view.workload, Unreached)
     link = node_link.find(machine, host, view) if reached else Unlinked()
+    late_nodes = left_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
     observed = Observed(
         now=view.now,
         machine=machine,
@@ -231,16 +239,18 @@ def observe(
         reads=reads,
         link=link,
         left_nodes=left_nodes.of_any_host(machine, link, view) if reached else (),
-        late_nodes=left_nodes.of_hosts_gone(machine, reads.host, view) if reached else (),
+        late_nodes=late_nodes,
+        taken_over=None if isinstance(link, Linked) else taken_over.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
         class_digest=class_digest(machine.get("spec"), key.namespace, view),
         lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
     )
-    if not isinstance(link, Linked) or not _may_drain(observed, link.node):
+    node = observed.node_with_pods
+    if node is None or not _may_drain(observed, node):
         return observed
-    around = surroundings.observe(machine, link.node, view)
-    return replace(observed, around=around, others=others.observe(machine, link.node, hosting_node, view))
+    around = surroundings.observe(machine, node, view)
+    return replace(observed, around=around, others=others.observe(machine, node, hosting_node, view))
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find, is_true
 from controllers.kernel.refs import Obj
-from controllers.machine import unreached
+from controllers.machine import taken_over, unreached
 from controllers.machine.decision import Decision, condition
 from controllers.machine.node_link import Conflict, Unlinked
 from controllers.machine.observe import Observed
@@ -29,6 +29,8 @@ def node_condition(observed: Observed) -> Condition:
     type_, link = MachineCondition.NODE_READY, observed.link
     if isinstance(link, Conflict):
         return condition(type_, False, Reason.NODE_CONFLICT, link.why)
+    if observed.taken_over is not None:
+        return condition(type_, False, Reason.NODE_TAKEN_OVER, taken_over.message(observed.taken_over))
     if isinstance(link, Unlinked):
         reference = observed.status.get("nodeRef")
         if isinstance(reference, Mapping) and observed.provider_id and not observed.replaced_host:

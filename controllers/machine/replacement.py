@@ -5,7 +5,7 @@
 
 Each step can be told from the world alone, so a crash after any of them goes on where it was. Once recorded it is seen
 through: whether the old host was asked to go can't be taken back. A Node of the old host that turns up late is deleted
-for as long as the record stands.
+for as long as the record stands, or, if the new host's kubelet has taken it over, that host is replaced once more.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from api.conditions import Reason
 from controllers.drain.assess import LOOK_AGAIN, NotDrained
 from controllers.kernel.actions import Action, Delete, DeleteHost, Patch
 from controllers.kernel.conditions import Condition, format_time, parse_time
+from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Step, Wait, steps
-from controllers.kernel.refs import NODE, ref_of
-from controllers.machine import attempts, left_nodes, others
+from controllers.kernel.refs import NODE, Obj, ref_of, resource_version_of
+from controllers.machine import attempts, left_nodes, others, taken_over
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
-from controllers.machine.readiness import node_is_ready
 from providers.base.contract import Host, HostIdentity, HostState
 
 _MOST_EARLIER = 8
-_RUNS = {HostState.RUNNING, HostState.UPDATING}
 
 
-def begin(observed: Observed, host: Host, why: str) -> Decision:
-    """Write down that this host is to be replaced. Nothing is touched before that is saved."""
+def begin(observed: Observed, host: Host, why: str, reason: str = Reason.REPLACING) -> Decision:
+    """Write down that this host is to be replaced. Nothing is touched before that is saved. ``reason``: the Event's."""
     before = observed.replaced_host
     earlier = [*left_nodes.earlier_hosts(observed.machine), before] if before else []
     record = {
@@ -45,8 +44,27 @@ def begin(observed: Observed, host: Host, why: str) -> Decision:
         outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
         up_to_date=up_to_date(False, Reason.REPLACING, why),
         record={"replacement": record},
-        news=Failure(Reason.REPLACING, f"host {host.name} is replaced by a new one: {why}"),
+        news=Failure(reason, f"host {host.name} is replaced by a new one: {why}"),
     )
+
+
+def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
+    """The host goes on with ``node``, that of a host before it, and can get none of its own: only another host can.
+
+    None while that is not certain.
+    """
+    since = host.created_at or parse_time(observed.status["replacement"].get("startedAt")) or observed.now
+    if not taken_over.is_certain(node, host, since, observed.now):
+        return None
+    why = taken_over.message(node)
+    if forbids_replacement(observed.machine):
+        return Decision(
+            Stage.BOOTED,
+            outcome=Blocked(f"{why}, and inPlace: Require forbids another host", LOOK_AGAIN),
+            infrastructure=infrastructure(True, Reason.PROVISIONED),
+            warning=Failure(Reason.NODE_TAKEN_OVER, why),
+        )
+    return begin(observed, host, why, Reason.NODE_TAKEN_OVER)
 
 
 def is_old(observed: Observed, host: Host) -> bool:
@@ -114,11 +132,11 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
 
 
 def forget_old(observed: Observed) -> Decision:
-    """The old host is gone: its Node goes, and the Machine is free for the new one."""
-    nodes: list[Action] = [
-        Delete(ref_of(NODE, node), f"Node {node['metadata']['name']}: its host was replaced")
-        for node in observed.left_nodes
-    ]
+    """The old host is gone: its Node goes, and the Machine is free for the new one.
+
+    A view that lags may show this when the new host runs already: then its kubelet must not lose the Node.
+    """
+    nodes = [_delete(node) for node in observed.left_nodes if taken_over.may_go(node, observed.reads.host)]
     clear = Patch(
         observed.ref,
         {"spec": {"providerID": None}},
@@ -136,12 +154,19 @@ def forget_old(observed: Observed) -> Decision:
 def delete_late_nodes(observed: Observed) -> tuple[Step, ...]:
     """Nodes of hosts that were replaced go when they turn up, else they would be nobody's.
 
-    Not one that is Ready while the new host runs: if that bears the same name, its kubelet has found the Node and took
-    it over, so that pods may run there.
+    If the new host bears the same name, its kubelet may have found such a Node and taken it over; not so if it has
+    joined with another.
     """
-    taken_over = observed.host is not None and observed.host.state in _RUNS
-    late = (node for node in observed.late_nodes if not (taken_over and node_is_ready(node)))
-    return steps([Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: its host was replaced") for n in late])
+    host = observed.host
+    joined = observed.node is not None and host is not None and host.provider_id == observed.provider_id
+    late = (node for node in observed.late_nodes if joined or taken_over.may_go(node, observed.reads.host))
+    return steps([_delete(node) for node in late])
+
+
+def _delete(node: Obj) -> Action:
+    """Guarded: a kubelet that begins to report on it meanwhile keeps it."""
+    why = f"Node {node['metadata']['name']}: its host was replaced"
+    return Delete(ref_of(NODE, node), why, resource_version=resource_version_of(node))
 
 
 def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:

@@ -64,7 +64,11 @@ class Writer(Protocol):
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]: ...
 
     async def delete(
-        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+        self,
+        target: Ref,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        resource_version: str = "",
     ) -> dict[str, Any]: ...
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]: ...
@@ -248,7 +252,9 @@ class Executor:
         target = action.target
         place = self._hands.place_of(target.kind)
         try:
-            answer = await place.writer.delete(target, action.propagation, action.grace_seconds)
+            answer = await place.writer.delete(
+                target, action.propagation, action.grace_seconds, action.resource_version
+            )
         except ApiError as error:
             if not error.not_found and not (error.conflict and await self._is_namesake(target)):
                 raise

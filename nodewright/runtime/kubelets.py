@@ -261,7 +261,9 @@ def _said(status: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _silent(node: Mapping[str, Any], now: str) -> list[dict[str, Any]]:
     """The Node's conditions with Ready Unknown, as the node lifecycle controller writes it."""
-    conditions = [dict(c) for c in (node.get("status") or {}).get("conditions") or () if c.get("type") != "Ready"]
+    before = (node.get("status") or {}).get("conditions") or ()
+    beat = next((c["lastHeartbeatTime"] for c in before if c.get("type") == "Ready" and "lastHeartbeatTime" in c), now)
+    conditions = [dict(c) for c in before if c.get("type") != "Ready"]
     conditions.append(
         {
             "type": "Ready",
@@ -269,7 +271,7 @@ def _silent(node: Mapping[str, Any], now: str) -> list[dict[str, Any]]:
             "reason": "NodeStatusUnknown",
             "message": "Kubelet stopped posting node status.",
             "lastTransitionTime": now,
-            "lastHeartbeatTime": now,
+            "lastHeartbeatTime": beat,
         }
     )
     return conditions

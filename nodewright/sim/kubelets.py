@@ -56,8 +56,11 @@ class Kubelets:
             if known is None or known.says != says:
                 self._tell(host, node)
             self._registered[host.id] = _Kubelet(host, says, host.next_change_after(now))
+        heard = {self._registered[id_].host.name for id_ in seen}
         for gone in self._registered.keys() - seen:
-            self._fall_silent(self._registered.pop(gone).host.name, now)
+            name = self._registered.pop(gone).host.name
+            if name not in heard:  # else another host of that name has taken its Node over
+                self._fall_silent(name, now)
 
     def _fall_silent(self, name: str, now: datetime) -> None:
         """What the node lifecycle controller does to the Node of a kubelet that reports no more."""

@@ -165,7 +165,12 @@ class Plane:
 
     def _delete(self, action: Delete) -> Obj | None:
         target, key = action.target, action.target.key
-        options = DeleteOptions(action.propagation, uid=target.uid, grace_seconds=action.grace_seconds)
+        options = DeleteOptions(
+            action.propagation,
+            uid=target.uid,
+            resource_version=action.resource_version,
+            grace_seconds=action.grace_seconds,
+        )
         try:
             self.store.delete(self.resource(target.kind), key.namespace, key.name, options)
         except ApiError as error:

@@ -57,6 +57,11 @@ async def test_a_delete_carries_the_uid_it_was_planned_for(client: KubeClient, s
     assert sent["propagationPolicy"] == "Foreground"
 
 
+async def test_a_delete_may_be_meant_for_one_state_of_the_object(client: KubeClient, stub: StubServer) -> None:
+    await client.delete(M1, resource_version="7")
+    assert orjson.loads(stub.bodies[0])["preconditions"] == {"uid": "uid-1", "resourceVersion": "7"}
+
+
 async def test_an_eviction_carries_the_uid_of_the_pod(client: KubeClient, stub: StubServer) -> None:
     await client.evict(Ref(POD, Key("ns", "p"), "uid-p"))
     assert orjson.loads(stub.bodies[0])["deleteOptions"] == {"preconditions": {"uid": "uid-p"}}

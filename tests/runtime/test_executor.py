@@ -92,9 +92,14 @@ class FakeApi:
         return {"kind": "Scale"}
 
     async def delete(
-        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+        self,
+        target: Ref,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        resource_version: str = "",
     ) -> dict[str, Any]:
-        await self._ask("delete", target.key.name + ("" if grace_seconds is None else f" within {grace_seconds} s"))
+        how = "" if grace_seconds is None else f" within {grace_seconds} s"
+        await self._ask("delete", target.key.name + how + (f" at {resource_version}" if resource_version else ""))
         return self.answer or {"kind": "Status", "status": "Success"}
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
@@ -222,6 +227,12 @@ async def test_a_delete_that_is_refused_for_another_reason_is_not_done() -> None
     scene.api.fails["delete"] = [CONFLICT]
     scene.api.existing = _machine("m-1", uid="uid-m-1")
     assert not (await scene.run([Delete(M1, "why")])).ok
+
+
+async def test_a_delete_that_is_meant_for_one_state_of_the_object_says_which() -> None:
+    scene = Scene()
+    await scene.run([Delete(M1, "why", resource_version="60")])
+    assert scene.api.asked == ["delete m-1 at 60"]
 
 
 async def test_a_deletion_that_waits_for_finalizers_is_seen_at_once() -> None:

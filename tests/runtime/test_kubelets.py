@@ -46,9 +46,12 @@ class Village:
     async def node(self, name: str = "m-1") -> dict[str, Any]:
         return await self.client.get(NODE, Key("", name))
 
+    async def ready(self, name: str = "m-1") -> dict[str, str]:
+        conditions: list[dict[str, str]] = (await self.node(name))["status"]["conditions"]
+        return next(c for c in conditions if c["type"] == "Ready")
+
     async def is_ready(self, name: str = "m-1") -> str:
-        conditions = (await self.node(name))["status"]["conditions"]
-        return str(next(c["status"] for c in conditions if c["type"] == "Ready"))
+        return (await self.ready(name))["status"]
 
     def writes(self) -> int:
         return self.plane.stats.count(user_agent=USER_AGENT, verbs=["create", "update", "patch", "delete"])
@@ -128,6 +131,17 @@ async def test_the_node_of_a_host_that_is_gone_becomes_not_ready_and_stays(villa
     before = village.writes()
     await village.after(60)
     assert village.writes() == before
+
+
+async def test_a_silent_node_keeps_the_time_of_its_last_heartbeat(village: Village) -> None:
+    """As the node lifecycle controller has it: who reported last is told by that."""
+    village.world.create(request())
+    await village.after(20)
+    beat = (await village.ready())["lastHeartbeatTime"]
+    village.world.lose_host("uid-m-1")
+    await village.after(0)
+    await village.after(2)
+    assert (await village.ready())["lastHeartbeatTime"] == beat
 
 
 async def test_a_node_that_was_removed_with_its_host_is_not_mourned(village: Village) -> None:

@@ -212,11 +212,15 @@ class KubeClient:
         return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
     async def delete(
-        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+        self,
+        target: Ref,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        resource_version: str = "",
     ) -> dict[str, Any]:
-        """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""
+        """DELETE with uid and version as preconditions. Answers the object while something keeps it, else a Status."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        options |= _delete_options(target, grace_seconds)
+        options |= _delete_options(target, grace_seconds, resource_version)
         path = _object_path(target.kind, target.key)
         return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
 
@@ -389,17 +393,22 @@ def _object_path(kind: Kind, key: Key, subresource: str = "") -> str:
     return f"{path}/{subresource}" if subresource else path
 
 
-def _delete_options(target: Ref, grace_seconds: int | None) -> dict[str, Any]:
+def _delete_options(target: Ref, grace_seconds: int | None, resource_version: str = "") -> dict[str, Any]:
     """Whom exactly, and within which time; what is not said is left to the server."""
-    options: dict[str, Any] = {"preconditions": {"uid": target.uid}} if target.uid else {}
+    guards = _guards(target.uid, resource_version)
+    options: dict[str, Any] = {"preconditions": guards} if guards else {}
     return options if grace_seconds is None else {**options, "gracePeriodSeconds": grace_seconds}
 
 
 def _guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:
-    guards = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    guards = _guards(uid, resource_version)
     if not guards:
         return patch
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
+
+
+def _guards(uid: str, resource_version: str) -> dict[str, str]:
+    return {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
 
 
 def _describe(error: Exception) -> str:

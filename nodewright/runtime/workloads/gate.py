@@ -36,9 +36,13 @@ class Gate:
         return await self._open().scale(target, replicas, resource_version)
 
     async def delete(
-        self, target: Ref, propagation: str = "Background", grace_seconds: int | None = None
+        self,
+        target: Ref,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        resource_version: str = "",
     ) -> dict[str, Any]:
-        return await self._open().delete(target, propagation, grace_seconds)
+        return await self._open().delete(target, propagation, grace_seconds, resource_version)
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
         return await self._open().evict(target, grace_seconds)

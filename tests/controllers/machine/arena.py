@@ -252,6 +252,9 @@ class Arena:
 
     def _delete(self, action: Delete) -> None:
         have = self.view.get(action.target.kind, action.target.key)
+        changed = have is not None and have["metadata"]["resourceVersion"] != action.resource_version
+        if action.resource_version and changed:
+            raise Refused(f"{action.target} has changed")
         self.writes[f"DELETE {action.target.kind.name}"] += 1
         if have is not None and have["metadata"]["uid"] == action.target.uid:
             self.view.drop(action.target.kind, action.target.key.name, action.target.key.namespace)

@@ -6,17 +6,24 @@ It would belong to nobody, and the new host of the same name could never registe
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from api import names
-from controllers.kernel.actions import Delete
-from controllers.kernel.refs import NODE, Key, Obj
-from controllers.kernel.view import Reached, Unreached
+from controllers.kernel.actions import Delete, DeleteHost, Event, Evict
+from controllers.kernel.in_place import Revision
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import NODE, POD, Key, Obj
+from controllers.kernel.view import HostPresent, Reached, Unreached
+from controllers.machine import taken_over as taken_over_rules
+from providers.base.contract import Host, HostState
 from providers.simulated.kubelet import node_for
 from tests.builders import cluster, machine
-from tests.controllers.machine.arena import Arena
+from tests.controllers.machine.arena import Arena, Refused
+from tests.controllers.machine.pods import budget, pod
 
 SLOW: dict[str, Any] = {"bootSeconds": 5, "joinSeconds": 0.2, "deleteSeconds": 0.5, "updates": "Replace"}
 
@@ -47,6 +54,7 @@ def node_of_its_host(arena: Arena) -> dict[str, Any]:
 
 def upgrade(arena: Arena, key: Key, version: str) -> None:
     """To a host that is asked for and does not run yet."""
+    arena.forward(1)  # Kubernetes tells times in whole seconds
     before = arena.machine(key)["spec"]["providerID"]
     arena.edit(key, {"spec": {"versions": {"kubelet": version}}})
     while arena.machine(key)["spec"].get("providerID") in {None, before}:
@@ -180,14 +188,141 @@ def test_while_the_workload_cluster_can_not_be_reached_nothing_of_it_is_deleted(
     assert arena.condition(key, "Ready")["status"] == "True"
 
 
-def test_a_node_that_the_new_hosts_kubelet_has_taken_over_is_not_torn_away_from_its_pods() -> None:
+def taken_over() -> tuple[Arena, Key, dict[str, Any]]:
+    """The kubelet of the new host has found the Node of the old one, and reports on it; a pod runs there."""
     arena, key = booted_unseen()
     taken = node_of_its_host(arena)
     upgrade(arena, key, "1.34.1")
     arena.registered.update(host.id for host in arena.world.hosts())
-    arena.forward(10)
-    assert arena.world.booted()
-    arena.view.put(taken)
+    arena.view.put(taken, pod("web").on("m-1"))
+    while not list(arena.world.booted()):
+        arena.forward(0.5)
+    return arena, key, taken
+
+
+def plan_on_a_list_that_lags(arena: Arena, key: Key) -> Plan:
+    """It shows the host as it was a moment ago."""
+    reads = arena.reads(key)
+    assert isinstance(reads.host, HostPresent)
+    before = replace(reads.host.host, state=HostState.PENDING)
+    observed = arena.room.observe(key, arena.view, replace(reads, host=HostPresent(before)))
+    assert observed is not None
+    return arena.room.plan(observed)
+
+
+def heartbeat(node: dict[str, Any], moment: datetime) -> dict[str, Any]:
+    stamp = {"lastHeartbeatTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    node["status"]["conditions"] = [{**c, **stamp} for c in node["status"]["conditions"]]
+    return node
+
+
+def test_a_node_that_the_new_hosts_kubelet_has_taken_over_is_not_torn_away_from_its_pods() -> None:
+    arena, key, _ = taken_over()
+    before = arena.machine(key)["spec"]["providerID"]
     arena.run(key, 20)
     assert deleted(arena) == []
-    assert "belongs to another host" in arena.condition(key, "NodeReady")["message"]
+    assert arena.machine(key)["spec"]["providerID"] == before
+    assert arena.view.get(POD, Key("default", "web")) is not None
+
+
+def test_it_stays_though_the_list_still_shows_the_new_host_booting() -> None:
+    """Seeds 505 and 558: the Node was newer news than the list, and the Machine never got another."""
+    arena, key, _ = taken_over()
+    assert not [a for a in plan_on_a_list_that_lags(arena, key).actions() if isinstance(a, Delete)]
+
+
+def test_and_though_its_kubelet_has_fallen_silent() -> None:
+    arena, key, _ = taken_over()
+    (node,) = arena.nodes()
+    arena.view.put(silent(copy.deepcopy(dict(node))))
+    arena.round(key)
+    assert deleted(arena) == []
+
+
+def test_once_that_is_certain_its_pods_move_and_another_host_with_its_own_node_comes() -> None:
+    arena, key, taken = taken_over()
+    second = arena.machine(key)["spec"]["providerID"]
+    arena.run(key, 300)
+    third = arena.machine(key)["spec"]["providerID"]
+    assert third not in {second, taken["spec"]["providerID"]}
+    assert provider_ids(arena.nodes()) == [third]
+    assert arena.condition(key, "Ready")["status"] == "True"
+    moved = next(i for i, done in enumerate(arena.done) if isinstance(done, Evict))
+    removed = [i for i, done in enumerate(arena.done) if isinstance(done, DeleteHost)][-1]
+    gone = next(i for i, done in enumerate(arena.done) if isinstance(done, Delete))
+    assert moved < removed < gone
+    assert [e.reason for e in arena.done if isinstance(e, Event)] == ["Replacing", "NodeTakenOver"]
+    assert "replacement" not in arena.machine(key)["status"]
+
+
+def test_while_the_host_is_replaced_once_more_the_machine_says_why() -> None:
+    arena, key, taken = taken_over()
+    arena.view.put(budget("web").over("web").allowing(0))
+    arena.run(key, 120)
+    said = arena.condition(key, "NodeReady")
+    assert (said["status"], said["reason"]) == ("False", "NodeTakenOver")
+    assert taken["spec"]["providerID"] in said["message"]
+    assert arena.condition(key, "UpToDate")["reason"] == "Replacing"
+    assert deleted(arena) == []
+
+
+def test_where_no_other_host_is_allowed_it_is_only_said() -> None:
+    arena, key, _ = taken_over()
+    spec = arena.machine(key)["spec"]
+    notes = {names.TEMPLATE_ANNOTATION: Revision({"spec": spec}).digest, names.IN_PLACE_ANNOTATION: "Require"}
+    arena.edit(key, {"metadata": {"annotations": notes}})
+    arena.run(key, 300)
+    assert arena.condition(key, "NodeReady")["reason"] == "NodeTakenOver"
+    assert arena.machine(key)["spec"]["providerID"] == spec["providerID"]
+    assert deleted(arena) == []
+
+
+def test_a_machine_that_is_deleted_drains_the_node_that_was_taken_over() -> None:
+    arena, key, _ = taken_over()
+    arena.delete(key)
+    arena.run(key, 120)
+    kinds = [type(done) for done in arena.done if isinstance(done, Evict | DeleteHost)]
+    assert kinds[-2:] == [Evict, DeleteHost]
+    assert not arena.exists(key)
+    assert arena.nodes() == []
+
+
+def test_the_last_word_of_the_old_host_is_waited_for_while_the_new_one_runs() -> None:
+    """Its kubelet may find the Node at any moment. One that nobody reports on becomes Unknown, and then it goes."""
+    arena, key = booted_unseen()
+    late = node_of_its_host(arena)
+    upgrade(arena, key, "1.34.1")
+    while not list(arena.world.booted()):
+        arena.forward(0.5)
+    arena.view.put(late)
+    arena.round(key)
+    assert deleted(arena) == []
+    arena.view.put(silent(late))
+    arena.round(key)
+    assert deleted(arena) == [late["metadata"]["uid"]]
+
+
+def test_a_kubelet_that_begins_to_report_meanwhile_keeps_the_node() -> None:
+    arena, key, late = replaced_unseen()
+    arena.view.put(late)
+    (delete,) = [action for action in arena.plan(key).actions() if isinstance(action, Delete)]
+    arena.forward(10)
+    assert list(arena.world.booted())
+    with pytest.raises(Refused):
+        arena.perform(delete)
+
+
+HOST = Host("h-1", "uid", "m-1", "simulated://h-1", HostState.PENDING, "hash")
+
+
+@pytest.mark.parametrize("since", [-1, 1])
+def test_of_a_host_that_does_not_say_when_it_was_made_only_silence_tells(since: int) -> None:
+    made = datetime(2026, 6, 1, tzinfo=UTC)
+    node = heartbeat({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, made + timedelta(seconds=since))
+    unknown = HostPresent(HOST)
+    assert taken_over_rules.among([node], unknown) is node
+    assert not taken_over_rules.may_go(node, unknown)
+    assert taken_over_rules.among([silent(node)], unknown) is None
+    assert taken_over_rules.may_go(silent(node), unknown)
+    known = HostPresent(replace(HOST, created_at=made))
+    assert (taken_over_rules.among([node], known) is node) == (since > 0)
