@@ -54,11 +54,17 @@ def write(observed: Observed, decision: Decision) -> Patch | None:
     patch = merge_patch(observed.status, _desired(observed, decision))
     if not patch:
         return None
-    if decision.stage is not None:
-        patch["lastOperation"] = _last_operation(observed, decision.stage, decision)
-    patch["lastUpdated"] = format_time(observed.now)
+    if not _may_come_to_nothing(observed, patch):
+        if decision.stage is not None:
+            patch["lastOperation"] = _last_operation(observed, decision.stage, decision)
+        patch["lastUpdated"] = format_time(observed.now)
     why = f"Machine {observed.name}: {decision.stage.value if decision.stage else 'what was found'}"
     return Patch(observed.ref, {"status": patch}, why, "status", observed.version)
+
+
+def _may_come_to_nothing(observed: Observed, patch: Mapping[str, Any]) -> bool:
+    """CRDs of an earlier release drop the digest. Times would make each of these writes a change that wakes us again."""
+    return patch.keys() == {"machineClassDigest"} and "machineClassDigest" not in observed.status
 
 
 def write_paused(observed: Observed) -> Patch | None:

@@ -102,3 +102,25 @@ def test_a_host_that_is_still_to_be_made_gets_the_class_as_it_is() -> None:
     assert hosts(arena) == [2]
     assert arena.condition(key, "UpToDate")["status"] == "True"
     assert not any(isinstance(action, UpdateHost) for action in arena.done)
+
+
+def test_a_crd_of_before_that_drops_the_digest_makes_no_endless_writing() -> None:
+    """A status that differs by that alone bears no new times: the API server changes nothing, so nobody is woken."""
+    arena, key, digest = a_world(classed())
+    kept = dict(arena.machine(key)["status"])
+    assert kept.pop("machineClassDigest") == digest
+    arena.view.put({**arena.machine(key), "status": kept})
+    arena.forward(5)
+    arena.round(key)
+    assert arena.machine(key)["status"] == {**kept, "machineClassDigest": digest}
+
+
+def test_a_digest_that_changes_is_news() -> None:
+    arena, key, digest = a_world(classed())
+    old = {**arena.machine(key)["status"], "machineClassDigest": "of-before"}
+    arena.view.put({**arena.machine(key), "status": old})
+    arena.forward(5)
+    arena.round(key)
+    status = arena.machine(key)["status"]
+    assert status["machineClassDigest"] == digest
+    assert status["lastUpdated"] != old["lastUpdated"]
