@@ -10,8 +10,8 @@ from nodewright.sim.faults import Faults
 from nodewright.sim.report import Options, run, run_seed
 
 QUICK_SEEDS = (*range(24), 505, 614, 631)
-"""505: a host takes over the Node of the one before it. 614: scaled down while an old set has yet to shrink. 631: a host is
-replaced whose Node was registered and never seen."""
+"""505: a host takes over the Node of the one before it. 614: scaled down while an old set has yet to shrink. 631: a
+host is replaced whose Node was registered and never seen."""
 LONG_SEEDS = 1000
 
 ONE_KIND_OF_LUCK = {
