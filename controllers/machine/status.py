@@ -63,7 +63,7 @@ def write(observed: Observed, decision: Decision) -> Patch | None:
 
 
 def _may_come_to_nothing(observed: Observed, patch: Mapping[str, Any]) -> bool:
-    """CRDs of an earlier release drop the digest; times would make each of these writes a change that wakes us again."""
+    """CRDs of an earlier release drop the digest; times would make each such write a change that wakes us again."""
     return patch.keys() == {"machineClassDigest"} and "machineClassDigest" not in observed.status
 
 
