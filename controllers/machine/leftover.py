@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from api import names
 from controllers.kernel.actions import Delete
 from controllers.kernel.plan import NOTHING, Plan, Wait, steps
-from controllers.kernel.refs import MACHINE, NODE, Key, Obj, annotations_of, is_deleting, labels_of, ref_of
+from controllers.kernel.refs import (
+    MACHINE,
+    NODE,
+    Key,
+    Obj,
+    annotations_of,
+    is_deleting,
+    labels_of,
+    ref_of,
+    resource_version_of,
+)
 from controllers.kernel.view import HostAbsent, HostNeed, HostReads, HostUnknown, Unreached, View
 from controllers.machine.readiness import node_is_ready
 
@@ -50,6 +60,7 @@ def plan(leftover: Leftover) -> Plan:
             return Plan(outcome=Wait(LOOK_AGAIN, why))
         case HostAbsent():
             why = f"Node {leftover.node['metadata']['name']}: its Machine and its host are gone"
-            return Plan(steps([Delete(ref_of(NODE, leftover.node), why)]))
+            version = resource_version_of(leftover.node)  # a host of a later Machine of that name may take it over
+            return Plan(steps([Delete(ref_of(NODE, leftover.node), why, resource_version=version)]))
         case _:
             return NOTHING
