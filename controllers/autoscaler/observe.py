@@ -182,16 +182,19 @@ class _Reading:
     def pods(self, going: set[str], expendable_below: int) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
         """Those that are on Nodes, and those that look for one; pods of Nodes that go will."""
         seated, pending = [], []
-        for body in self._objects.pods:
-            shape = self._pod(body)
-            if shape is None or shape.kind.keeping.finished:
+        for body, shape in self._reader.pods(self._objects.pods):
+            if isinstance(shape, ShapeError):
+                self._leave_out(body, shape)
                 continue
-            nominated = "" if shape.node else (body.get("status") or {}).get("nominatedNodeName")
+            if shape.kind.keeping.finished:
+                continue
             if shape.node in going:
                 if _comes_again(shape):
                     pending.append(replace(shape, node=""))
-            elif shape.node or nominated:
-                seated.append(shape if shape.node else replace(shape, node=str(nominated)))
+            elif shape.node:
+                seated.append(shape)
+            elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
+                seated.append(replace(shape, node=str(nominated)))
             elif is_unschedulable(body) and shape.kind.priority >= expendable_below:
                 pending.append(shape)
         return tuple(seated), tuple(pending)
@@ -221,14 +224,10 @@ class _Reading:
                 self.unreadable[f"DaemonSet {key_of(body)}"] = f"spec.template.{error}"
         return tuple(found)
 
-    def _pod(self, body: Obj) -> PodShape | None:
-        try:
-            return self._reader.pod(body)
-        except ShapeError as error:
-            if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                self.unreadable[f"Pod {key_of(body)}"] = str(error)
-                self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
-            return None
+    def _leave_out(self, body: Obj, error: ShapeError) -> None:
+        if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            self.unreadable[f"Pod {key_of(body)}"] = str(error)
+            self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
 
 
 class _Owners:

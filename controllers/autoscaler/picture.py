@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from controllers.autoscaler.health import upcoming
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.schedulable import filter_schedulable
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeShape, PodShape
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -51,16 +53,11 @@ def picture_of(observed: Observed) -> Picture:
         for daemon in daemons:
             if static_refusal(daemon, state.template) is None:
                 snapshot.place(daemon, row)
-    before = _counts(observed, snapshot)
+    room = snapshot.free(PODS).copy()
     filtered = filter_schedulable(snapshot, sorted(observed.pending, key=_size, reverse=True))
-    after = _counts(observed, snapshot)
-    awaiting = frozenset(name for name, count in after.items() if count > before[name])
+    taken = np.flatnonzero(snapshot.free(PODS)[: len(observed.nodes)] < room[: len(observed.nodes)])
+    awaiting = frozenset(observed.nodes[row].name for row in taken)
     return Picture(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting)
-
-
-def _counts(observed: Observed, snapshot: Snapshot) -> dict[str, int]:
-    """Pods on each Node that is there."""
-    return {node.name: sum(snapshot.pods[snapshot.row(node.name)].values()) for node in observed.nodes}
 
 
 def _offer(state: GroupState) -> tuple[int, int]:

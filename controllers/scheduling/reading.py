@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from controllers.scheduling.amounts import ShapeError, quantities, whole
 from controllers.scheduling.demand import demand_of, resolved_claims
@@ -18,14 +17,18 @@ Obj = Mapping[str, Any]
 _ASKED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "overhead", "resources", "priority")
 _FINISHED = ("Succeeded", "Failed")
 _STATUSES = ("containerStatuses", "initContainerStatuses")
+_SHARED_METADATA = ("labels", "annotations", "ownerReferences")
+_SHARED_SPEC = (
+    "containers", "initContainers", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "overhead",
+    "resources", "schedulingGates",
+)  # fmt: skip
 _SPARE_KINDS = 10_000
 """So many kinds of pods that are gone may be kept."""
 _PLAIN_MARSHAL = 2
 """The last version that writes no back references: equal values give equal bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """A pod that was read, and what its claims meant then. ``body`` is held, so that its id names nothing else."""
 
     body: Obj
@@ -33,17 +36,27 @@ class _Known:
     claims: tuple[Volume | Unresolved, ...]
 
 
+class _Alike(NamedTuple):
+    """What pods are that share ``parts``, which are held as ``_Known.body`` is."""
+
+    kind: PodKind
+    owner: Owner | None
+    parts: tuple[Any, ...]
+
+
 class Reader:
     """Reads pods; interns what they share. ``book``: claims and volumes, None to leave them out.
 
     It may be kept from one look at a cluster to the next, told of each by ``look``: a pod that is the very same object
-    as in the last look, with claims that mean the same, is not read again. So a look costs what has changed.
+    as in the last look, with claims that mean the same, is not read again. So a look costs what has changed. A pod
+    that shares its parts with one that was read, as pods of one template do in the cache, is known by them.
     """
 
     def __init__(self, book: VolumeBook | None = None) -> None:
         self._book = book
         self._kinds: dict[object, PodKind] = {}
         self._owners: dict[str, Owner] = {}
+        self._alike: dict[tuple[Any, ...], _Alike] = {}
         self._last: dict[int, _Known] = {}
         self._seen: dict[int, _Known] = {}
         self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
@@ -59,14 +72,28 @@ class Reader:
         ):
             self._kinds = {}
             self._owners = {}
+            self._alike = {}
 
     def pod(self, pod: Obj) -> PodShape:
         """Raises ShapeError naming the field that can't be read."""
-        known = self._last.get(id(pod))
-        if known is None or (known.claims and known.claims != self._claims(pod)):
-            known = self._read_pod(pod)
-        self._seen[id(pod)] = known
-        return known.shape
+        ((_, found),) = self.pods((pod,))
+        if isinstance(found, ShapeError):
+            raise found
+        return found
+
+    def pods(self, pods: Iterable[Obj]) -> Iterator[tuple[Obj, PodShape | ShapeError]]:
+        """Each with what it is, or why it can't be read."""
+        last, seen = self._last, self._seen
+        for pod in pods:
+            known = last.get(id(pod))
+            if known is None or (known.claims and known.claims != self._claims(pod)):
+                try:
+                    known = self._read_pod(pod)
+                except ShapeError as error:
+                    yield pod, error
+                    continue
+            seen[id(pod)] = known
+            yield pod, known.shape
 
     def node(self, node: Obj, csi_node: Obj | None = None) -> NodeShape:
         """As ``read_node``."""
@@ -79,19 +106,36 @@ class Reader:
 
     def _read_pod(self, pod: Obj) -> _Known:
         meta, spec = pod["metadata"], pod.get("spec") or {}
-        found = controller_of(meta)
         claims = self._claims(pod)
+        alike = self._likeness(pod, claims)
         shape = PodShape(
             meta.get("namespace", ""),
             meta["name"],
-            self._kind(pod, claims),
+            alike.kind,
             meta.get("uid", ""),
             spec.get("nodeName") or "",
-            None if found is None else self._owner(found),
+            alike.owner,
             meta.get("creationTimestamp") or "",
             meta.get("deletionTimestamp") or "",
         )
         return _Known(pod, shape, claims)
+
+    def _likeness(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> _Alike:
+        """Known by its parts, or read; claims are nothing that pods share."""
+        try:
+            key = () if claims else _identity(pod)
+            known = self._alike.get(key)
+        except (AttributeError, TypeError):
+            key, known = (), None  # not shaped like a pod: what follows says so
+        if known is not None:
+            return known
+        content = self._content(pod)
+        controller = controller_of(pod["metadata"])
+        owner = None if controller is None else self._owner(controller)
+        alike = _Alike(self._kind(pod, content, claims), owner, _held(pod))
+        if key and not content[_RESIZED] and len(self._alike) < _SPARE_KINDS + 2 * len(self._kinds):
+            self._alike[key] = alike
+        return alike
 
     def _owner(self, found: Obj) -> Owner:
         kind, name, uid = found.get("kind", ""), found.get("name", ""), found.get("uid", "")
@@ -101,18 +145,20 @@ class Reader:
         return owner
 
     def _claims(self, pod: Obj) -> tuple[Volume | Unresolved, ...]:
-        if self._book is None or "volumes" not in (pod.get("spec") or {}):
+        if self._book is None or not (pod.get("spec") or {}).get("volumes"):
             return ()
         try:
             return resolved_claims(pod, self._book)
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec.volumes", "name claims that can't be read") from None
 
-    def _kind(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> PodKind:
+    def _content(self, pod: Obj) -> list[Any]:
         try:
-            parts = _parts(pod)
+            return _parts(pod)
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec", "is not shaped like the spec of a Pod") from None
+
+    def _kind(self, pod: Obj, parts: list[Any], claims: tuple[Volume | Unresolved, ...]) -> PodKind:
         content = marshal.dumps(parts, _PLAIN_MARSHAL)
         key = (content, claims, "nodeName" in pod["spec"]) if claims else content
         kind = self._kinds.get(key)
@@ -137,6 +183,40 @@ class Reader:
         )
 
 
+_RESIZED = 7
+"""Where ``_parts`` tells of a pod that has not what it asks for."""
+
+
+def _identity(pod: Obj) -> tuple[Any, ...]:
+    """By what two pods differ: the identity of the parts that the cache keeps once for all pods with equal ones, and
+    what else decides. Whoever has the same has the same ``_parts``, if nothing of it was resized.
+    """
+    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    return (
+        meta.get("namespace"),
+        spec.get("priority"),
+        spec.get("terminationGracePeriodSeconds"),
+        not meta.get("deletionTimestamp"),
+        not spec.get("nodeName"),
+        status.get("phase") in _FINISHED,
+        *map(id, map(meta.get, _SHARED_METADATA)),
+        *map(id, map(spec.get, _SHARED_SPEC)),
+        *map(id, map(status.get, _STATUSES)),
+        *(map(id, _local_volumes(spec)) if spec.get("volumes") else ()),
+    )
+
+
+def _held(pod: Obj) -> tuple[Any, ...]:
+    """Whatever ``_identity`` looks at by its identity."""
+    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    found = (*map(meta.get, _SHARED_METADATA), *map(spec.get, _SHARED_SPEC), *map(status.get, _STATUSES))
+    return (*found, *_local_volumes(spec))
+
+
+def _local_volumes(spec: Obj) -> list[Obj]:
+    return [volume for volume in spec.get("volumes") or () if "emptyDir" in volume or "hostPath" in volume]
+
+
 def _parts(pod: Obj) -> list[Any]:
     """Everything of a pod that a PodKind is made of, and nothing that differs between pods of one template."""
     meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
@@ -157,7 +237,7 @@ def _parts(pod: Obj) -> list[Any]:
         status.get("phase") in _FINISHED,
         spec.get("terminationGracePeriodSeconds"),
         "volumes" in spec
-        and [_local(volume) for volume in spec["volumes"] or () if "emptyDir" in volume or "hostPath" in volume],
+        and [_local(volume) for volume in _local_volumes(spec)],
     ]
 
 

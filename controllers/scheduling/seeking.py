@@ -20,13 +20,15 @@ from controllers.scheduling.rules import Evenly
 from controllers.scheduling.shapes import PODS, Amounts
 from controllers.scheduling.snapshot import Matcher, Snapshot
 
-_BLOCK = 128
-"""Rows that are looked at together."""
+_BLOCK = 64
+"""Rows that are looked at together, twice as many the next time."""
 
 
 @dataclass(slots=True)
 class _Lane:
-    """Positions in the order, and rows, of Nodes that admit the class; those before ``begin`` are full for it."""
+    """Positions in the order, and rows, of Nodes that admit the class; those before ``begin`` are full for it. Classes
+    that ask for the same have one together.
+    """
 
     positions: Ints
     rows: Ints
@@ -78,6 +80,7 @@ class Seeker:
         self._moved: list[tuple[_Lane, int]] = []
         self._matrix: object = None
         self._admitted: dict[object, tuple[Ints, Ints]] = {}
+        self._lanes: dict[object, _Lane] = {}
         self._of_nodes: dict[str, bool] = {}
 
     def fork(self) -> None:
@@ -106,9 +109,10 @@ class Seeker:
 
     def _fill(self, search: _Search, count: int) -> list[tuple[int, int]]:
         shares: list[tuple[int, int]] = []
-        while count and self._advance(search, search.lanes[0]):
-            row = int(search.lanes[0].rows[search.lanes[0].begin])
-            taken = min(count, search.most, *(int(left[row]) // amount for left, amount in search.asks))
+        lane = search.lanes[0]
+        while count and self._advance(search, lane):
+            row = int(lane.rows[lane.begin])
+            taken = 1 if count == 1 else min(count, search.most, *(int(left[row]) // ask for left, ask in search.asks))
             self._snapshot.place(search.pod_class, row, taken)
             shares.append((row, taken))
             count -= taken
@@ -134,23 +138,33 @@ class Seeker:
     def _advance(self, search: _Search, lane: _Lane) -> bool:
         """Go to the first Node with room; False if there is none."""
         before, end = lane.begin, len(lane.rows)
-        while lane.begin < end and not self._has_room(search, int(lane.rows[lane.begin])):
-            rows = lane.rows[lane.begin : lane.begin + _BLOCK]
-            room = ~self._snapshot.closed[rows]
+        if before == end or self._has_room(search, lane.rows[before]):
+            return before < end
+        begin, block, closed = before + 1, _BLOCK, self._snapshot.closed
+        while begin < end:
+            rows = lane.rows[begin : begin + block]
+            room = ~closed[rows]
             for left, amount in search.asks:
                 room &= left[rows] >= amount
             for others in search.apart:
                 room &= others[rows] == 0
-            first = int(np.argmax(room))
-            lane.begin += first if room[first] else len(rows)
-        if lane.begin != before:
-            self._moved.append((lane, before))
-        return lane.begin < end
+            first = int(room.argmax())
+            if room[first]:
+                begin += first
+                break
+            begin, block = begin + len(rows), 2 * block
+        lane.begin = begin
+        self._moved.append((lane, before))
+        return begin < end
 
-    def _has_room(self, search: _Search, row: int) -> bool:
-        if self._snapshot.closed[row] or any(others[row] for others in search.apart):
-            return False
-        return all(left[row] >= amount for left, amount in search.asks)
+    def _has_room(self, search: _Search, row: np.int64) -> bool:
+        for left, amount in search.asks:
+            if left[row] < amount:
+                return False
+        for others in search.apart:
+            if others[row]:
+                return False
+        return not self._snapshot.closed[row]
 
     def _search(self, pod_class: PodClass) -> _Search | None:
         """None: its pods mean more to others, or to each other, than is looked at here."""
@@ -167,24 +181,35 @@ class Seeker:
         asks = self._columns(((PODS, 1), *demand.requests))
         apart = tuple(snapshot.counts(matcher) for matcher in matchers)
         most = 1 if any(pod_class.is_meant_by(term) for term in demand.anti_affinity) else PLENTY
-        positions, rows = self._admitting(pod_class)
         if not demand.spread:
-            return _Search(pod_class, {0: _Lane(positions, rows)}, asks, apart, most)
+            lane = self._lane(pod_class) if apart else self._shared_lane(pod_class)
+            return _Search(pod_class, {0: lane}, asks, apart, most)
         spread = self._zones(pod_class)
         if spread is None:
             return None
         codes = np.full(len(snapshot), ABSENT, np.int64)
         codes[spread.rows] = spread.codes
+        positions, rows = self._admitting(pod_class)
         here = codes[rows]
         lanes = {
             zone: _Lane(positions[here == zone], rows[here == zone]) for zone in np.unique(here[here >= 0]).tolist()
         }
         return _Search(pod_class, lanes, asks, apart, most, spread)
 
+    def _lane(self, pod_class: PodClass) -> _Lane:
+        return _Lane(*self._admitting(pod_class))
+
+    def _shared_lane(self, pod_class: PodClass) -> _Lane:
+        """Of all classes for which the same Nodes are full."""
+        key = (pod_class.requests, _admission(pod_class))
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = self._lane(pod_class)
+        return lane
+
     def _admitting(self, pod_class: PodClass) -> tuple[Ints, Ints]:
         """Positions in the order, and rows, of Nodes that let the class in as far as they themselves are concerned."""
-        demand = pod_class.demand
-        key = (demand.tolerations, demand.node_selector, demand.node_terms)
+        key = _admission(pod_class)
         known = self._admitted.get(key)
         if known is None:
             positions = np.flatnonzero(self._snapshot.admits(pod_class, self._order))
@@ -219,3 +244,9 @@ class Seeker:
             everywhere = bool(has_label(self._snapshot, topology_key).all())
             known = self._of_nodes[topology_key] = everywhere and is_per_node(self._snapshot, topology_key)
         return known
+
+
+def _admission(pod_class: PodClass) -> object:
+    """What decides which Nodes let the class in as far as they themselves are concerned."""
+    demand = pod_class.demand
+    return demand.tolerations, demand.node_selector, demand.node_terms

@@ -6,6 +6,7 @@ exist yet are one row until pods make them differ. All amounts are those of one 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -17,6 +18,7 @@ from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.columns import Bools, Ints
 from controllers.scheduling.marks import Index, Mark, marks_of
 from controllers.scheduling.predicates import Occupied
+from controllers.scheduling.seats import Seats
 from controllers.scheduling.shapes import (
     HOSTNAME,
     PODS,
@@ -53,9 +55,8 @@ class Snapshot:
     def __init__(self, nodes: Iterable[NodeShape], pods: Iterable[PodShape], classes: Classes) -> None:
         self.classes = classes
         self.nodes: list[NodeShape] = []
-        self.pods: list[dict[PodClass, int]] = []
+        self.pods = Seats()
         self._row_of: dict[str, int] = {}
-        self._seats: dict[PodClass, dict[int, int]] = {}
         self._catalogue = Catalogue()
         self._shape_of: Ints = np.zeros(_ROWS, np.int64)
         self._resources: dict[str, int] = {PODS: 0}
@@ -69,42 +70,41 @@ class Snapshot:
         self._aversions: Index[PodTerm] = Index()
         self._averse: set[PodTerm] = set()
         self._journal: list[tuple[str, int, PodClass | None, int]] = []
+        self._cleared: list[dict[PodClass, int]] = []
+        """The pods of Nodes that were closed, in order."""
         self._marks: list[int] = []
         for node in nodes:
             self._row_of[node.name] = self.add_nodes(node)
         self.strays = self._seat(pods)
 
     def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
-        """Put all pods where they are; by class, since that is many pods at a time."""
-        seats_of: dict[PodKind, dict[int, int]] = {}
-        strays = []
-        for pod in pods:
-            row = self._row_of.get(pod.node)
-            if row is None:
-                strays.append(pod)
-                continue
-            seats = seats_of.get(pod.kind)
-            if seats is None:
-                seats = seats_of[pod.kind] = {}
-            seats[row] = seats.get(row, 0) + 1
-        for kind, seats in seats_of.items():
-            if not kind.keeping.finished:
-                self._seat_all(self.classes.of(kind), seats)
-        return tuple(strays)
+        """Put all pods where they are, as numbers; returns those of Nodes that are not here."""
+        seated = list(pods)
+        numbers: dict[PodKind, int] = {}
+        rows = np.fromiter((self._row_of.get(pod.node, -1) for pod in seated), np.int64, len(seated))
+        kinds = np.fromiter((numbers.setdefault(pod.kind, len(numbers)) for pod in seated), np.int64, len(seated))
+        finished = np.fromiter((kind.keeping.finished for kind in numbers), np.bool_, len(numbers))
+        met = np.zeros(len(numbers), np.bool_)
+        met[kinds[rows >= 0]] = True
+        codes = np.zeros(len(numbers), np.int64)
+        classes: dict[PodClass, int] = {}
+        for number, kind in enumerate(numbers):
+            if met[number] and not finished[number]:
+                codes[number] = classes.setdefault(self.classes.of(kind), len(classes))
+        there = (rows >= 0) & ~finished[kinds]
+        self._take(list(classes), *self.pods.seat(list(classes), codes[kinds[there]], rows[there]))
+        return tuple(seated[position] for position in np.flatnonzero(rows < 0))
 
-    def _seat_all(self, pod_class: PodClass, seats: dict[int, int]) -> None:
-        if pod_class in self._seats:
-            for row, count in seats.items():
-                self._move(pod_class, row, count)
-            return
-        self._meet(pod_class)
-        self._seats[pod_class] = seats
-        rows, counts = (np.fromiter(each, np.int64, len(seats)) for each in (seats.keys(), seats.values()))
-        for name, amount in ((PODS, 1), *pod_class.demand.requests):
-            self._register((name,))
-            self._free[rows, self._resources[name]] -= amount * counts
-        for row, count in seats.items():
-            self.pods[row][pod_class] = count
+    def _take(self, classes: Sequence[PodClass], codes: Ints, rows: Ints, counts: Ints) -> None:
+        """The room of pods that are seated."""
+        asks: dict[str, Ints] = {PODS: np.ones(len(classes), np.int64)}
+        for code, pod_class in enumerate(classes):
+            self._meet(pod_class)
+            for name, amount in pod_class.demand.requests:
+                asks.setdefault(name, np.zeros(len(classes), np.int64))[code] += amount
+        self._register(asks)
+        for name, amounts in asks.items():
+            np.subtract.at(self._free[:, self._resources[name]], rows, amounts[codes] * counts)
 
     def __len__(self) -> int:
         """Rows, closed ones included."""
@@ -144,18 +144,18 @@ class Snapshot:
                 self._move(pod_class, row, -number)
             elif what == "add":
                 self.nodes.pop()
-                for each in self.pods.pop():
-                    del self._seats[each][row]
+                self.pods.drop_row()
             elif what == "split":
                 self._copies[row] += number
             else:
-                self._closed[row] = False
+                self._reopen(row)
 
     def commit(self) -> None:
         """Keep what was done since the last fork."""
         self._marks.pop()
         if not self._marks:
             self._journal.clear()
+            self._cleared.clear()
 
     def place(self, pod_class: PodClass, row: int, count: int = 1) -> None:
         """``count`` more pods on each Node of ``row``; a negative count takes them away. Nothing is checked."""
@@ -194,10 +194,12 @@ class Snapshot:
         """The Node is being drained: its pods are gone and no new ones come, but it still counts as a place over
         which pods are spread, as it does for kube-scheduler until the Node is deleted.
         """
-        for pod_class, count in list(self.pods[row].items()):
-            self.place(pod_class, row, -count)
+        pods = self.pods.clear(row)
+        self._vacate(row, pods, -1)
         self._closed[row] = True
-        self._note("close", row, None, 0)
+        if self._marks:
+            self._cleared.append(pods)
+            self._note("close", row, None, 0)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -220,12 +222,10 @@ class Snapshot:
             known = self._counts[matcher] = np.zeros(len(self._copies), np.int64)
             self._matchers.add(matcher, matcher.marks)
             marks = matcher.marks
-            for pod_class in self._seats if marks is None else dict.fromkeys(self._classes.concerning(marks)):
-                if not matcher.matches(pod_class):
-                    continue
-                self._concerned.pop(pod_class, None)
-                for row, count in self._seats[pod_class].items():
-                    known[row] += count
+            for pod_class in self.pods.classes if marks is None else dict.fromkeys(self._classes.concerning(marks)):
+                if matcher.matches(pod_class):
+                    self._concerned.pop(pod_class, None)
+                    self.pods.count(pod_class, known)
         return known[: len(self.nodes)]
 
     def aversions(self, pod_class: PodClass) -> list[PodTerm]:
@@ -271,7 +271,10 @@ class Snapshot:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _move(self, pod_class: PodClass, row: int, count: int) -> None:
-        self._sit(pod_class, row, count)
+        if pod_class not in self.pods:
+            self.pods.meet(pod_class)
+            self._meet(pod_class)
+        self.pods.add(row, pod_class, count)
         free = self._free[row]
         free[0] -= count
         for name, amount in pod_class.demand.requests:
@@ -283,19 +286,26 @@ class Snapshot:
         for matcher in self._matching(pod_class) if self._counts else ():
             self._counts[matcher][row] += count
 
-    def _sit(self, pod_class: PodClass, row: int, count: int) -> None:
-        if pod_class not in self._seats:
-            self._meet(pod_class)
-        pods, seats = self.pods[row], self._seats[pod_class]
-        left = pods.get(pod_class, 0) + count
-        if left:
-            pods[pod_class] = seats[row] = left
-        else:
-            del pods[pod_class], seats[row]
+    def _vacate(self, row: int, pods: dict[PodClass, int], sign: int) -> None:
+        """All pods of the row at once: -1 when they go, 1 when they are back."""
+        asked: Counter[str] = Counter()
+        for pod_class, count in pods.items():
+            asked[PODS] += count
+            for name, amount in pod_class.demand.requests:
+                asked[name] += amount * count
+            for matcher in self._matching(pod_class) if self._counts else ():
+                self._counts[matcher][row] += sign * count
+        for name, amount in asked.items():
+            self._free[row, self._resources[name]] -= sign * amount
+
+    def _reopen(self, row: int) -> None:
+        pods = self._cleared.pop()
+        self.pods.restore(row, pods)
+        self._vacate(row, pods, 1)
+        self._closed[row] = False
 
     def _meet(self, pod_class: PodClass) -> None:
         """A class that was not here before."""
-        self._seats[pod_class] = {}
         for mark in pod_class.marks:
             self._classes.add(pod_class, (mark,))
         for term in pod_class.demand.anti_affinity:
@@ -319,9 +329,7 @@ class Snapshot:
         if row == len(self._copies):
             self._grow()
         self.nodes.append(node)
-        self.pods.append(dict(pods or {}))
-        for pod_class, count in self.pods[row].items():
-            self._seats[pod_class][row] = count
+        self.pods.new_row(pods or {})
         self._shape_of[row] = self._catalogue.number(node)
         self._copies[row] = copies
         self._closed[row] = False

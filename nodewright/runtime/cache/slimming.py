@@ -30,7 +30,8 @@ _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
 _STATUS = ("phase", "reason", "nominatedNodeName")
 _GRANTED = ("name", "resources", "allocatedResources")
 _CONDITIONS = frozenset({"PodScheduled", "Ready", "DisruptionTarget", "PodResizePending", "PodResizeInProgress"})
-_VOLUMES = ("emptyDir", "hostPath", "persistentVolumeClaim", "ephemeral")
+_LOCAL = ("emptyDir", "hostPath")
+_VOLUMES = (*_LOCAL, "persistentVolumeClaim", "ephemeral")
 _MOST_SHARED = 200_000
 _PLAIN_MARSHAL = 2
 """The last version that writes no back references: equal values give equal bytes."""
@@ -61,9 +62,8 @@ def _pod(pod: Obj) -> dict[str, Any]:
     if spec is not None:
         slimmed["spec"] = {**_kept(spec, _SPEC), **_shared(_kept(spec, _SHARED_SPEC) | _containers(spec))}
         if "volumes" in spec:
-            slimmed["spec"]["volumes"] = [
-                each for each in spec["volumes"] or () if any(kind in each for kind in _VOLUMES)
-            ]
+            volumes = (each for each in spec["volumes"] or () if any(kind in each for kind in _VOLUMES))
+            slimmed["spec"]["volumes"] = [_once(each) if any(kind in each for kind in _LOCAL) else each for each in volumes]
     if status is not None:
         slimmed["status"] = {**_kept(status, _STATUS), **_shared(_granted(status))}
         if "conditions" in status:

@@ -44,13 +44,50 @@ def test_only_what_has_changed_is_looked_into(looked_into: list[str]) -> None:
     assert after[1].kind.demand.requests == (("cpu", 2000),)
 
 
-def test_what_one_look_leaves_out_is_forgotten(looked_into: list[str]) -> None:
+def test_what_one_look_leaves_out_is_forgotten() -> None:
     reader, body = Reader(), pod("p")
-    reader.pod(body)
+    before = reader.pod(body)
     reader.look()
     reader.look()
-    reader.pod(body)
-    assert looked_into == ["p", "p"]
+    assert reader.pod(body) is not before
+
+
+def test_a_pod_is_known_by_the_parts_that_it_shares_with_another(looked_into: list[str]) -> None:
+    reader, one = Reader(), pod("one")
+    kind = reader.pod(one).kind
+    other = {**one, "metadata": {**one["metadata"], "name": "other", "uid": "other"}}
+    seen = reader.pod(other)
+    assert looked_into == ["one"]
+    assert (seen.name, seen.uid, seen.kind) == ("other", "other", kind)
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"metadata": {"namespace": "e"}},
+        {"metadata": {"labels": {"app": "x"}}},
+        {"spec": {"priority": 5}},
+        {"spec": {"terminationGracePeriodSeconds": 5}},
+        {"spec": {"schedulingGates": [{"name": "g"}]}},
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+        {"status": {"phase": "Succeeded"}},
+    ],
+)
+def test_parts_that_are_shared_hide_no_difference(difference: dict[str, Any]) -> None:
+    reader, one = Reader(), {**pod("one"), "status": {}}
+    other = {part: {**found, **difference.get(part, {})} for part, found in one.items()}
+    assert reader.pod(other).kind is not reader.pod(one).kind
+
+
+def test_a_pod_that_was_resized_is_read_whatever_it_shares() -> None:
+    reader, one = Reader(), pod("one", nodeName="n")
+    granted = [{"name": "c", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2"}}]
+    deferred = {"containerStatuses": granted, "conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
+    infeasible = {"containerStatuses": granted, "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+    found = [reader.pod({**one, "status": status}).kind.demand.requests for status in (deferred, infeasible)]
+    alone = [Reader().pod({**one, "status": status}).kind.demand.requests for status in (deferred, infeasible)]
+    assert found == alone
 
 
 def test_a_claim_that_means_something_else_is_a_change() -> None:
