@@ -47,7 +47,10 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
-    return next((c for c in conditions or () if c.get("type") == type_), None)
+    for condition in conditions or ():
+        if condition.get("type") == type_:
+            return condition
+    return None
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> bool:

@@ -39,15 +39,22 @@ def paused_by(objects: Iterable[Obj | None]) -> str:
     (a MachineDeployment's ``spec.paused`` pauses only its rollout). Initializers hold a Machine back like a pause.
     """
     for obj in objects:
-        if obj is None:
-            continue
-        title = f"{obj.get('kind') or 'object'} {key_of(obj)}"
-        waits_for = annotations_of(obj).get(names.INITIALIZERS_ANNOTATION)
+        why = _pause_of(obj) if obj is not None else ""
+        if obj is not None and why:
+            return f"{obj.get('kind') or 'object'} {key_of(obj)} {why}"
+    return ""
+
+
+def _pause_of(obj: Obj) -> str:
+    """What of ``obj`` itself says so. Asked of each Machine whenever its sets and checks are looked at."""
+    said = annotations_of(obj)
+    if said:
+        waits_for = said.get(names.INITIALIZERS_ANNOTATION)
         if waits_for and obj.get("kind") == MACHINE.name:
-            return f"{title} waits for initializers: {waits_for}"
+            return f"waits for initializers: {waits_for}"
         for annotation in names.PAUSED_ANNOTATIONS:
-            if annotations_of(obj).get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
-                return f"{title} has the annotation {annotation}"
-        if obj.get("kind") == CLUSTER.name and (obj.get("spec") or {}).get("paused") is True:
-            return f"{title} has spec.paused"
+            if said.get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
+                return f"has the annotation {annotation}"
+    if obj.get("kind") == CLUSTER.name and (obj.get("spec") or {}).get("paused") is True:
+        return "has spec.paused"
     return ""

@@ -178,14 +178,14 @@ class Guard:
 
     def _before_update(self, action: Patch, seen: Iterable[Obj], believed: Bounds) -> None:
         """A MachineSet hands a Machine a new template: that takes it down until its host has followed."""
-        notes = (action.patch.get("metadata") or {}).get("annotations") or {}
-        machine = next((m for m in seen if uid_of(m) == action.target.uid), None)
-        digest = notes.get(TEMPLATE_ANNOTATION)
+        digest = ((action.patch.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_ANNOTATION)
+        machine = next((m for m in seen if uid_of(m) == action.target.uid), None) if digest else None
         if not digest or machine is None:
             return
         if self._serves(machine):
             told = self._promised(machine, believed)
-            left = sum(1 for m in seen if self._serves(m) or self._deleted_since(m, told)) - 1
+            lost = self._lost_of(told)
+            left = sum(1 for m in seen if self._serves(m) or (is_deleting(m) and uid_of(m) in lost)) - 1
             least = min(believed.least, told.bounds.least)
             if left < least:
                 raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
@@ -225,7 +225,8 @@ class Guard:
         promise = self._promised(victim, believed)
         if annotations_of(victim).get(DELETE_MACHINE_ANNOTATION) and uid_of(victim) in promise.unmarked:
             return
-        left = sum(1 for m in seen if available(m) or self._is_lost(m, promise)) - 1
+        lost = self._lost_of(promise)
+        left = sum(1 for m in seen if available(m) or uid_of(m) in lost) - 1
         least = min(believed.least, promise.bounds.least)
         if left < least:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
@@ -239,12 +240,9 @@ class Guard:
         silent = ready is not None and ready["status"] == "Unknown"
         return silent and is_condemned(status)
 
-    def _is_lost(self, machine: Obj, promise: _Promise) -> bool:
-        """Counted on when the promise was made, and taken down since by a person or by its host's failure."""
-        return uid_of(machine) in promise.there.difference(self._ours)
-
-    def _deleted_since(self, machine: Obj, promise: _Promise) -> bool:
-        return is_deleting(machine) and uid_of(machine) in promise.there.difference(self._ours)
+    def _lost_of(self, promise: _Promise) -> frozenset[str]:
+        """Counted on when the promise was made; those that serve no more a person or their host's failure took down."""
+        return promise.there.difference(self._ours)
 
     def _is_stuck(self, key: Key, seen: Iterable[Obj]) -> bool:
         """It is an old set, and one of its Machines has a Node or had one, does not serve, and nobody marked it."""

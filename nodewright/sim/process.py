@@ -6,12 +6,10 @@ two actions.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count
 from random import Random
 from typing import Any
 
@@ -37,6 +35,7 @@ from nodewright.sim.cloud import Cloud
 from nodewright.sim.faults import Faults
 from nodewright.sim.invariants import Bounds, Guard, bounds
 from nodewright.sim.plane import OUTAGE, AnswerLost, Plane
+from nodewright.sim.timers import Timers
 from nodewright.sim.users import DEPLOYMENT
 from providers.base.errors import ProviderError
 from providers.simulated.world import World
@@ -63,14 +62,6 @@ class Outside:
     faults: Faults
     say: Say
     guard: Guard
-
-
-@dataclass(order=True, slots=True)
-class _Due:
-    at: datetime
-    number: int
-    room: Room[Any] = field(compare=False)
-    key: Key = field(compare=False)
 
 
 class _Complete:
@@ -103,10 +94,8 @@ class Process:
         kinds = sorted({kind for room in self._rooms for kind in room.reads}, key=lambda kind: kind.name)
         self._cache = Cache(kinds)
         self._queue: dict[tuple[str, Key], Room[Any]] = {}
-        self._later: list[_Due] = []
-        self._numbers = count()
+        self._timers = Timers()
         self._failures: dict[tuple[str, Key], int] = {}
-        self._gathering: set[tuple[str, Key]] = set()
         self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
         self._watches: dict[Kind, Any] = {}
         self._lossy: dict[Kind, datetime] = {}
@@ -121,16 +110,14 @@ class Process:
 
     def ready(self) -> int:
         """Keys that a round could run for now."""
-        now = self._out.clock()
-        while self._later and self._later[0].at <= now:
-            due = heapq.heappop(self._later)
-            self._queue[due.room.name, due.key] = due.room
+        for room, key in self._timers.due(self._out.clock()):
+            self._queue[room.name, key] = room
         return len(self._queue)
 
     def next_due(self) -> datetime | None:
         """When something falls due that only time brings: a delayed key, or the relist that repairs a lost event."""
-        moments = [self._later[0].at] if self._later else []
-        return min([*moments, *self._lossy.values()], default=None)
+        moments = (self._timers.next_at(), *self._lossy.values())
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def poll(self) -> int:
         """Fetch what the watches have; how many events wait to be delivered."""
@@ -176,9 +163,8 @@ class Process:
     def run_one(self) -> None:
         """One round of a random waiting key. Raises Crash."""
         slot = self._out.random.choice(list(self._queue)) if len(self._queue) < 64 else next(iter(self._queue))
-        room = self._queue.pop(slot)
-        self._gathering.discard(slot)
-        key = slot[1]
+        room, key = self._queue.pop(slot), slot[1]
+        self._timers.drop(room, key)
         view = self._cache.view(self._out.clock())
         need = room.needs(key, view)
         hosts = self._cloud.read(need) if need is not None else None
@@ -216,7 +202,7 @@ class Process:
     def _perform(self, room: Room[Any], key: Key, action: Action) -> None:
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
             self._cloud.perform(action)
-            self._later_(room, key, 0.0)
+            self._later(room, key, 0.0)
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
@@ -243,18 +229,17 @@ class Process:
             case Settled():
                 return
             case Wait(after=after) | Blocked(after=after):
-                self._later_(room, key, after)
+                self._later(room, key, after)
             case Failed():
-                self._later_(room, key, FAILED_RETRY_SECONDS)
+                self._later(room, key, FAILED_RETRY_SECONDS)
 
     def _retry(self, room: Room[Any], key: Key) -> None:
         failures = self._failures.get((room.name, key), 0)
         self._failures[room.name, key] = failures + 1
-        self._later_(room, key, RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
+        self._later(room, key, RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
 
-    def _later_(self, room: Room[Any], key: Key, seconds: float) -> None:
-        at = self._out.clock() + timedelta(seconds=max(seconds, 0.001))
-        heapq.heappush(self._later, _Due(at, next(self._numbers), room, key))
+    def _later(self, room: Room[Any], key: Key, seconds: float) -> None:
+        self._timers.set(room, key, self._out.clock() + timedelta(seconds=max(seconds, 0.001)))
 
     def _wake(self, change: Change, from_list: bool) -> None:
         del from_list
@@ -271,15 +256,14 @@ class Process:
                 for obj in (change.old, change.new):
                     if obj is not None:
                         for key in sorted(wake.keys(obj, view)):  # equal seeds, equal stories
-                            self._gather(room, key, wake.gathers(key, view) if wake.gathers else 0.0)
+                            self._add(room, key, wake.gathers(key, view) if wake.gathers else 0.0)
 
-    def _gather(self, room: Room[Any], key: Key, seconds: float) -> None:
-        """Put the key into the queue, soon: once for all changes that come within ``seconds``."""
-        if not seconds:
+    def _add(self, room: Room[Any], key: Key, seconds: float) -> None:
+        """Put the key into the queue, in ``seconds``: once for all changes that come within them."""
+        if seconds:
+            self._later(room, key, seconds)
+        else:
             self._queue[room.name, key] = room
-        elif (room.name, key) not in self._gathering:
-            self._gathering.add((room.name, key))
-            self._later_(room, key, seconds)
 
     def _relist(self, kind: Kind) -> None:
         resource = self._out.plane.resource(kind)
