@@ -47,7 +47,7 @@ def may_go(node: Obj, read: HostRead) -> bool:
             boots = host.state is HostState.PENDING and host.created_at is not None
             return (boots or _is_silent(node)) and not _has_reported(host, node)
         case _:
-            return _is_silent(node)
+            return False
 
 
 def _has_reported(host: Host, node: Obj) -> bool:

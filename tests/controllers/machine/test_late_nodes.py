@@ -326,3 +326,12 @@ def test_of_a_host_that_does_not_say_when_it_was_made_only_silence_tells(since: 
     assert taken_over_rules.may_go(silent(node), unknown)
     known = HostPresent(replace(HOST, created_at=made))
     assert (taken_over_rules.among([node], known) is node) == (since > 0)
+
+
+def test_while_the_provider_can_not_be_asked_no_late_node_goes() -> None:
+    """The new host may have taken it over, and be cut off for a while."""
+    arena, key, late = replaced_unseen()
+    arena.view.put(late)
+    arena.cloud_answers = False
+    arena.run(key, 5)
+    assert deleted(arena) == []
