@@ -179,8 +179,8 @@ class Guard:
     def _before_update(self, action: Patch, seen: Iterable[Obj], believed: Bounds) -> None:
         """A MachineSet hands a Machine a new template: that takes it down until its host has followed."""
         notes = (action.patch.get("metadata") or {}).get("annotations") or {}
-        machine = next((m for m in seen if uid_of(m) == action.target.uid), None)
         digest = notes.get(TEMPLATE_ANNOTATION)
+        machine = next((m for m in seen if uid_of(m) == action.target.uid), None) if digest else None
         if not digest or machine is None:
             return
         if self._serves(machine):
