@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.kernel.refs import Key, Kind, Obj, key_of
+from nodewright.runtime.cache.filing import Filing
 from nodewright.runtime.cache.indexes import INDEXES, Indexer
 from nodewright.runtime.cache.slimming import slim
 
@@ -39,10 +40,9 @@ class Store:
 
     def __init__(self, kind: Kind, indexers: Mapping[str, Indexer] | None = None) -> None:
         self.kind = kind
-        self._indexers = dict(INDEXES.get(kind, {}) if indexers is None else indexers)
         self._objects: dict[Key, dict[str, Any]] = {}
+        self._filing = Filing(INDEXES.get(kind, {}) if indexers is None else indexers, self._objects)
         self._by_uid: dict[str, Key] = {}
-        self._indexes: dict[str, dict[str, dict[Key, Obj]]] = {name: {} for name in self._indexers}
         self._own_writes: dict[Key, int] = {}
         self._gone: dict[str, None] = {}
         self._seen = 0
@@ -66,8 +66,7 @@ class Store:
 
     def indexed(self, index: str, value: str) -> Sequence[Obj]:
         """Raises KeyError for an index that this kind does not have."""
-        bucket = self._indexes[index].get(value)
-        return list(bucket.values()) if bucket else []
+        return self._filing.under(index, value)
 
     def replace(self, objects: Iterable[dict[str, Any]], resource_version: str) -> list[Change]:
         """Make the store equal to a complete list; what the list lacks was deleted meanwhile and is reported so."""
@@ -157,14 +156,7 @@ class Store:
             old = None
         self._objects[key] = obj
         self._by_uid[_uid(obj)] = key
-        for name, indexer in self._indexers.items():
-            index = self._indexes[name]
-            before = indexer(old) if old is not None else None
-            value = indexer(obj)
-            if before is not None and before != value:
-                self._unfile(index, before, key)
-            if value is not None:
-                index.setdefault(value, {})[key] = obj
+        self._filing.put(key, old, obj)
         changes.append(Change(self.kind, key, old, obj))
         return changes
 
@@ -172,19 +164,8 @@ class Store:
         old = self._objects.pop(key)
         self._own_writes.pop(key, None)
         self._by_uid.pop(_uid(old), None)
-        for name, indexer in self._indexers.items():
-            value = indexer(old)
-            if value is not None:
-                self._unfile(self._indexes[name], value, key)
+        self._filing.drop(key, old)
         return Change(self.kind, key, old, None)
-
-    @staticmethod
-    def _unfile(index: dict[str, dict[Key, Obj]], value: str, key: Key) -> None:
-        bucket = index.get(value)
-        if bucket is not None:
-            bucket.pop(key, None)
-            if not bucket:
-                del index[value]
 
 
 def _uid(obj: Obj) -> str:

@@ -1,0 +1,64 @@
+"""The objects of one store by the indexes of their kind. An index is made at its first question and kept from then on.
+
+A process that runs one room asks for one or two of nine, and each object that changes is filed under all that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controllers.kernel.refs import Key, Obj
+from nodewright.runtime.cache.indexes import Indexer
+
+Index = dict[str, dict[Key, Obj]]
+"""Objects by value and key; no value without objects."""
+
+
+class Filing:
+    """``objects``: all there are, as the store keeps them."""
+
+    def __init__(self, indexers: Mapping[str, Indexer], objects: Mapping[Key, Obj]) -> None:
+        self._indexers = dict(indexers)
+        self._objects = objects
+        self.kept: dict[str, Index] = {}
+
+    def under(self, index: str, value: str) -> Sequence[Obj]:
+        """Raises KeyError for an index that this kind does not have."""
+        found = self.kept.get(index)
+        if found is None:
+            found = self.kept[index] = self._made(self._indexers[index])
+        bucket = found.get(value)
+        return list(bucket.values()) if bucket else []
+
+    def put(self, key: Key, old: Obj | None, new: Obj) -> None:
+        """``new`` took the place of ``old``, or is new."""
+        for name, index in self.kept.items():
+            indexer = self._indexers[name]
+            before = indexer(old) if old is not None else None
+            value = indexer(new)
+            if before is not None and before != value:
+                _take_out(index, before, key)
+            if value is not None:
+                index.setdefault(value, {})[key] = new
+
+    def drop(self, key: Key, old: Obj) -> None:
+        for name, index in self.kept.items():
+            value = self._indexers[name](old)
+            if value is not None:
+                _take_out(index, value, key)
+
+    def _made(self, indexer: Indexer) -> Index:
+        index: Index = {}
+        for key, obj in self._objects.items():
+            value = indexer(obj)
+            if value is not None:
+                index.setdefault(value, {})[key] = obj
+        return index
+
+
+def _take_out(index: Index, value: str, key: Key) -> None:
+    bucket = index.get(value)
+    if bucket is not None:
+        bucket.pop(key, None)
+        if not bucket:
+            del index[value]
