@@ -10,7 +10,16 @@ import pytest
 
 from api.conditions import Reason
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Kind
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_DRAIN_RULE,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    NODE,
+    Kind,
+)
 from nodewright.cli.cluster.snapshot import KINDS, fill
 from nodewright.cli.commands.describe import kind_of
 from nodewright.cli.exits import CliError
@@ -29,11 +38,14 @@ from tests.controllers.machinehealthcheck.checks import check
 ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, NODE)
 
 
-def tree_of(kind: Kind, top: Builder, *others: Builder, taste: Taste | None = None) -> Branch:
+def tree_of(
+    kind: Kind, top: Builder, *others: Builder, taste: Taste | None = None, rules: list[dict[str, Any]] | None = None
+) -> Branch:
     cache = Cache(KINDS)
     objects = [b.build() for b in (top, *others)]
     for known in ALL:
         fill(cache, known, [o for o in objects if o["kind"] == known.name])
+    fill(cache, MACHINE_DRAIN_RULE, rules or [])
     return grow(kind, top.build(), cache.view(NOW), taste or Taste())
 
 

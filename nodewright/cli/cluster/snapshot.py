@@ -13,6 +13,7 @@ from controllers.kernel.refs import (
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
+    MACHINE_DRAIN_RULE,
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
@@ -25,7 +26,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 
 OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
-KINDS = (*OUR_KINDS, NODE)
+KINDS = (*OUR_KINDS, MACHINE_DRAIN_RULE, NODE)
 _ALL = Key("", "")
 
 

@@ -20,6 +20,7 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
+    is_deleting,
     key_of,
     uid_of,
 )
@@ -30,6 +31,7 @@ from controllers.machinehealthcheck.wish import read_wish
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
 from nodewright.cli.tree.judging import conditions_of, lines_of, mood_of, mood_of_condition
+from nodewright.cli.tree.rules import drain_rules
 
 _SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
 """The condition that stands on an object's own line: the first of these that it has."""
@@ -65,7 +67,7 @@ class _Gardener:
 
     def branch(self, kind: Kind, obj: Obj) -> Branch:
         if kind == MACHINE:
-            return self._machine(obj)
+            return self._machine(obj, alone=True)
         below: list[Branch] = []
         if kind == CLUSTER:
             below = self._of_cluster(obj)
@@ -134,7 +136,8 @@ class _Gardener:
         shown = [s for s in owned if self._taste.every_machine or _in_use(s)] or owned
         return sorted(shown, key=_revision, reverse=True)
 
-    def _machine(self, machine: Obj) -> Branch:
+    def _machine(self, machine: Obj, alone: bool = False) -> Branch:
+        """Rules of its drain are told of the one that was asked for, and of those that are going."""
         status = machine.get("status") or {}
         line = self._line(MACHINE, machine, str(status.get("phase") or "Pending"), ())
         if line.mood is Mood.BAD and not line.reason:
@@ -143,7 +146,8 @@ class _Gardener:
                 reason=str(status.get("failureReason") or status.get("errorReason") or ""),
                 message=str(status.get("failureMessage") or status.get("errorMessage") or ""),
             )
-        return replace(line, children=(*line.children, *self._parts_of(machine)))
+        rules = drain_rules(machine, self._view) if alone or is_deleting(machine) else ()
+        return replace(line, children=(*line.children, *self._parts_of(machine), *rules))
 
     def _parts_of(self, machine: Obj) -> Iterable[Branch]:
         """Its host and its Node, as far as they are known."""
