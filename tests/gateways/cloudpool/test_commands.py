@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hack.cloudpool.scene import Scene
 from tests.cli.processes import nodewright
-from tests.gateways.cloudpool.scene import Scene
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ import pytest
 import structlog
 
 from controllers.kernel.refs import NODE
+from hack.cloudpool.scene import Scene, options_for
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.cloudpool.backend import BackendOptions
 from nodewright.gateways.cloudpool.basic_auth import encode
@@ -27,7 +28,6 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
-from tests.gateways.cloudpool.scene import Scene, options_for
 from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
 

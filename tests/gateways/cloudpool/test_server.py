@@ -16,13 +16,13 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Ref
+from hack.cloudpool.pool import Pool
+from hack.cloudpool.scene import options_for
 from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
 from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions
 from nodewright.runtime.kube.client import KubeClient
-from tests.gateways.cloudpool.pool import Pool
-from tests.gateways.cloudpool.scene import options_for
 from tests.runtime.town import Town
 
 WORKERS = PoolConfig("MachineSet", "default", "workers")
