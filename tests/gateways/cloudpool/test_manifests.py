@@ -34,7 +34,7 @@ NEEDED: dict[str, set[Right]] = {
         *(right(kind, verb) for kind in pool.READS for verb in ("get", "list", "watch")),
         *(right(MACHINE, verb) for verb in ("patch", "delete")),
         *(right(kind, "patch", "scale") for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)),
-        right(MACHINE_SET, "patch"),
+        *(right(kind, "patch") for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)),
         right(MACHINE_SET, "update", "finalizers"),
     },
 }
