@@ -134,6 +134,8 @@ BYPASS_IMMUTABLE_ANNOTATION: Final = "kubermatic.io/bypass-no-spec-mutation-requ
 
 CLOUDPOOL_MEMBERSHIP_ANNOTATION: Final = "nodewright.dev/cloudpool-membership-status"
 """On a Machine: JSON ``{"active": bool, "evictable": bool}``, what a cloudpool client said of its membership."""
+CLOUDPOOL_DETACHED_FROM_ANNOTATION: Final = "nodewright.dev/cloudpool-detached-from"
+"""On a Machine without an owner: UID of the cloudpool that is still to be one less for it, and which detachment it was."""
 CLOUDPOOL_SERVICE_STATE_ANNOTATION: Final = "nodewright.dev/cloudpool-service-state"
 """On a Machine: what a cloudpool client said of the service on it; nothing follows from it."""
 
@@ -182,6 +184,12 @@ RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"
 REMOVED_MACHINES_ANNOTATION: Final = "nodewright.dev/removed-machines"
 """On a MachineDeployment or MachineSet: names, comma separated, of the Machines for which ``nodewright gateway
 externalgrpc`` has lowered ``replicas``. Written with them in one patch, so that no repeat lowers them again."""
+CLOUDPOOL_SET_ASIDE_ANNOTATION: Final = "nodewright.dev/cloudpool-set-aside"
+"""On a MachineDeployment or MachineSet: names, comma separated, of the Machines that cloudpool clients have set aside and
+for each of which ``nodewright gateway cloudpool`` has raised ``replicas`` by one. Written with them in one patch."""
+CLOUDPOOL_DETACHED_ANNOTATION: Final = "nodewright.dev/cloudpool-detached"
+"""On a MachineDeployment or MachineSet: the last detached Machine for which ``nodewright gateway cloudpool`` has lowered
+``replicas``. Written with them in one patch."""
 ROLLOUT_AFTER_ANNOTATION: Final = "nodewright.dev/rollout-after"
 """In a MachineSet's template: the ``spec.rollout.after`` of its MachineDeployment for which it was made."""
 DISABLE_CREATE_ANNOTATION: Final = "cluster.x-k8s.io/disable-machine-create"
@@ -195,6 +203,8 @@ NOT_COPIED_ANNOTATIONS: Final = frozenset(
         MAX_REPLICAS_ANNOTATION,
         CAPI_REVISION_ANNOTATION,
         REMOVED_MACHINES_ANNOTATION,
+        CLOUDPOOL_SET_ASIDE_ANNOTATION,
+        CLOUDPOOL_DETACHED_ANNOTATION,
     }
 )
 """A MachineDeployment's annotations that its MachineSets don't inherit (lineage)."""

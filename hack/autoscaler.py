@@ -19,6 +19,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+from hack import golang
 from hack.binaries import BinaryMissing, cache_folder
 from hack.proto import WIRE
 
@@ -49,8 +50,7 @@ def ensure() -> tuple[Path, bool]:
 
 
 def build() -> Path:
-    go = shutil.which("go")
-    if go is None:
+    if shutil.which("go") is None:
         raise BinaryMissing(f"there is no Cluster Autoscaler and no Go: {REMEDY}")
     target = _stand_in()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,18 +58,11 @@ def build() -> Path:
         work = Path(folder)
         shutil.copytree(SOURCES, work, dirs_exist_ok=True)
         plugin, partial = work / "protoc-gen-go", target.with_suffix(f".{os.getpid()}")
-        _go(go, work, plugin, "google.golang.org/protobuf/cmd/protoc-gen-go")
+        golang.build(work, plugin, "google.golang.org/protobuf/cmd/protoc-gen-go")
         _generate(plugin, work)
-        _go(go, work, partial, ".")
+        golang.build(work, partial)
         partial.replace(target)
     return target
-
-
-def _go(go: str, work: Path, output: Path, package: str) -> None:
-    command = [go, "build", "-mod=readonly", "-ldflags=-s -w", "-o", str(output), package]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BinaryMissing(f"building {package} failed:\n{done.stderr[-2000:]}")
 
 
 def _generate(plugin: Path, work: Path) -> None:

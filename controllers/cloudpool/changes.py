@@ -1,21 +1,28 @@
-"""What a cloudpool client may ask of a pool of Machines, as plans: marks first, then ``replicas``, by exactly as many.
+"""What a cloudpool client may ask of a pool of Machines, as plans.
 
-Each write of ``replicas`` is refused if the object has changed since it was looked at; then all is looked at again.
+Each may die after any write. What then is left to do is said by ``controllers.cloudpool.unfinished``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from api import names
 from api.selectors import SelectorError, from_label_selector
 from controllers.cloudpool.messages import Membership, ServiceState
 from controllers.cloudpool.pool import MARK, Member, Pool
-from controllers.kernel.actions import Action, Delete, Patch, Scale
-from controllers.kernel.ownership import controller_of, reference_to, references_with, references_without
+from controllers.cloudpool.sizing import annotate, change, marks, scale, sized
+from controllers.kernel.actions import Delete, Patch
+from controllers.kernel.ownership import (
+    controller_of,
+    controller_uid,
+    reference_to,
+    references_with,
+    references_without,
+)
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import (
     MACHINE,
@@ -27,8 +34,6 @@ from controllers.kernel.refs import (
     resource_version_of,
     uid_of,
 )
-from controllers.kernel.victims import in_order
-from controllers.kernel.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +48,56 @@ class Forbidden:
     why: str
 
 
-Answer = Plan | NotMember | Forbidden
+@dataclass(frozen=True, slots=True)
+class Illegal:
+    """What can't be meant of this pool or this machine; ``instead`` is what to ask for."""
+
+    why: str
+    instead: str
+
+
+Answer = Plan | NotMember | Forbidden | Illegal
 
 
 def resize(pool: Pool, desired: int) -> Plan:
     """``desired`` machines, besides those set aside. Protected ones stay, even if then more are left than asked for."""
-    return _to(pool, desired + pool.set_aside)
+    return sized(pool, desired + len(pool.worked_for))
 
 
 def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     """Without ``decrement`` another Machine takes its place."""
     if pool.is_placeholder(id_):
-        return Plan(steps([_scale(pool, pool.replicas - 1, f"{id_} is not to be made")] if decrement else []))
+        return Plan(steps([scale(pool, pool.replicas - 1, f"{id_} is not to be made")] if decrement else []))
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member
     why = f"a client of the cloudpool terminates {id_}"
     if not decrement:
         return Plan(steps([Delete(member.facts.ref, f"{why}, to be replaced")]))
-    return Plan(steps(_marks([member], why), [_scale(pool, pool.replicas - 1, why)]))
+    if member.marked and pool.takes_the_marked:
+        return Plan(notes=(f"{id_} is on its way out already",))
+    return Plan(steps(marks([member], why), [scale(pool, pool.replicas - 1, why)]))
 
 
-def detach(pool: Pool, id_: str) -> Answer:
+def detach(pool: Pool, id_: str, decrement: bool) -> Answer:
     """The Machine lives on without an owner. ``decrement`` comes after: a smaller set that owns it might take it."""
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member
     lost = _labels_lost(member)
     if lost is None:
-        return Forbidden(
-            f"the selector of MachineSet {member.owner['metadata']['name']} can't be left by losing labels"
-        )
-    metadata = {"labels": lost, "ownerReferences": references_without(member.facts.body, uid_of(member.owner))}
+        why = f"the selector of MachineSet {member.owner['metadata']['name']} can't be left by losing labels"
+        return Illegal(why, "terminate the machine, or give the MachineSet a selector of matchLabels alone")
+    metadata: dict[str, Any] = {
+        "labels": lost,
+        "ownerReferences": references_without(member.facts.body, uid_of(member.owner)),
+    }
+    if decrement:
+        number = f"{uid_of(pool.body)}/{member.facts.resource_version}"
+        metadata["annotations"] = {names.CLOUDPOOL_DETACHED_FROM_ANNOTATION: number}
     why = f"a client of the cloudpool detaches {id_}"
     release = Patch(member.facts.ref, {"metadata": metadata}, why, resource_version=member.facts.resource_version)
     return Plan(steps([release]))
-
-
-def decrement(pool: Pool) -> Plan:
-    """One machine less is wanted."""
-    return resize(pool, max(0, pool.desired - 1))
 
 
 def attach(pool: Pool, machine: Obj | None, id_: str) -> Answer:
@@ -92,70 +107,71 @@ def attach(pool: Pool, machine: Obj | None, id_: str) -> Answer:
     """
     if machine is None:
         return NotMember(f"there is no Machine {id_}")
-    if pool.kind != MACHINE_SET:
-        return Forbidden("a MachineDeployment makes all of its Machines itself; attach to a pool that is a MachineSet")
-    if controller_of(machine) is not None:
-        return Forbidden(f"Machine {id_} belongs to {_owner_title(machine)}")
+    illegal = _illegal_to_attach(pool, machine, id_)
+    if illegal is not None:
+        return illegal
+    name, why = machine["metadata"]["name"], f"a client of the cloudpool attaches {id_}"
+    unbar = change(pool, {names.DISABLE_CREATE_ANNOTATION: None}, why)
+    if pool.has(name):
+        return Plan(steps([unbar] if pool.barred_for == name else []))
+    # The place that another one never took is this one's.
+    unused = 1 if pool.barred_for and not pool.has(pool.barred_for) else 0
+    bar = {names.DISABLE_CREATE_ANNOTATION: f"{MARK}/{name}"}
+    grow = change(pool, bar, why, pool.replicas + 1 - unused)
     selector = (pool.body.get("spec") or {}).get("selector") or {}
-    if selector.get("matchExpressions"):
-        return Forbidden(f"the selector of MachineSet {pool.name} has expressions: nobody knows which labels it wants")
-    why = f"a client of the cloudpool attaches {id_}"
-    barred: dict[str, Any] = {"metadata": {"annotations": {names.DISABLE_CREATE_ANNOTATION: MARK}}}
-    grow = Patch(pool.ref, {**barred, "spec": {"replicas": pool.replicas + 1}}, why, resource_version=pool.version)
     metadata = {
         "labels": dict(selector.get("matchLabels") or {}),
         "ownerReferences": references_with(machine, reference_to(MACHINE_SET, pool.body)),
     }
     take = Patch(ref_of(MACHINE, machine), {"metadata": metadata}, why, resource_version=resource_version_of(machine))
-    barred_already = annotations_of(pool.body).get(names.DISABLE_CREATE_ANNOTATION) == MARK
-    return Plan(steps([] if barred_already else [grow], [take], [_unbar(pool, why)]))
+    free = Patch(pool.ref, unbar.patch, why)  # whatever its version is after the others
+    return Plan(steps([] if pool.barred_for == name else [grow], [take], [free]))
+
+
+def _illegal_to_attach(pool: Pool, machine: Obj, id_: str) -> Illegal | None:
+    if pool.kind != MACHINE_SET:
+        return Illegal(
+            f"machine {id_} cannot be attached: the pool is {pool.ref}, which makes all of its Machines itself",
+            "ask for a larger size, or attach it to a pool that is a MachineSet of its own",
+        )
+    if controller_of(pool.body) is not None:
+        return Illegal(
+            f"machine {id_} cannot be attached: the size of {pool.ref} is set by {_owner_title(pool.body)}",
+            "ask for a larger size there, or attach it to a pool that is a MachineSet of its own",
+        )
+    if controller_of(machine) is not None and controller_uid(machine) != uid_of(pool.body):
+        return Illegal(
+            f"machine {id_} cannot be attached: it belongs to {_owner_title(machine)}", "detach it from there first"
+        )
+    if names.CLOUDPOOL_DETACHED_FROM_ANNOTATION in annotations_of(machine):
+        return Illegal(
+            f"machine {id_} cannot be attached: it is still being detached from another pool",
+            "ask again in a while; the gateway that serves that pool has to run",
+        )
+    if ((pool.body.get("spec") or {}).get("selector") or {}).get("matchExpressions"):
+        return Illegal(
+            f"machine {id_} cannot be attached: the selector of {pool.ref} has expressions, and nobody knows which "
+            "labels they want",
+            "attach it to a pool that is a MachineSet with a selector of matchLabels alone",
+        )
+    return None
 
 
 def set_service_state(pool: Pool, id_: str, state: ServiceState) -> Answer:
     member = pool.member(id_)
     if member is None:
         return NotMember(f"{id_} is no machine of the pool")
-    return Plan(steps([_annotate(member, names.CLOUDPOOL_SERVICE_STATE_ANNOTATION, str(state))]))
+    return Plan(steps([annotate(member, names.CLOUDPOOL_SERVICE_STATE_ANNOTATION, str(state))]))
 
 
 def set_membership(pool: Pool, id_: str, membership: Membership) -> Answer:
-    """Set aside: another one is made in its place. Disposable: it is deleted, and replaced. The desired size stays."""
+    """What it leads to is what ``unfinished.settle`` finds then. Set aside: another one is made in its place.
+    Disposable: it is deleted, and replaced. The desired size stays."""
     member = pool.member(id_)
     if member is None or not member.machine.allocated:
         return NotMember(f"{id_} is no machine of the pool")
     text = json.dumps(membership.to_json(), separators=(",", ":"))
-    said = _annotate(member, names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, text)
-    if not membership.active and membership.evictable:
-        return Plan(steps([said], [Delete(member.facts.ref, f"a client of the cloudpool gives {id_} up")]))
-    then = replace(member, machine=replace(member.machine, membership=membership))
-    others = tuple(then if each is member else each for each in pool.members)
-    after = replace(pool, members=others)
-    # The size goes first: between the two there is one machine too many rather than one too few.
-    return Plan(_to(after, pool.desired + after.set_aside).steps + steps([said]))
-
-
-def leftovers(pool: Pool) -> Plan:
-    """What somebody who was interrupted left behind: a bar on new Machines."""
-    if annotations_of(pool.body).get(names.DISABLE_CREATE_ANNOTATION) != MARK:
-        return Plan()
-    return Plan(steps([_unbar(pool, "whoever attached a Machine was interrupted")]))
-
-
-def _to(pool: Pool, replicas: int) -> Plan:
-    """Places that are not filled yet go first, then Machines in the order that MachineSets themselves keep."""
-    going = len(pool.staying) - replicas
-    if replicas >= pool.replicas or going <= 0:
-        why = f"a client of the cloudpool asks for {counted(replicas, 'Machine')}"
-        spared = [member for member in pool.staying if member.marked and not pool.surplus]
-        unmarked: list[Action] = [_unmark(member) for member in spared]
-        return Plan(steps(unmarked, _scaled(pool, replicas, why)))
-    by_name = {m.facts.key.name: m for m in pool.staying if m.machine.membership.evictable}
-    order = in_order((member.facts for member in by_name.values()), pool.policy)[:going]
-    victims = [by_name[facts.key.name] for facts in order]
-    left = max(replicas, len(pool.staying) - len(victims))
-    why = f"a client of the cloudpool asks for {counted(replicas, 'Machine')}"
-    notes = (f"{left - replicas} more are protected by their membership status",) if left > replicas else ()
-    return Plan(steps(_marks(victims, why), _scaled(pool, left, why)), notes=notes)
+    return Plan(steps([annotate(member, names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, text)]))
 
 
 def _evictable(pool: Pool, id_: str) -> Member | NotMember | Forbidden:
@@ -165,35 +181,6 @@ def _evictable(pool: Pool, id_: str) -> Member | NotMember | Forbidden:
     if not member.machine.membership.evictable:
         return Forbidden(f"machine {id_} cannot be evicted: prevented by its membership status")
     return member
-
-
-def _marks(members: Iterable[Member], why: str) -> list[Action]:
-    return [
-        _annotate(member, names.DELETE_MACHINE_ANNOTATION, MARK, why)
-        for member in members
-        if not member.facts.annotated
-    ]
-
-
-def _unmark(member: Member) -> Action:
-    return _annotate(member, names.DELETE_MACHINE_ANNOTATION, None, "it stays after all")
-
-
-def _annotate(member: Member, key: str, value: str | None, why: str = "a client of the cloudpool says so") -> Patch:
-    return Patch(member.facts.ref, {"metadata": {"annotations": {key: value}}}, why)
-
-
-def _scaled(pool: Pool, replicas: int, why: str) -> list[Action]:
-    """Nothing if it is so already."""
-    return [_scale(pool, replicas, why)] if replicas != pool.replicas else []
-
-
-def _scale(pool: Pool, replicas: int, why: str) -> Scale:
-    return Scale(pool.ref, max(0, replicas), why, pool.version)
-
-
-def _unbar(pool: Pool, why: str) -> Patch:
-    return Patch(pool.ref, {"metadata": {"annotations": {names.DISABLE_CREATE_ANNOTATION: None}}}, why)
 
 
 def _labels_lost(member: Member) -> Mapping[str, None] | None:

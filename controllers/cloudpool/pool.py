@@ -10,7 +10,8 @@
 | not made yet, though ``spec.replicas`` asks for it | REQUESTED, under the name ``<pool>-requested-<n>`` |
 
 ``spec.replicas`` is the desired size, and one more for each machine that a client has set aside (inactive, and not to
-be evicted): it runs on, and another one works in its place.
+be evicted): it runs on, and another one works in its place. For which machines it is more stands on the pool, written
+with it in one patch: what a client wishes of a machine, and what was done about it, are never mixed up.
 """
 
 from __future__ import annotations
@@ -64,12 +65,21 @@ class Member:
         """To go first, by us."""
         return annotations_of(self.facts.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
 
+    @property
+    def given_up(self) -> bool:
+        """To be deleted, and another one made."""
+        membership = self.machine.membership
+        return self.machine.allocated and not membership.active and membership.evictable
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
+    """``detached``: Machines that are no longer in the pool, which is still to be one less for each."""
+
     kind: Kind
     body: Obj
     members: tuple[Member, ...]
+    detached: tuple[Obj, ...] = ()
 
     @property
     def ref(self) -> Ref:
@@ -99,17 +109,37 @@ class Pool:
         return tuple(member for member in self.members if not member.facts.deleting)
 
     @property
-    def set_aside(self) -> int:
-        return sum(1 for member in self.staying if is_set_aside(member.machine))
+    def set_aside(self) -> frozenset[str]:
+        """Machines, by name, that are to have another one in their place."""
+        return frozenset(member.facts.key.name for member in self.staying if is_set_aside(member.machine))
+
+    @property
+    def worked_for(self) -> frozenset[str]:
+        """Machines, by name, for which ``replicas`` is one more each."""
+        listed = annotations_of(self.body).get(names.CLOUDPOOL_SET_ASIDE_ANNOTATION, "")
+        return frozenset(name for name in listed.split(",") if name)
 
     @property
     def desired(self) -> int:
-        return max(0, self.replicas - self.set_aside)
+        return max(0, self.replicas - len(self.worked_for))
+
+    @property
+    def barred_for(self) -> str:
+        """Name of the Machine that is being attached: meanwhile none are made; "" if that is not so."""
+        bar = annotations_of(self.body).get(names.DISABLE_CREATE_ANNOTATION, "")
+        mark, slash, name = bar.partition("/")
+        return name if slash and mark == MARK else ""
 
     @property
     def surplus(self) -> int:
         """Machines that are to go and that nobody deletes yet."""
         return max(0, len(self.staying) - self.replicas)
+
+    @property
+    def takes_the_marked(self) -> bool:
+        """All that we marked are to go by the size as it is. In a rollout nobody can tell: others go then as well."""
+        one_set = len({uid_of(member.owner) for member in self.staying}) <= 1
+        return one_set and sum(member.marked for member in self.staying) <= self.surplus
 
     @property
     def missing(self) -> int:
@@ -136,12 +166,21 @@ class Pool:
                 return found[0]
         return None
 
+    def has(self, name: str) -> bool:
+        return any(member.facts.key.name == name for member in self.members)
+
     def is_placeholder(self, id_: str) -> bool:
         return any(machine.id == id_ for machine in self.machines) and self.member(id_) is None
 
 
 def is_set_aside(machine: PoolMachine) -> bool:
-    return machine.allocated and not machine.membership.active and not machine.membership.evictable
+    return not machine.membership.active and not machine.membership.evictable
+
+
+def detachment_of(machine: Obj, pool_uid: str) -> str:
+    """Which detachment from that pool is still to be accounted for; "" if none is."""
+    uid, _, number = annotations_of(machine).get(names.CLOUDPOOL_DETACHED_FROM_ANNOTATION, "").partition("/")
+    return f"{machine['metadata']['name']}/{number}" if number and uid == pool_uid else ""
 
 
 def observe(kind: Kind, key: Key, view: View) -> Pool | None:
@@ -151,7 +190,9 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
         return None
     sets: Sequence[Obj] = [body] if kind == MACHINE_SET else view.indexed(MACHINE_SET, OWNER, uid_of(body))
     members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
-    return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)))
+    strays = view.indexed(MACHINE, OWNER, "")
+    detached = tuple(stray for stray in strays if detachment_of(stray, uid_of(body)))
+    return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached)
 
 
 def stray(id_: str, namespace: str, view: View) -> Obj | None:

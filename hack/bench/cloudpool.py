@@ -8,7 +8,7 @@ import logging
 import structlog
 
 from hack.bench.figures import Figure
-from tests.gateways.cloudpool.scene import scale_down, scene
+from hack.cloudpool.scene import scale_down, scene
 
 NODES, PODS = 8, 30
 _ORIGINAL = (2 * NODES + 1) * (1 + 2 * 2 * NODES) + 2 * NODES + NODES * PODS + 4 * NODES

@@ -1,46 +1,59 @@
 """The gRPC gateway under the load of an autoscaler's loop: 15 000 Nodes in 100 groups, beside a trivial echo server.
 
-Server and client are processes of their own. The echo takes and gives the same bytes and looks at nothing, so that it
-costs what gRPC itself does.
+Servers and client are processes of their own, and the servers take turns of a second: they are measured on the same
+machine in the same seconds, whatever else it does. The echo takes and gives the same bytes and looks at nothing, so
+that it costs what gRPC itself does. The latencies are those that a client in Go sees (``hack/grpcload.py``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from api import names
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from hack.bench.figures import Figure
+from hack.grpcload import Latencies, Load, measure
 from hack.realplane import cpu_seconds
+
+if TYPE_CHECKING:
+    from nodewright.gateways.externalgrpc.tls import ServerTls
 
 GROUPS, NODES_OF_A_GROUP = 100, 150
 PER_SECOND, SECONDS = 1000, 15
-MOST_UNDER_WAY = 200
 AT_ONCE, CALLS = 32, 30_000
 METHOD = "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroupForNode"
 
 
 def gateway() -> list[Figure]:
-    with _server("gateway") as (address, pid):
-        latencies = asyncio.run(_steady(address))
-        rate, cost = asyncio.run(_flat_out(address, pid))
-        memory = _memory(pid)
-    with _server("echo") as (address, pid):
-        echo_latencies = asyncio.run(_steady(address))
-        echo_rate, echo_cost = asyncio.run(_flat_out(address, pid))
+    with (
+        TemporaryDirectory() as folder,
+        _server("gateway") as plain,
+        _server("secure", folder) as secure,
+        _server("echo") as echo,
+    ):
+        servers = {"gateway": plain.address, "secure": f"tls://{secure.address}", "echo": echo.address}
+        load = Load(METHOD, _requests(), PER_SECOND, SECONDS, Path(folder))
+        found = measure(servers, load)
+        rate, cost = asyncio.run(_flat_out(plain))
+        echo_rate, echo_cost = asyncio.run(_flat_out(echo))
+        memory = _memory(plain.pid)
+    _show(found)
+    told = found["gateway"].answered
     return [
-        Figure("grpc_nodegroupfornode_p50_ms", _percentile(latencies, 50), "ms", "lower"),
-        Figure("grpc_nodegroupfornode_p99_ms", _percentile(latencies, 99), "ms", "lower", "goal", 1.0),
-        Figure("grpc_echo_p99_ms", _percentile(echo_latencies, 99), "ms", "lower"),
+        Figure("grpc_nodegroupfornode_p50_ms", told["p50"], "ms", "lower"),
+        Figure("grpc_nodegroupfornode_p99_ms", told["p99"], "ms", "lower", "goal", 1.0),
+        Figure("grpc_nodegroupfornode_p99_tls_ms", found["secure"].answered["p99"], "ms", "lower", "goal", 1.0),
+        Figure("grpc_echo_p99_ms", found["echo"].answered["p99"], "ms", "lower"),
+        Figure("grpc_handler_mean_us", plain.handler_seconds() * 1e6, "µs", "lower"),
         Figure("grpc_calls_per_second", rate, "calls/s", "higher", "trivial grpc.aio echo", echo_rate),
         Figure("grpc_cpu_us_per_call", cost * 1e6, "µs", "lower", "trivial grpc.aio echo", echo_cost * 1e6),
         # The lesser of both: where the client is the bottleneck, only the cost tells the servers apart.
@@ -49,36 +62,22 @@ def gateway() -> list[Figure]:
     ]
 
 
-async def _steady(address: str) -> list[float]:
-    """Seconds of each call; they are sent by the clock, whether or not earlier ones have come back."""
-    import grpc  # noqa: PLC0415
-
-    found: list[float] = []
-    async with grpc.aio.insecure_channel(address) as channel, asyncio.TaskGroup() as group:
-        call = channel.unary_unary(METHOD)
-        requests = _requests()
-        await asyncio.gather(*(call(each) for each in requests[:100]))
-        began, slots = time.perf_counter(), asyncio.Semaphore(MOST_UNDER_WAY)
-
-        async def one(request: bytes) -> None:
-            sent = time.perf_counter()
-            await call(request)
-            found.append(time.perf_counter() - sent)
-            slots.release()
-
-        for number in range(PER_SECOND * SECONDS):
-            if (early := began + number / PER_SECOND - time.perf_counter()) > 0:
-                await asyncio.sleep(early)
-            await slots.acquire()
-            group.create_task(one(requests[number % len(requests)]))
-    return found
+def _show(found: Mapping[str, Latencies]) -> None:
+    for name, each in found.items():
+        counted = ", ".join(
+            f"≤{float(edge):g}: {count}" if edge != "more" else f"more: {count}"
+            for edge, count in sorted(each.buckets.items())
+        )
+        print(
+            f"{name}: p99 {each.answered['p99']:g} ms ({each.due['p99']:g} from when it was due); calls by ms {counted}"
+        )
 
 
-async def _flat_out(address: str, pid: int) -> tuple[float, float]:
+async def _flat_out(server: _Server) -> tuple[float, float]:
     """Calls a second with so many at once, and the server's processor seconds a call."""
     import grpc  # noqa: PLC0415
 
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(server.address) as channel:
         call = channel.unary_unary(METHOD)
         requests = _requests()
         numbers = iter(range(CALLS))
@@ -87,9 +86,9 @@ async def _flat_out(address: str, pid: int) -> tuple[float, float]:
             for number in numbers:
                 await call(requests[number % len(requests)])
 
-        used, began = cpu_seconds(pid), time.perf_counter()
+        used, began = cpu_seconds(server.pid), time.perf_counter()
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-        return CALLS / (time.perf_counter() - began), (cpu_seconds(pid) - used) / CALLS
+        return CALLS / (time.perf_counter() - began), (cpu_seconds(server.pid) - used) / CALLS
 
 
 def _requests() -> list[bytes]:
@@ -106,15 +105,35 @@ def _requests() -> list[bytes]:
     ]
 
 
-@contextmanager
-def _server(which: str) -> Iterator[tuple[str, int]]:
-    """Address and process id of a server in a process of its own, which ends with its standard input."""
-    command = [sys.executable, "-m", "hack.bench.externalgrpc", which]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+class _Server:
+    """One in a process of its own, which ends with its standard input, and then says what its handlers took."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield process.stdout.readline().strip(), process.pid
-        process.stdin.close()
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self.pid = process.pid
+        self.address = self._stdout.readline().strip()
+        self._told = ""
+
+    def end(self) -> None:
+        self._stdin.close()
+        self._told = self._stdout.read().strip()
+
+    def handler_seconds(self) -> float:
+        """Of a call, on average, once it has ended: what the gateway itself takes, without gRPC."""
+        return float(self._told)
+
+
+@contextmanager
+def _server(*which: str) -> Iterator[_Server]:
+    command = [sys.executable, "-m", "hack.bench.externalgrpc", *which]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        server = _Server(process)
+        try:
+            yield server
+        finally:
+            server.end()
 
 
 async def _until_told(address: str) -> None:
@@ -122,13 +141,23 @@ async def _until_told(address: str) -> None:
     await asyncio.to_thread(sys.stdin.read)
 
 
-async def _serve_gateway() -> None:
+async def _serve_secure(folder: str) -> None:
+    """With new certificates in ``folder``, as ``nodewright gateway externalgrpc certs`` makes them."""
+    from nodewright.gateways.externalgrpc.certificates import Wish, write_all  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles  # noqa: PLC0415
+
+    await asyncio.to_thread(write_all, path := Path(folder), Wish(("127.0.0.1",)))
+    await _serve_gateway(ServerTls(TlsFiles(path / "server.crt", path / "server.key", path / "ca.crt")))
+
+
+async def _serve_gateway(tls: ServerTls | None = None) -> None:
     from nodewright.gateways.externalgrpc.changes import Changes  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.memory import settle  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.scaler import Scaler  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions  # noqa: PLC0415
+    from nodewright.runtime import metrics  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
     from nodewright.runtime.kube.connection import Connection  # noqa: PLC0415
@@ -143,8 +172,14 @@ async def _serve_gateway() -> None:
     settle()
     client = KubeClient(Connection("http://127.0.0.1:1"), "bench")  # reads alone are asked for
     scaler = Scaler(client, cache, fleet, EventRecorder(client, "bench", utc_now))
-    async with GrpcServer(ServerOptions(), Reads(fleet, ReadOptions()), Changes(fleet, scaler)) as server:
+    async with GrpcServer(ServerOptions(tls=tls), Reads(fleet, ReadOptions()), Changes(fleet, scaler)) as server:
         await _until_told(server.address)
+    spent = {
+        sample.name.rpartition("_")[2]: sample.value
+        for sample in next(iter(metrics.GRPC_SECONDS.collect())).samples
+        if sample.labels["method"] == "NodeGroupForNode"
+    }
+    print(spent["sum"] / max(spent["count"], 1))
 
 
 async def _serve_echo() -> None:
@@ -209,10 +244,10 @@ def _memory(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _percentile(found: list[float], percent: int) -> float:
-    """In milliseconds."""
-    return statistics.quantiles(found, n=100)[percent - 1] * 1000
-
-
 if __name__ == "__main__":
-    asyncio.run({"gateway": _serve_gateway, "echo": _serve_echo}[sys.argv[1]]())
+    serve: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+        "gateway": _serve_gateway,
+        "secure": _serve_secure,
+        "echo": _serve_echo,
+    }
+    asyncio.run(serve[sys.argv[1]](*sys.argv[2:]))

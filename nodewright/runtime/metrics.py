@@ -181,7 +181,7 @@ REVIEWS = _counter(
     "admission_reviews_total", "Objects reviewed by the webhook: allowed, refused or unreadable.", "kind", "result"
 )
 REVIEW_SECONDS = _seconds("admission_review_seconds", "How long a review took.")
-CERTIFICATE_EXPIRY = _gauge(
+WEBHOOK_CERTIFICATE_EXPIRY = _gauge(
     "webhook_certificate_expiry_timestamp_seconds", "When the webhook's certificate ends (Unix time)."
 )
 
@@ -195,6 +195,9 @@ GRPC_CERTIFICATE_EXPIRY = _gauge(
 )
 
 # Cloudpools.
+CLOUDPOOL_CERTIFICATE_EXPIRY = _gauge(
+    "cloudpool_certificate_expiry_timestamp_seconds", "When the certificate of a cloudpool gateway ends (Unix time)."
+)
 CLOUDPOOL_REQUESTS = _counter(
     "cloudpool_requests_total", "Requests to a cloudpool gateway by what was asked and how it ended.", "route", "code"
 )

@@ -14,6 +14,7 @@ import pytest
 
 from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate
 from nodewright.gateways.admission.server import AdmissionServer, Where
+from nodewright.runtime import metrics
 from tests.gateways.pems import Pems, issue
 from tests.gateways.test_review import REGISTRY, SIZE, asked, bad, good
 from tests.runtime.stub_server import until
@@ -45,7 +46,7 @@ FIRST = issue("first")
 
 @pytest.fixture
 async def door(tmp_path: Path) -> AsyncIterator[Door]:
-    certificate = ServedCertificate(*FIRST.write(tmp_path))
+    certificate = ServedCertificate(*FIRST.write(tmp_path), metrics.WEBHOOK_CERTIFICATE_EXPIRY)
     async with AdmissionServer(LOOPBACK, certificate, REGISTRY) as server:
         yield Door(server, certificate, tmp_path)
 
@@ -119,15 +120,15 @@ async def test_files_that_do_not_belong_together_leave_the_last_certificate(door
 
 async def test_past_its_end_it_is_not_ready(tmp_path: Path) -> None:
     ended = issue("ended", datetime.now(UTC) - timedelta(days=1))
-    certificate = ServedCertificate(*ended.write(tmp_path))
+    certificate = ServedCertificate(*ended.write(tmp_path), metrics.WEBHOOK_CERTIFICATE_EXPIRY)
     server = AdmissionServer(LOOPBACK, certificate, REGISTRY)
     assert server.readiness()["certificate"].startswith("expired at")
 
 
 def test_at_the_start_bad_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match=r"tls\.crt: No such file"):
-        ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+        ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", metrics.WEBHOOK_CERTIFICATE_EXPIRY)
     FIRST.write(tmp_path)
     (tmp_path / "tls.key").write_text("nonsense")
     with pytest.raises(CertificateError, match="are no certificate and its key"):
-        ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+        ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", metrics.WEBHOOK_CERTIFICATE_EXPIRY)

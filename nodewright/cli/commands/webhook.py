@@ -53,9 +53,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 def _certificate(cert_file: Path, key_file: Path) -> ServedCertificate:
     from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
+    from nodewright.runtime.metrics import WEBHOOK_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
     try:
-        return ServedCertificate(cert_file, key_file)
+        return ServedCertificate(cert_file, key_file, WEBHOOK_CERTIFICATE_EXPIRY)
     except CertificateError as error:
         raise CliError(str(error), "Name PEM files of a certificate and of its key") from error
 

@@ -56,6 +56,7 @@ class Asked:
         """Raises CliError."""
         from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
         from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users  # noqa: PLC0415
+        from nodewright.runtime.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
         if (self.cert_file is None) != (self.key_file is None):
             raise CliError("--tls-cert-file and --tls-private-key-file belong together", code=USAGE)
@@ -64,7 +65,7 @@ class Asked:
         try:
             certificate = None
             if self.cert_file is not None and self.key_file is not None:
-                certificate = ServedCertificate(self.cert_file, self.key_file)
+                certificate = ServedCertificate(self.cert_file, self.key_file, CLOUDPOOL_CERTIFICATE_EXPIRY)
             users = read_users(self.users_file) if self.users_file is not None else None
         except (CertificateError, DoorError) as error:
             raise CliError(str(error)) from error

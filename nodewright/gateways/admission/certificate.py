@@ -8,10 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 import structlog
+from prometheus_client import Gauge
 
-from nodewright.runtime import metrics
-
-_log = structlog.get_logger("nodewright.webhook")
+_log = structlog.get_logger("nodewright.certificate")
 
 LOOK_EVERY = 10.0
 """Seconds; a kubelet brings a renewed Secret into a pod within about a minute."""
@@ -24,11 +23,12 @@ class CertificateError(Exception):
 class ServedCertificate:
     """``context`` is the one object that listeners use; a reload changes what it shows from then on.
 
-    Raises CertificateError if the files are no good at the start.
+    ``expiry`` is told when it ends. Raises CertificateError if the files are no good at the start.
     """
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
+    def __init__(self, cert_file: Path, key_file: Path, expiry: Gauge) -> None:
         self._files = (cert_file, key_file)
+        self._expiry = expiry
         self._content: tuple[bytes, bytes] | None = None
         self._refused: tuple[bytes, bytes] | None = None
         self.context = _server_context()
@@ -74,7 +74,7 @@ class ServedCertificate:
         except (ssl.SSLError, ValueError, OSError) as error:
             raise CertificateError(f"{cert_file} and {key_file} are no certificate and its key: {error}") from error
         self._content, self.expires = content, expires
-        metrics.CERTIFICATE_EXPIRY.set(expires.timestamp())
+        self._expiry.set(expires.timestamp())
 
 
 def _server_context() -> ssl.SSLContext:

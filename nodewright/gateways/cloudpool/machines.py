@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import structlog
 
-from controllers.cloudpool import changes, pool
-from controllers.cloudpool.changes import Answer, Forbidden, NotMember
+from controllers.cloudpool import changes, pool, unfinished
+from controllers.cloudpool.changes import Answer, Forbidden, Illegal, NotMember
 from controllers.cloudpool.messages import Membership, ServiceState
 from controllers.cloudpool.pool import Pool
 from controllers.kernel.actions import Event, HostAction
@@ -51,15 +52,18 @@ class Machines:
         await self._change(kind, key, lambda found: changes.terminate(found, id_, decrement))
 
     async def detach(self, kind: Kind, key: Key, id_: str, decrement: bool) -> None:
-        await self._change(kind, key, lambda found: changes.detach(found, id_))
-        if decrement:
-            await self._change(kind, key, changes.decrement)
+        await self._change(kind, key, lambda found: changes.detach(found, id_, decrement))
 
     async def attach(self, kind: Kind, key: Key, id_: str) -> None:
         def decide(found: Pool) -> Answer:
             return changes.attach(found, pool.stray(id_, key.namespace, self._watching.view()), id_)
 
-        await self._change(kind, key, decide)
+        try:
+            await self._change(kind, key, decide)
+        except OperationError:
+            with contextlib.suppress(OperationError):  # then it is found at the next start
+                await self.leave_attaching(kind, key)
+            raise
 
     async def set_service_state(self, kind: Kind, key: Key, id_: str, state: ServiceState) -> None:
         await self._change(kind, key, lambda found: changes.set_service_state(found, id_, state))
@@ -67,22 +71,40 @@ class Machines:
     async def set_membership(self, kind: Kind, key: Key, id_: str, membership: Membership) -> None:
         await self._change(kind, key, lambda found: changes.set_membership(found, id_, membership))
 
-    async def clear(self, kind: Kind, key: Key) -> None:
-        """What an interrupted client's wish has left behind."""
-        await self._change(kind, key, changes.leftovers)
+    async def leave_attaching(self, kind: Kind, key: Key) -> None:
+        """What an attachment that did not come to its end has left behind."""
+        await self._change(kind, key, unfinished.leave_attaching)
+
+    async def settle(self, kind: Kind, key: Key) -> None:
+        """What is left to do of interrupted requests, and of Machines that are gone; no call if that is nothing."""
+        if unfinished.settle(self.look(kind, key)).steps:
+            await self._change(kind, key, lambda _: Plan())
 
     async def _change(self, kind: Kind, key: Key, decide: Decide) -> None:
         async with self._turns.setdefault((kind, key), asyncio.Lock()):
             await self._answering()
             for _ in range(_TRIES):
-                answer = decide(self.look(kind, key))
+                answer = decide(await self._settled(kind, key))
                 if isinstance(answer, NotMember):
                     raise OperationError(404, f"unrecognized machine: {answer.why}")
+                if isinstance(answer, Illegal):
+                    raise OperationError(400, f"illegal input: {answer.why}", answer.instead)
                 if isinstance(answer, Forbidden):
                     raise OperationError(502, f"failure to process the request: {answer.why}")
                 if await self._done(answer, kind, key):
+                    await self._settled(kind, key)
                     return
-            raise OperationError(502, f"{kind} {key} is changed by others all the time")
+            raise _busy(kind, key)
+
+    async def _settled(self, kind: Kind, key: Key) -> Pool:
+        """The pool, once nothing is left to do of what was asked for before."""
+        for _ in range(_TRIES):
+            found = self.look(kind, key)
+            due = unfinished.settle(found)
+            if not due.steps:
+                return found
+            await self._done(due, kind, key)
+        raise _busy(kind, key)
 
     async def _answering(self) -> None:
         try:
@@ -105,6 +127,10 @@ class Machines:
         if failed is not None:
             raise OperationError(502, f"failure to process the request: {failed.action.why}", str(failed.error))
         return execution.ok
+
+
+def _busy(kind: Kind, key: Key) -> OperationError:
+    return OperationError(502, f"{kind} {key} is changed by others all the time")
 
 
 def _hands(watching: Watching) -> Hands:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import orjson
+import structlog
 from aiohttp import web
 
 from controllers.cloudpool.messages import (
@@ -38,7 +39,11 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.observability import Checks
 from nodewright.runtime.options import utc_now
 
+_log = structlog.get_logger("nodewright.cloudpool")
+
 PREFIX = "/cloudpools"
+SETTLE_EVERY = 10.0
+"""Seconds; a look at the caches, no more if nothing is left to do."""
 Handler = Callable[[web.Request, Instance], Awaitable[web.Response]]
 
 
@@ -62,8 +67,8 @@ class CloudpoolServer:
     async def __aenter__(self) -> CloudpoolServer:
         await self._stack.enter_async_context(self._watching)
         self.url = await door_keeping.open_doors(self._app(), self._options.doors, self._stack)
-        clearing = asyncio.create_task(self._clear(), name="cloudpool leftovers")
-        self._stack.callback(clearing.cancel)
+        settling = asyncio.create_task(self._settle(), name="settle cloudpools")
+        self._stack.callback(settling.cancel)
         return self
 
     async def __aexit__(
@@ -119,14 +124,21 @@ class CloudpoolServer:
 
         return answer
 
-    async def _clear(self) -> None:
+    async def _settle(self) -> None:
+        """Finish what was left half-done: by an earlier life at the start, and by whatever failed now and then."""
+        await self._each(self._machines.leave_attaching, lambda _: True)
+        while True:
+            await self._each(self._machines.settle, lambda instance: instance.started)
+            await asyncio.sleep(SETTLE_EVERY)
+
+    async def _each(self, act: Callable[[Kind, Key], Awaitable[None]], meant: Callable[[Instance], bool]) -> None:
         for name in self._instances.names():
             instance = self._instances.get(name)
-            if instance is not None and instance.config is not None:
+            if instance is not None and instance.config is not None and meant(instance):
                 try:
-                    await self._machines.clear(*instance.config.what)
-                except OperationError:
-                    continue  # the object may not be there yet; then nothing was left on it either
+                    await act(*instance.config.what)
+                except OperationError as error:  # the object may not be there yet
+                    _log.info("a cloudpool can't be looked after", pool=name, error=str(error))
 
     async def _document(self, _request: web.Request) -> web.Response:
         return _json(document())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from api import names
 from controllers.cloudpool.changes import (
     Answer,
     Forbidden,
+    Illegal,
     NotMember,
     attach,
     detach,
@@ -19,15 +21,18 @@ from controllers.cloudpool.changes import (
 )
 from controllers.cloudpool.messages import Membership, MessageError, PoolSize, desired_size_of, read_pool, read_size
 from controllers.cloudpool.pool import MARK, MOST_PLACEHOLDERS, Pool, observe
-from controllers.kernel.actions import Delete, Patch, Scale
+from controllers.cloudpool.unfinished import leave_attaching, settle
+from controllers.kernel.actions import Action, Delete, Patch, Scale
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Key
 from tests.builders.objects import machine, machine_deployment, machine_set, owner_reference
 from tests.builders.view import FakeView
 
 
-def pool_of(replicas: int, *machines: dict[str, Any], **spec: Any) -> Pool:
+def pool_of(replicas: int, *machines: dict[str, Any], aside: str = "", **spec: Any) -> Pool:
+    """``aside``: names of the Machines for which ``replicas`` is one more."""
     body = machine_set("ms").build()
+    body["metadata"]["annotations"] = {names.CLOUDPOOL_SET_ASIDE_ANNOTATION: aside} if aside else {}
     body["spec"] |= {"replicas": replicas, "selector": {"matchLabels": {"pool": "ms"}}, **spec}
     for each in machines:
         each["metadata"]["ownerReferences"] = [owner_reference(body)]
@@ -65,11 +70,21 @@ def told(answer: Answer) -> list[str]:
                 words.append(f"delete {target.key.name}")
             case Patch(target=target, patch=patch):
                 annotations = (patch.get("metadata") or {}).get("annotations") or {}
+                if "replicas" in (patch.get("spec") or {}):
+                    assert action.resource_version, "a blind write of replicas"
+                    listed = annotations.get(names.CLOUDPOOL_SET_ASIDE_ANNOTATION, "")
+                    words.append(f"scale {patch['spec']['replicas']} for {listed}")
+                    continue
                 mark = annotations.get(names.DELETE_MACHINE_ANNOTATION, "-")
                 words.append(f"{ {MARK: 'mark', None: 'unmark'}.get(mark, 'patch') } {target.key.name}")
             case _:
                 raise AssertionError(action)
     return words
+
+
+def actions(answer: Answer) -> list[Action]:
+    assert isinstance(answer, Plan), answer
+    return list(answer.actions())
 
 
 def test_states_and_sizes() -> None:
@@ -130,50 +145,122 @@ def test_terminating_marks_and_lowers_or_deletes() -> None:
     assert isinstance(terminate(pool, "nobody", True), NotMember)
 
 
+def test_terminating_twice_lowers_the_size_once() -> None:
+    marked = running("a", **{names.DELETE_MACHINE_ANNOTATION: MARK})
+    assert told(terminate(pool_of(1, marked, running("b")), "a", True)) == [], "the set is about to take it"
+    assert told(terminate(pool_of(2, marked, running("b")), "a", True)) == ["scale 1"], "it died before the size"
+
+
 def test_a_machine_that_is_set_aside_is_worked_for_by_another_one() -> None:
     pool = pool_of(2, running("a"), running("b"))
-    assert told(set_membership(pool, "a", Membership(False, False))) == ["scale 3", "patch a"]
-    after = pool_of(3, running("a", **ASIDE), running("b"), running("c"))
+    assert told(set_membership(pool, "a", Membership(False, False))) == ["patch a"]
+    said = pool_of(2, running("a", **ASIDE), running("b"))
+    assert said.size == PoolSize(2, 2, 1), "the size is right before anything else is written"
+    assert told(settle(said)) == ["scale 3 for a"]
+    after = pool_of(3, running("a", **ASIDE), running("b"), running("c"), aside="a")
     assert after.size == PoolSize(2, 3, 2)
+    assert told(settle(after)) == []
     assert told(resize(after, 1)) in (["mark b", "scale 2"], ["mark c", "scale 2"])
-    back = told(set_membership(after, "a", Membership(True, True)))
-    assert back[1:] == ["scale 2", "patch a"]
-    assert back[0].startswith("mark ")
-    assert told(set_membership(pool, "a", Membership(False, True))) == ["patch a", "delete a"]
+    assert told(set_membership(after, "a", Membership(True, True))) == ["patch a"]
+    back = pool_of(3, running("a"), running("b"), running("c"), aside="a")
+    assert back.size == PoolSize(2, 3, 3)
+    mark, size = told(settle(back))
+    assert mark.startswith("mark ")
+    assert size == "scale 2 for None"
+
+
+def test_a_machine_that_was_set_aside_and_is_gone_has_nobody_in_its_place() -> None:
+    pool = pool_of(3, running("b"), running("c"), aside="a")
+    assert pool.size == PoolSize(2, 3, 3)
+    assert told(settle(pool)) == ["scale 2 for None"]
+
+
+def test_a_machine_that_is_set_aside_and_fails_keeps_its_place() -> None:
+    failed = machine("a").build()
+    failed["metadata"]["annotations"] = ASIDE
+    failed["status"] = {"errorReason": "InvalidConfiguration"}
+    assert told(settle(pool_of(2, failed, running("b"), aside="a"))) == []
+
+
+def test_a_machine_that_is_given_up_is_deleted_and_replaced() -> None:
+    assert told(set_membership(pool_of(1, running("a")), "a", Membership(False, True))) == ["patch a"]
+    said = {names.CLOUDPOOL_MEMBERSHIP_ANNOTATION: '{"active":false,"evictable":true}'}
+    assert told(settle(pool_of(1, running("a", **said)))) == ["delete a"]
 
 
 def test_detaching_takes_owner_and_labels_but_not_the_clusters() -> None:
     pool = pool_of(1, running("a"))
-    answer = detach(pool, "a")
+    answer = detach(pool, "a", False)
     assert isinstance(answer, Plan)
     (patch,) = answer.actions()
     assert isinstance(patch, Patch)
     assert patch.patch["metadata"] == {"labels": {"pool": None}, "ownerReferences": []}
     bound = pool_of(1, running("a"), selector={"matchLabels": {names.CLUSTER_NAME_LABEL: "c"}})
     bound.members[0].facts.body["metadata"]["labels"][names.CLUSTER_NAME_LABEL] = "c"  # type: ignore[index]
-    assert isinstance(detach(bound, "a"), Forbidden)
+    assert isinstance(detach(bound, "a", False), Illegal)
+
+
+def test_the_pool_is_one_less_for_each_detached_machine_and_only_once() -> None:
+    pool = pool_of(2, running("a"), running("b"))
+    answer = detach(pool, "a", True)
+    assert isinstance(answer, Plan)
+    (release,) = answer.actions()
+    assert isinstance(release, Patch)
+    said = release.patch["metadata"]["annotations"]
+    number = said[names.CLOUDPOOL_DETACHED_FROM_ANNOTATION].partition("/")[2]
+    stray = running("a", **said)
+    left = replace(pool_of(2, running("b")), detached=(stray,))
+    assert told(settle(left)) == ["scale 1 for "]
+    done = replace(pool_of(1, running("b")), detached=(running("z", **said), stray))
+    done.body["metadata"]["annotations"] = {names.CLOUDPOOL_DETACHED_ANNOTATION: f"a/{number}"}
+    assert told(settle(done)) == ["patch a"], "what is accounted for is forgotten before another one is"
 
 
 def test_attaching_bars_new_machines_in_the_write_that_makes_the_set_larger() -> None:
     pool, alone = pool_of(1, running("a")), running("stray")
-    answer = attach(pool, alone, "stray")
-    assert isinstance(answer, Plan)
-    grow, take, unbar = answer.actions()
+    grow, take, unbar = actions(attach(pool, alone, "stray"))
     assert isinstance(grow, Patch)
     assert grow.patch["spec"] == {"replicas": 2}
-    assert grow.patch["metadata"]["annotations"] == {names.DISABLE_CREATE_ANNOTATION: MARK}
+    assert grow.patch["metadata"]["annotations"] == {names.DISABLE_CREATE_ANNOTATION: f"{MARK}/stray"}
     assert isinstance(take, Patch)
     assert take.patch["metadata"]["labels"] == {"pool": "ms"}
     assert isinstance(unbar, Patch)
+    assert isinstance(attach(pool, None, "nobody"), NotMember)
+
+
+def test_attaching_that_was_interrupted_is_taken_up_or_taken_back() -> None:
     barred = pool_of(2, running("a"))
-    barred.body["metadata"]["annotations"] = {names.DISABLE_CREATE_ANNOTATION: MARK}  # type: ignore[index]
-    again = attach(barred, alone, "stray")
-    assert isinstance(again, Plan)
-    assert len(list(again.actions())) == 2, "it has grown already"
+    barred.body["metadata"]["annotations"] = {names.DISABLE_CREATE_ANNOTATION: f"{MARK}/stray"}
+    assert len(actions(attach(barred, running("stray"), "stray"))) == 2, "it has grown already"
+    other = actions(attach(barred, running("other"), "other"))[0]
+    assert isinstance(other, Patch)
+    assert other.patch["spec"] == {"replicas": 2}, "in the place that the first one never took"
+    assert told(leave_attaching(barred)) == ["scale 1 for "]
+    taken = pool_of(2, running("a"), running("stray"))
+    taken.body["metadata"]["annotations"] = barred.body["metadata"]["annotations"]
+    member = taken.members[1].facts.body
+    assert told(attach(taken, member, "stray")) == ["patch ms"]
+    assert told(leave_attaching(taken)) == ["patch ms"]
+    assert told(attach(pool_of(2, running("a"), running("stray")), member, "stray")) == [], "it is there already"
+
+
+def test_what_can_not_be_attached_is_told_with_what_to_do_instead() -> None:
     owned = running("owned")
     owned["metadata"]["ownerReferences"] = [owner_reference(machine_set("other"))]
-    assert isinstance(attach(pool, owned, "owned"), Forbidden)
-    assert isinstance(attach(pool, None, "nobody"), NotMember)
+    leaving = running("x", **{names.CLOUDPOOL_DETACHED_FROM_ANNOTATION: "uid/7"})
+    of_deployment = pool_of(1)
+    of_deployment.body["metadata"]["ownerReferences"] = [owner_reference(machine_deployment("md"))]
+    choosy = pool_of(1, selector={"matchExpressions": [{"key": "pool", "operator": "Exists"}]})
+    for pool, body, why in (
+        (pool_of(1), owned, "it belongs to MachineSet other"),
+        (pool_of(1), leaving, "still being detached"),
+        (of_deployment, running("x"), "is set by MachineDeployment md"),
+        (choosy, running("x"), "has expressions"),
+    ):
+        found = attach(pool, body, "x")
+        assert isinstance(found, Illegal)
+        assert why in found.why
+        assert found.instead
 
 
 def test_a_machine_deployment_has_the_machines_of_all_its_sets() -> None:
@@ -190,7 +277,9 @@ def test_a_machine_deployment_has_the_machines_of_all_its_sets() -> None:
     pool = observe(MACHINE_DEPLOYMENT, Key("default", "md"), FakeView(body, *sets, *machines))
     assert pool is not None
     assert {m.id for m in pool.machines} == {"m-old", "m-new"}
-    assert isinstance(attach(pool, running("x"), "x"), Forbidden)
+    refused = attach(pool, running("x"), "x")
+    assert isinstance(refused, Illegal)
+    assert "makes all of its Machines itself" in refused.why
     assert observe(MACHINE_DEPLOYMENT, Key("default", "gone"), FakeView(body, *sets, *machines)) is None
 
 

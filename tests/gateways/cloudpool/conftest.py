@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 
+from hack.cloudpool.scene import Scene, scene
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from tests.gateways.cloudpool.scene import Scene, scene
 from tests.runtime.town import Town
 
 

@@ -5,34 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from hack.cloudpool.scene import Scene
 from tests.cli.processes import nodewright
-from tests.gateways.cloudpool.scene import Scene
-
-
-@asynccontextmanager
-async def running(*arguments: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
-    """The URL that it names when it is ready."""
-    command = [sys.executable, "-m", "nodewright.cli", "gateway", *arguments]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(60.0):
-            async for line in process.stdout:
-                if line.startswith(b"ready: serving at "):
-                    yield line.decode().split()[-1], process
-                    return
-        pytest.fail("it ended before it was ready")
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+from tests.gateways.cloudpool.gateway_process import running
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from api import names
+from hack.cloudpool.pool import refuses
+from hack.cloudpool.scene import Scene
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
-from tests.gateways.cloudpool.pool import refuses
-from tests.gateways.cloudpool.scene import Scene
 
 STEPS = ("merge_patch", "evict", "evict", "pods_on", "pool", "merge_patch", "terminate", "delete")
 """What the proxy asks for one victim with two pods, after the choice."""

@@ -14,8 +14,8 @@ from yarl import URL
 
 from api import names
 from controllers.kernel.refs import NODE, POD, Key, Ref
-from tests.gateways.cloudpool.pool import refuses
-from tests.gateways.cloudpool.scene import Scene, scale_down
+from hack.cloudpool.pool import refuses
+from hack.cloudpool.scene import Scene, scale_down
 
 
 async def two(stage: Scene, **pod: Any) -> None:

@@ -16,18 +16,20 @@ import pytest
 import structlog
 
 from controllers.kernel.refs import NODE
+from hack.cloudpool.scene import Scene, options_for
+from nodewright.cli.gateways.doors import Asked
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.cloudpool.backend import BackendOptions
 from nodewright.gateways.cloudpool.basic_auth import encode
 from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse, seconds_of
 from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
+from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
-from tests.gateways.cloudpool.scene import Scene, options_for
 from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
 
@@ -39,7 +41,7 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
 ) -> None:
     server, client = issue("server"), issue("client")
     (tmp_path / "client").mkdir()
-    certificate = ServedCertificate(*server.write(tmp_path))
+    certificate = ServedCertificate(*server.write(tmp_path), metrics.CLOUDPOOL_CERTIFICATE_EXPIRY)
     client_files = client.write(tmp_path / "client")
     doors = Doors(port=0, certificate=certificate, client_ca=client_files[0], users={"scaler": "s3cret"})
     proxy = await stage.start(doors=doors)
@@ -57,6 +59,16 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
     assert await status(True, "other") == 401
     with pytest.raises(aiohttp.ClientError):
         await status(False, "s3cret")
+
+
+def test_a_gateways_certificate_has_a_metric_that_is_not_the_webhooks(tmp_path: Path) -> None:
+    metrics.WEBHOOK_CERTIFICATE_EXPIRY.set(0)
+    cert_file, key_file = issue("server").write(tmp_path)
+    certificate = Asked("127.0.0.1", 0, None, cert_file, key_file).doors().certificate
+    assert certificate is not None
+    assert certificate.expires is not None
+    assert metrics.CLOUDPOOL_CERTIFICATE_EXPIRY.collect()[0].samples[0].value == certificate.expires.timestamp()
+    assert metrics.WEBHOOK_CERTIFICATE_EXPIRY.collect()[0].samples[0].value == 0
 
 
 @pytest.mark.slow

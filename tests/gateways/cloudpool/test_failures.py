@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import POD, Key
-from tests.gateways.cloudpool.pool import Instead, hangs, refuses
-from tests.gateways.cloudpool.scene import Scene
+from hack.cloudpool.pool import Instead, hangs, refuses
+from hack.cloudpool.scene import Scene
 from tests.gateways.cloudpool.test_crashes import _is_closed, _nobody_is_closed
 from tests.runtime.stub_server import hangs_up
 

@@ -14,13 +14,13 @@ import yaml
 
 from controllers.cloudpool import pool
 from controllers.kernel.refs import LEASE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, POD
+from hack.cloudpool.scene import Scene
 from nodewright.gateways.cloudpool.config import parse
 from nodewright.gateways.cloudpool.instances import parse_pool
 from nodewright.gateways.cloudpool.scaler import READS
 from tests.cli.test_docs import options_of
 from tests.deploy.rights import Right, granted, right
 from tests.docs.pages import ROOT
-from tests.gateways.cloudpool.scene import Scene
 
 COMPONENTS = ROOT / "deploy" / "components"
 NAMES = ("cloudpool", "cloudpool-proxy")
@@ -34,7 +34,7 @@ NEEDED: dict[str, set[Right]] = {
         *(right(kind, verb) for kind in pool.READS for verb in ("get", "list", "watch")),
         *(right(MACHINE, verb) for verb in ("patch", "delete")),
         *(right(kind, "patch", "scale") for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)),
-        right(MACHINE_SET, "patch"),
+        *(right(kind, "patch") for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)),
         right(MACHINE_SET, "update", "finalizers"),
     },
 }

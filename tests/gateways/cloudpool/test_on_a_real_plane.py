@@ -14,13 +14,13 @@ import pytest
 
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import NODE, POD, POD_DISRUPTION_BUDGET, Key, Kind, Ref, ref_of
+from hack.cloudpool.pool import Pool, serving
+from hack.cloudpool.scene import node_body, options_for
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from tests.gateways.cloudpool.pool import Pool, serving
-from tests.gateways.cloudpool.scene import node_body, options_for
 from tests.realplane import REAL, require
 
 pytestmark = REAL

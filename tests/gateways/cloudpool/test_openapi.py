@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from hack.cloudpool.scene import Scene
 from nodewright.gateways.cloudpool.instances import Instances
 from nodewright.gateways.cloudpool.openapi import document
-from tests.gateways.cloudpool.scene import Scene
 from tests.gateways.cloudpool.test_server import WORKERS, served
 from tests.runtime.town import Town
 

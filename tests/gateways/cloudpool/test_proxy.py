@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.gateways.cloudpool.scene import Scene
+from hack.cloudpool.scene import Scene
 
 
 async def test_a_request_that_takes_nothing_away_passes(stage: Scene) -> None:

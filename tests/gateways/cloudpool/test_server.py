@@ -16,13 +16,13 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Ref
+from hack.cloudpool.pool import Pool
+from hack.cloudpool.scene import options_for
 from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
 from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions
 from nodewright.runtime.kube.client import KubeClient
-from tests.gateways.cloudpool.pool import Pool
-from tests.gateways.cloudpool.scene import options_for
 from tests.runtime.town import Town
 
 WORKERS = PoolConfig("MachineSet", "default", "workers")
@@ -140,6 +140,7 @@ async def test_membership_protects_sets_aside_and_gives_up(town: Town) -> None:
 
         await say(client, one, active=False, evictable=True)
         await comes(lambda: gone(client, one))
+        assert await client.replicas() == 1, "nobody works for a machine that is gone"
         assert two not in both
         await client.does("/pool/serviceState", {"machineId": both[-1], "serviceState": "IN_SERVICE"})
         _, pool = await client("GET", "/pool")
@@ -172,7 +173,8 @@ async def test_a_machine_is_detached_and_attached_and_nobody_is_made_or_deleted_
         assert await client.runs(3) == three
         annotations = (await client.kube.get(MACHINE_SET, Key("default", "workers")))["metadata"].get("annotations", {})
         assert names.DISABLE_CREATE_ANNOTATION not in annotations
-        assert (await client("POST", "/pool/attach", {"machineId": three[1]}))[0] == 502
+        await client.does("/pool/attach", {"machineId": three[1]})
+        assert await client.replicas() == 3, "it was there already"
         assert (await client("POST", "/pool/attach", {"machineId": "nobody"}))[0] == 404
 
 
@@ -212,13 +214,14 @@ async def test_several_pools_have_paths_of_their_own_and_are_configured_started_
 
 @pytest.mark.slow
 async def test_a_bar_that_an_interrupted_attach_left_is_taken_away_at_the_next_start(town: Town) -> None:
-    await town.machine_set("workers", 0)
-    bar = {"metadata": {"annotations": {names.DISABLE_CREATE_ANNOTATION: "nodewright-cloudpool"}}}
+    await town.machine_set("workers", 1)
+    bar = {"metadata": {"annotations": {names.DISABLE_CREATE_ANNOTATION: "nodewright-cloudpool/nobody"}}}
     await town.client.merge_patch(Ref(MACHINE_SET, Key("default", "workers")), bar)
 
     async def free() -> bool:
         found = await town.client.get(MACHINE_SET, Key("default", "workers"))
-        return names.DISABLE_CREATE_ANNOTATION not in (found["metadata"].get("annotations") or {})
+        barred = names.DISABLE_CREATE_ANNOTATION in (found["metadata"].get("annotations") or {})
+        return not barred and found["spec"]["replicas"] == 0
 
     async with served(town):
         await comes(free)

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from controllers.kernel.refs import NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, Key, Kind, Ref
+from hack.cloudpool.pool import Pool, serving
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.gateways.cloudpool.backend import BackendOptions
 from nodewright.gateways.cloudpool.doors import Doors
@@ -19,7 +20,6 @@ from nodewright.gateways.cloudpool.scaler import ScalerOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from tests.gateways.cloudpool.pool import Pool, serving
 
 SLOW = "example.com/slow"
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")

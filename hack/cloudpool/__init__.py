@@ -1,0 +1,1 @@
+"""Scenes of the cloudpool gateways, for tests and benchmarks: a pool, a cluster and a proxy between them."""
