@@ -27,7 +27,9 @@ _CONTAINERS = ("initContainers", "containers")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``pods`` room is wanted for, ``left`` those that have no Node yet. ``problem``: why they can't be told."""
+    """``pods`` room is wanted for, ``left`` those that have no Node yet. ``problem``: why they can't be told.
+    ``ended``: its booking is to end now.
+    """
 
     ref: Ref
     body: Obj
@@ -36,6 +38,7 @@ class Request:
     left: Pods = ()
     problem: str = ""
     record: Record = field(default_factory=Record)
+    ended: bool = False
 
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
@@ -78,7 +81,7 @@ class Request:
 
     @property
     def holds(self) -> bool:
-        return self.booked or self.growing
+        return (self.booked and not self.ended) or self.growing
 
     @property
     def rank(self) -> tuple[bool, datetime, datetime, Key]:

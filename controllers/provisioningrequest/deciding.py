@@ -42,9 +42,24 @@ class Decided:
 
 
 def decide_all(observed: Observed, ground: Ground) -> tuple[Decided, ...]:
-    """In order: those who hold room first, then those who came first."""
+    """In order: those who hold room first, then those who came first. ``ground`` knows which bookings end."""
     desk = _Desk(observed, ground)
     return tuple(desk.decide(request) for request in observed.requests)
+
+
+def end_of_booking(request: Request, observed: Observed) -> Condition | None:
+    """What ends it now, if anything does."""
+    if not request.booked or stage_of(request, observed) is not Stage.BOOKED:
+        return None
+    if not request.problem and not request.left:
+        why = f"all {_wanted(request)} pods have a Node"
+        return Condition(_EXPIRED, _TRUE, Reason.CAPACITY_BOOKING_CONSUMED, why)
+    lasts = observed.defaults_of(request).limits.booking_time
+    since = request.since(_PROVISIONED) or observed.now
+    if observed.now - since < lasts:
+        return None
+    why = f"the room was booked for {format_duration(lasts)}"
+    return Condition(_EXPIRED, _TRUE, Reason.CAPACITY_RESERVATION_TIME_EXPIRED, why)
 
 
 class _Desk:
@@ -103,14 +118,9 @@ class _Desk:
     # -- a booking -----------------------------------------------------------------------------------------------------
 
     def _booked(self, request: Request) -> Decided:
-        limits = self._observed.defaults_of(request).limits
-        since = request.since(_PROVISIONED) or self._observed.now
-        if not request.problem and not request.left:
-            why = f"all {_wanted(request)} pods have a Node"
-            return _over(request, Condition(_EXPIRED, _TRUE, Reason.CAPACITY_BOOKING_CONSUMED, why))
-        if self._observed.now - since >= limits.booking_time:
-            why = f"the room was booked for {format_duration(limits.booking_time)}"
-            return _over(request, Condition(_EXPIRED, _TRUE, Reason.CAPACITY_RESERVATION_TIME_EXPIRED, why))
+        end = end_of_booking(request, self._observed)
+        if end is not None:
+            return _over(request, end)
         held = self._ground.held[request.ref]
         if not held.short or self._frozen or request.problem:
             return Decided(request, Stage.BOOKED, note="")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
 from controllers.autoscaler.loop import why_not
+from controllers.autoscaler.observe import Observed as Cluster
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.conditions import Condition, Moment, find, merge_in_place
 from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
 from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
-from controllers.provisioningrequest.deciding import Decided, decide_all
+from controllers.provisioningrequest.deciding import Decided, decide_all, end_of_booking
 from controllers.provisioningrequest.figures import figures
 from controllers.provisioningrequest.ground import Ground
 from controllers.provisioningrequest.observe import Observed
@@ -39,7 +41,7 @@ def plan(observed: Observed) -> Plan:
     pause = why_not(observed.standing)
     if pause:
         return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
-    ground = Ground(observed.standing.observed)
+    ground = Ground(_without_ended(observed))
     decided = decide_all(observed, ground)
     leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
     busy = any(each.stage not in _AT_REST for each in decided)
@@ -50,6 +52,13 @@ def plan(observed: Observed) -> Plan:
         tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
         figures(observed, decided, ground),
     )
+
+
+def _without_ended(observed: Observed) -> Cluster:
+    """The cluster in which bookings that end now hold nothing any more."""
+    cluster = observed.standing.observed
+    requests = (replace(each, ended=end_of_booking(each, observed) is not None) for each in cluster.requests)
+    return replace(cluster, requests=tuple(requests))
 
 
 def _going(decided: Decided) -> Sequence[Key]:

@@ -25,7 +25,7 @@ from tests.controllers.autoscaler.fleet import UNSCHEDULABLE, Fleet
 from tests.controllers.autoscaler.town import config_map, view_of
 
 Obj = dict[str, Any]
-STOCK_OUT = {"type": "InfrastructureReady", "status": "False", "reason": "StockOut", "message": "no host is left"}
+STOCK_OUT = {"type": "Ready", "status": "False", "reason": "StockOut", "message": "no host is left"}
 
 
 @dataclass
