@@ -68,7 +68,7 @@ class Ground:
         if known is not None:
             return known
         trial = _Trial(self._world, self._resting, request, request.left, parameters)
-        verdict = self._try(trial, lambda: class_.decide(trial))
+        verdict = self._try(trial, lambda: _asked_of(class_, trial))
         if isinstance(verdict, NotFound):
             self._refused[asked] = verdict
         return verdict
@@ -177,6 +177,14 @@ class _Trial:
         if more > 0:
             said.append(f"and {counted(more, 'group')} more")
         return "; ".join(said) if world.observed.groups else f"{said[0]}; there is no node group"
+
+
+def _asked_of(class_: ProvisioningClass, trial: _Trial) -> Verdict:
+    """Its fault is told to those who ask for it, and is nobody else's trouble."""
+    try:
+        return class_.decide(trial)
+    except Exception as error:
+        return NotFound(f"the provisioning class {trial.request.class_name} failed: {error!r}")
 
 
 def _asked(request: Request, class_: ProvisioningClass, parameters: Mapping[str, str]) -> object:

@@ -1,4 +1,4 @@
-"""A Fleet with ProvisioningRequests: their statuses are kept as an API server keeps them, and the room looks at both."""
+"""A Fleet with ProvisioningRequests: their statuses are kept as an API server keeps them; the room sees both."""
 
 from __future__ import annotations
 
