@@ -1,7 +1,7 @@
 """Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from ``api``.
 
 All definitions are in ``nodewright/crds.jsonl`` (the program's), those of our group in ``deploy/crds/crds.yaml`` (for
-kustomize). A kind of another group has a folder of its own there: somebody else may have installed it.
+kustomize): a kind of another group may have been installed by somebody else.
 
 ``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
 """
@@ -110,10 +110,6 @@ def outputs() -> dict[Path, str]:
     files[ROOT / "deploy" / "crds" / "crds.yaml"] = HEADER + "---\n".join(
         together
     )  # kustomize reads its own folders only
-    for model, crd in zip(models.values(), crds, strict=True):
-        if model.__name__ in OTHERS:
-            name = f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
-            files[ROOT / "deploy" / crd["spec"]["names"]["plural"] / name] = files[ROOT / "crds" / name]
     files[CARRIED] = "".join(f"{json.dumps(crd, ensure_ascii=False)}\n" for crd in sorted(crds, key=_crd_name))
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"

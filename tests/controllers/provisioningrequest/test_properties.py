@@ -1,4 +1,4 @@
-"""Whatever happens to requests, Nodes and the process: nobody keeps a part, nobody books room twice, nothing is lost."""
+"""Whatever happens to requests, Nodes and the process: nobody keeps a part, no room is booked twice, nothing is lost."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def _happens(office: Office, what: str, which: str, number: int) -> None:
     match what:
         case "ask" | "check":
             class_name = names.ATOMIC_SCALE_UP if what == "ask" else names.CHECK_CAPACITY
-            office.request(
-                f"r{len(office.scale_steps)}-{office.fleet.now:%H%M%S}", (which, number), class_name=class_name
-            )
+            office.request(f"r-{office.fleet.now:%d-%H%M%S}", (which, number), class_name=class_name)
             office.round()
         case "dies":
             office.round(actions=number)
