@@ -1,4 +1,4 @@
-"""ProvisioningRequests on both planes: success, a stock-out rolled back, half-way cancel, expiry, revocation, two at once.
+"""ProvisioningRequests on both planes: success, stock-out and rollback, cancel, expiry, revocation, two at once.
 
 On the real plane kube-scheduler places the pods that consume the room, and the controller has the rights of
 deploy/provisioningrequests alone.

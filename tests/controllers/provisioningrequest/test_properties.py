@@ -1,4 +1,4 @@
-"""Whatever happens to requests, Nodes and the process: nobody keeps a part, no room is booked twice, nothing is lost."""
+"""Whatever happens to requests, Nodes and the process: nobody keeps a part, no room is booked twice or forgotten."""
 
 from __future__ import annotations
 
