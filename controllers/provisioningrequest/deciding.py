@@ -21,6 +21,9 @@ from controllers.provisioningrequest.rollback import made_for, still_here
 from controllers.provisioningrequest.stages import Stage, deadline_of, problem_of, stage_of
 
 _ACCEPTED, _PROVISIONED, _AVAILABLE, _FAILED, _EXPIRED, _REVOKED = ProvisioningCondition.__members__.values()
+MOST_TRIED = 200
+"""Requests that are tried in one look: each costs some milliseconds, in which the process does nothing else."""
+NEXT_LOOK = "it is its turn in the next look"
 _TRUE: Literal["True"] = "True"
 _FALSE: Literal["False"] = "False"
 
@@ -68,6 +71,7 @@ class _Desk:
         self._ground = ground
         self._cluster = observed.standing.observed
         self._frozen = unhealthy(self._cluster)
+        self._tries = MOST_TRIED
         self._handlers: Mapping[Stage, Callable[[Request], Decided]] = {
             Stage.UNKNOWN_CLASS: self._unknown,
             Stage.LEAVING: self._leaving,
@@ -221,6 +225,9 @@ class _Desk:
     def _fresh(self, request: Request) -> Decided:
         if self._frozen:
             return Decided(request, Stage.FRESH, note=self._frozen)
+        if not self._tries:
+            return Decided(request, Stage.FRESH, note=NEXT_LOOK)
+        self._tries -= 1
         class_ = self._observed.classes[request.class_name]
         verdict = self._ground.decide(request, class_, self._observed.parameters_of(request))
         match verdict:

@@ -16,7 +16,7 @@ from controllers.kernel.conditions import Condition, Moment, find, merge_in_plac
 from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
 from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
-from controllers.provisioningrequest.deciding import Decided, decide_all, end_of_booking
+from controllers.provisioningrequest.deciding import NEXT_LOOK, Decided, decide_all, end_of_booking
 from controllers.provisioningrequest.figures import figures
 from controllers.provisioningrequest.ground import Ground
 from controllers.provisioningrequest.observe import Observed
@@ -24,6 +24,7 @@ from controllers.provisioningrequest.rollback import Leaving, plan_leaving
 from controllers.provisioningrequest.stages import Stage
 
 _AT_REST = frozenset({Stage.OTHERS, Stage.UNKNOWN_CLASS, Stage.OVER, Stage.OLD})
+_AT_ONCE = timedelta(milliseconds=100)
 _IDLE = timedelta(minutes=1)
 """How often requests are looked at of which nothing is expected but that they grow old."""
 _TOLD = (
@@ -46,6 +47,8 @@ def plan(observed: Observed) -> Plan:
     leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
     busy = any(each.stage not in _AT_REST for each in decided)
     wait = options.scan_interval if busy else _IDLE
+    if any(each.note == NEXT_LOOK for each in decided):
+        wait = _AT_ONCE
     return Plan(
         _steps(observed, decided, leaving),
         Wait(wait.total_seconds(), "the next look") if decided or leaving.marked else Settled(),

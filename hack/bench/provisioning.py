@@ -1,11 +1,11 @@
-"""ProvisioningRequests: one for 600 Nodes, the largest there may be, and a thousand small ones in one look."""
+"""ProvisioningRequests: one for 600 Nodes, the largest there may be, and a thousand small ones."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from api import names
 from controllers.autoscaler.groups import Discovery
@@ -30,6 +30,7 @@ OPTIONS = AutoscalerOptions(
 )
 GOAL = "the aim"
 Obj = dict[str, Any]
+T = TypeVar("T")
 
 
 def provisioning() -> list[Figure]:
@@ -37,17 +38,16 @@ def provisioning() -> list[Figure]:
     largest, asked = _timed(_largest)
     if nodes != 600 or not asked:
         raise RuntimeError("nothing was decided: a figure for that is worth nothing")
-    thousand, served = _timed(_thousand)
-    if served != SMALL:
-        raise RuntimeError(f"{served} of {SMALL} requests were served")
+    looks = _thousand()
     return [
         Figure("provreq_600_scale_steps", steps, "steps", "lower", "the proposal's own example", 3.0),
         Figure("provreq_largest_plan_seconds", largest, "s", "lower", GOAL, 2.0),
-        Figure("provreq_1000_small_seconds", thousand, "s", "lower", GOAL, 60.0),
+        Figure("provreq_1000_small_seconds", sum(looks), "s", "lower", GOAL, 60.0),
+        Figure("provreq_1000_small_longest_look_seconds", max(looks), "s", "lower", "", None),
     ]
 
 
-def _timed(job: Callable[[], int]) -> tuple[float, int]:
+def _timed(job: Callable[[], T]) -> tuple[float, T]:
     started = time.process_time()
     answer = job()
     return time.process_time() - started, answer
@@ -141,14 +141,21 @@ def _largest() -> int:
     return sum(action.replicas for action in cluster.decide().actions() if isinstance(action, Scale))
 
 
-def _thousand() -> int:
-    """A thousand requests of two sets each, in one look."""
+def _thousand() -> list[float]:
+    """A thousand requests of two sets each: how long each look takes, until Nodes are asked for for all of them."""
     cluster = _Cluster(8, 5000)
     for number in range(SMALL):
         cpu = f"{500 + number % 50 * 10}m"
         cluster.ask(f"job-{number}", [(f"lead-{number}", 1, "1"), (f"work-{number}", 4, cpu)])
-    cluster.carry_out(cluster.decide())
-    return sum(1 for request in cluster.requests if "ProvisioningSince" in _details(request))
+    looks, served = [], 0
+    while served < SMALL and len(looks) < SMALL:
+        seconds, decided = _timed(cluster.decide)
+        cluster.carry_out(decided)
+        looks.append(seconds)
+        served = sum(1 for request in cluster.requests if names.PROVISIONING_SINCE_DETAIL in _details(request))
+    if served != SMALL:
+        raise RuntimeError(f"{served} of {SMALL} requests were served")
+    return looks
 
 
 def _details(request: Obj) -> Obj:

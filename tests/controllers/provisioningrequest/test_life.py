@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 
 from api import names
+from controllers.kernel.plan import Wait
+from controllers.provisioningrequest.deciding import MOST_TRIED
 from tests.controllers.provisioningrequest.office import Office
 
 
@@ -333,3 +335,15 @@ def test_faulty_defaults_are_named(office: Office) -> None:
     assert office.said("job", "Failed") == ("True", "InvalidParameters")
     message = office.condition("job", "Failed")["message"]
     assert f"data[{names.ATOMIC_SCALE_UP}]: bookingTime" in message
+
+
+def test_of_very_many_some_are_tried_in_each_look_and_the_next_one_comes_at_once(office: Office) -> None:
+    office.fleet.group("a", most=2000)
+    for number in range(MOST_TRIED + 1):
+        office.request(f"job-{number:04}", ("big", 1))
+    first = office.round()
+    assert office.fleet.size("a") == MOST_TRIED
+    assert isinstance(first.outcome, Wait)
+    assert first.outcome.after < 1
+    office.round()
+    assert office.fleet.size("a") == MOST_TRIED + 1
