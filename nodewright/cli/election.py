@@ -110,7 +110,8 @@ def work_named(
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
-    rooms = rooms_named(controllers, node_name, limits, scaling)
+    asked = scaling or Scaling()
+    rooms = rooms_named(controllers, node_name, limits, asked.autoscaler, asked.provisioning)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
@@ -121,7 +122,8 @@ def rooms_named(
     names: str,
     node_name: str = "",
     limits: Limits | None = None,
-    scaling: Scaling | None = None,
+    autoscaler: Callable[[], AutoscalerOptions] | None = None,
+    provisioning: Callable[[], ProvisioningOptions] | None = None,
 ) -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
@@ -133,7 +135,8 @@ def rooms_named(
 
     usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS)}
     wanted = _words(names)
-    special = on_request(*_made(scaling or Scaling(), _enabled(_REQUESTS, wanted, False)))
+    beside = _enabled(_REQUESTS, wanted, False)
+    special = on_request(_with_requests(autoscaler) if beside else autoscaler, provisioning)
     known = [*usual, *special]
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
     if unknown:
@@ -147,20 +150,16 @@ def rooms_named(
     return chosen
 
 
-def _made(
-    scaling: Scaling, beside: bool
-) -> tuple[Callable[[], AutoscalerOptions] | None, Callable[[], ProvisioningOptions] | None]:
-    """``beside``: both controllers are in this process, so the autoscaler knows of the requests."""
-    if not beside:
-        return scaling.autoscaler, scaling.provisioning
+def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callable[[], AutoscalerOptions]:
+    """In one process with the controller of ProvisioningRequests the autoscaler knows of them."""
 
-    def with_requests() -> AutoscalerOptions:
+    def options() -> AutoscalerOptions:
         from controllers.autoscaler.options import AutoscalerOptions  # noqa: PLC0415
 
-        options = scaling.autoscaler() if scaling.autoscaler is not None else AutoscalerOptions()
-        return replace(options, provisioning_requests=True)
+        given = autoscaler() if autoscaler is not None else AutoscalerOptions()
+        return replace(given, provisioning_requests=True)
 
-    return with_requests, scaling.provisioning
+    return options
 
 
 def _enabled(name: str, wanted: list[str], usually: bool) -> bool:
