@@ -124,6 +124,24 @@ class HealthCheckCondition(StrEnum):
     """The check or its Cluster is paused."""
 
 
+class ProvisioningCondition(StrEnum):
+    """Condition types of a ProvisioningRequest, the Cluster Autoscaler's."""
+
+    ACCEPTED = "Accepted"
+    """Somebody looks after the request. False: no class is called so."""
+    PROVISIONED = "Provisioned"
+    """The room is there and booked. False: it is not there yet; the message says how far it is, or when it is tried
+    again."""
+    CAPACITY_AVAILABLE = "CapacityAvailable"
+    """The proposal's word, of requests that only check: the cluster has the room, or has not."""
+    FAILED = "Failed"
+    """Nothing more is tried."""
+    BOOKING_EXPIRED = "BookingExpired"
+    """The booking is over: its time has passed, or all its pods have a Node."""
+    CAPACITY_REVOKED = "CapacityRevoked"
+    """Room that was booked is gone; the message says what became of it."""
+
+
 class Reason(StrEnum):
     """Reasons of our conditions.
 
@@ -305,3 +323,27 @@ class Reason(StrEnum):
     """The group failed to grow and rests; the message says until when."""
     NODES_ELSEWHERE = "NodesElsewhere"
     """Its Nodes live in a cluster of their own, and the autoscaler looks at this one only."""
+    CAPACITY_IS_FOUND = "CapacityIsFound"
+    """The cluster has the room."""
+    CAPACITY_IS_PROVISIONED = "CapacityIsProvisioned"
+    """Nodes were added for it, and are Ready."""
+    CAPACITY_IS_NOT_FOUND = "CapacityIsNotFound"
+    """The cluster has not the room, or can't get it; the message says why."""
+    PROVISIONING_IN_PROGRESS = "ProvisioningInProgress"
+    """Nodes are on their way; the message counts those that are Ready."""
+    ROLLING_BACK = "RollingBack"
+    """A part could not be had: Machines that were made for the request go again."""
+    FAILED_TO_CREATE_PODS = "FailedToCreatePods"
+    """A PodTemplate is missing or can't be read; the request is taken up again when it is there."""
+    INVALID_PARAMETERS = "InvalidParameters"
+    """A parameter of the request can't be read; the message names it."""
+    UNKNOWN_PROVISIONING_CLASS = "UnknownProvisioningClass"
+    """No class is called so."""
+    EXPIRED = "Expired"
+    """The room was not found in time."""
+    CAPACITY_RESERVATION_TIME_EXPIRED = "CapacityReservationTimeExpired"
+    """The booking has lasted as long as bookings do."""
+    CAPACITY_BOOKING_CONSUMED = "CapacityBookingConsumed"
+    """As many pods as were asked for have a Node."""
+    CAPACITY_IS_GONE = "CapacityIsGone"
+    """Booked Nodes are gone, or others took their room, and there is no other room."""

@@ -12,6 +12,7 @@ from api.machinedrainrule import MachineDrainRule
 from api.machinehealthcheck import MachineHealthCheck
 from api.machineset import MachineSet
 from api.model import Model
+from api.provisioningrequest import ProvisioningRequest
 
 KINDS: Final[dict[str, type[Model]]] = {
     "Cluster": Cluster,
@@ -23,3 +24,6 @@ KINDS: Final[dict[str, type[Model]]] = {
     "MachineDrainRule": MachineDrainRule,
 }
 """Type by kind; each has ``resource`` (names, columns, subresources)."""
+
+OTHERS: Final[dict[str, type[Model]]] = {"ProvisioningRequest": ProvisioningRequest}
+"""Kinds of other groups that are served as they were defined there."""

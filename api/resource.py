@@ -48,7 +48,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Names, columns and subresources of one kind. All our kinds are namespaced and have a status subresource."""
+    """Names, columns and subresources of one kind. All our kinds are namespaced and have a status subresource.
+
+    ``older_versions`` are served with the same schema, and called deprecated.
+    """
 
     kind: str
     plural: str
@@ -57,6 +60,9 @@ class Resource:
     scale: Scale | None = None
     group: str = names.GROUP
     version: str = names.VERSION
+    more_short_names: tuple[str, ...] = ()
+    older_versions: tuple[str, ...] = ()
+    categories: tuple[str, ...] = (names.CATEGORY,)
 
     @property
     def singular(self) -> str:

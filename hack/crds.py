@@ -1,6 +1,7 @@
 """Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from ``api``.
 
-All definitions together are in ``deploy/crds/crds.yaml`` (for kustomize) and ``nodewright/crds.jsonl`` (the program's).
+All definitions are in ``nodewright/crds.jsonl`` (the program's), those of our group in ``deploy/crds/crds.yaml`` (for
+kustomize): a kind of another group may have been installed by somebody else.
 
 ``python -m hack.crds --write`` writes them, ``--check`` fails when what is committed differs.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import yaml
 
 from api import names
-from api.kinds import KINDS
+from api.kinds import KINDS, OTHERS
 from api.model import Model
 from api.resource import Resource
 from hack import apidocs
@@ -46,24 +47,35 @@ def custom_resource_definition(model: type[Model]) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": resource.crd_name,
-            "annotations": {names.APPROVED_ANNOTATION: names.APPROVED_VALUE},
-        },
+        "metadata": _metadata(resource),
         "spec": {
             "group": resource.group,
-            "names": {
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-                "plural": resource.plural,
-                "singular": resource.singular,
-                "shortNames": [resource.short_name],
-                "categories": [names.CATEGORY],
-            },
+            "names": _names(resource),
             "scope": "Namespaced",
-            "versions": [version],
+            "versions": [version, *(_older(version, name) for name in resource.older_versions)],
         },
     }
+
+
+def _metadata(resource: Resource) -> dict[str, Any]:
+    """Only groups of the project itself need its approval, or a word on why there is none."""
+    approval = {"annotations": {names.APPROVED_ANNOTATION: names.APPROVED_VALUE}}
+    return {"name": resource.crd_name, **(approval if resource.group == names.GROUP else {})}
+
+
+def _names(resource: Resource) -> dict[str, Any]:
+    return {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.singular,
+        "shortNames": [resource.short_name, *resource.more_short_names],
+        **({"categories": list(resource.categories)} if resource.categories else {}),
+    }
+
+
+def _older(version: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**version, "name": name, "storage": False, "deprecated": True}
 
 
 def root_schema(model: type[Model]) -> Schema:
@@ -86,13 +98,15 @@ class _Dumper(yaml.SafeDumper):
 def outputs() -> dict[Path, str]:
     """Every generated file and its text."""
     files: dict[Path, str] = {}
-    crds = [custom_resource_definition(model) for model in KINDS.values()]
-    for model, crd in zip(KINDS.values(), crds, strict=True):
+    models = {**KINDS, **OTHERS}
+    crds = [custom_resource_definition(model) for model in models.values()]
+    for model, crd in zip(models.values(), crds, strict=True):
         path = ROOT / "crds" / f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[path] = HEADER + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
         page = ROOT / "docs" / "api" / f"{crd['spec']['names']['singular']}.md"
         files[page] = apidocs.with_generated(page, model.__name__, apidocs.tables(crd))
-    together = [text.removeprefix(HEADER) for path, text in files.items() if path.suffix == ".yaml"]
+    ours = (path for path in files if path.suffix == ".yaml" and path.name.startswith(f"{names.GROUP}_"))
+    together = [files[path].removeprefix(HEADER) for path in ours]
     files[ROOT / "deploy" / "crds" / "crds.yaml"] = HEADER + "---\n".join(
         together
     )  # kustomize reads its own folders only
@@ -142,7 +156,7 @@ def check(files: dict[Path, str]) -> int:
 
 
 def _stale(files: dict[Path, str]) -> list[Path]:
-    return sorted(path for path in (ROOT / "crds").glob(f"{names.GROUP}_*.yaml") if path not in files)
+    return sorted(path for path in (ROOT / "crds").glob("*_*.yaml") if path not in files)
 
 
 def main(arguments: list[str] | None = None) -> int:

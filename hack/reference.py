@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from controllers.autoscaler import figures
+from controllers.provisioningrequest import figures as request_figures
 from nodewright.runtime import census, metrics
 from providers.base.errors import REACTIONS, Reaction
 
@@ -62,11 +63,12 @@ def metrics_page() -> str:
     own = table(("metric", "type", "labels", "unit", "meaning"), rows)
     measures = (
         (f"`{m.name}`", "counter" if m.total else "gauge", ", ".join(f"`{label}`" for label in m.labels), m.meaning)
-        for m in sorted(figures.MEASURES, key=lambda measure: measure.name)
+        for m in sorted([*figures.MEASURES, *request_figures.MEASURES], key=lambda measure: measure.name)
     )
     theirs = table(("metric", "type", "labels", "meaning"), measures)
     return (
-        f"{head}{own}\n## Of the autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names. "
+        f"{head}{own}\n## Of the autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names; those with "
+        "`provisioning` in them are of the controller `provisioningrequest`. "
         "How long a look takes is `nodewright_round_seconds`.\n\n" + theirs
     )
 

@@ -53,12 +53,14 @@ class Growing:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_growth(observed: Observed, picture: Picture, resting: Mapping[str, Backoff]) -> Growing:
-    """The new Nodes with their pods are in ``picture`` afterwards."""
+def plan_growth(
+    observed: Observed, picture: Picture, resting: Mapping[str, Backoff], *, explained: bool = True
+) -> Growing:
+    """The new Nodes with their pods are in ``picture`` afterwards. Not ``explained``: pods are left without why."""
     growth = _Growth(observed, picture, resting)
     while growth.left and growth.step():
         pass
-    return growth.result()
+    return growth.result(_MOST_EXPLAINED if explained else 0)
 
 
 class _Growth:
@@ -94,10 +96,10 @@ class _Growth:
         self._helped.append(Helped(chosen.group, self._seat(chosen.estimate)))
         return True
 
-    def result(self) -> Growing:
+    def result(self, explained: int) -> Growing:
         left = []
         for position, (pod_class, pods) in enumerate(self.left.items()):
-            left.append(Left(tuple(pods), self._refusals(pod_class) if position < _MOST_EXPLAINED else {}))
+            left.append(Left(tuple(pods), self._refusals(pod_class) if position < explained else {}))
         return Growing(dict(self._added), tuple(self._helped), tuple(left), self._skipped)
 
     def _option(self, state: GroupState) -> Option | None:

@@ -15,6 +15,7 @@ from controllers.autoscaler import templates
 from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.requests import Request, consumed_by, read_requests
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
@@ -52,6 +53,8 @@ class Objects:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     book: VolumeBook | None = None
     reader: Reader = field(default_factory=Reader)
+    requests: Sequence[Obj] = ()
+    pod_templates: Sequence[Obj] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Observed:
 
     ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
     that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
-    ``unreadable``: object → what is wrong with it.
+    ``unreadable``: object → what is wrong with it. ``requests``: ProvisioningRequests in their order.
     """
 
     now: datetime
@@ -125,6 +128,7 @@ class Observed:
     ready: int = 0
     unready: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    requests: tuple[Request, ...] = ()
 
 
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
@@ -140,7 +144,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
     owners = _Owners(objects)
     groups = [owners.state(group, ready) for group in discovered]
     going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
-    pods, pending = reading.pods(going, options.growth.expendable_below)
+    pods, pending = reading.pods(going, options)
     shapes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in shapes}
     budgets = tuple(read_budget(budget) for budget in objects.budgets)
@@ -161,6 +165,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         len(ready),
         sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
         reading.unreadable,
+        read_requests(objects.requests, objects.pod_templates, objects.pods, objects.reader),
     )
 
 
@@ -179,8 +184,11 @@ class _Reading:
         self._unclear: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
-    def pods(self, going: set[str], expendable_below: int) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
-        """Those that are on Nodes, and those that look for one; pods of Nodes that go will."""
+    def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
+        """Those that are on Nodes, and those that look for one; pods of Nodes that go will. Pods that take room of a
+        ProvisioningRequest are left to the request.
+        """
+        expendable_below, asks = options.growth.expendable_below, options.provisioning_requests
         seated, pending = [], []
         for body, shape in self._reader.pods(self._objects.pods):
             if isinstance(shape, ShapeError):
@@ -195,6 +203,8 @@ class _Reading:
                 seated.append(shape)
             elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
                 seated.append(replace(shape, node=str(nominated)))
+            elif asks and consumed_by(body):
+                continue
             elif is_unschedulable(body) and shape.kind.priority >= expendable_below:
                 pending.append(shape)
         return tuple(seated), tuple(pending)

@@ -77,7 +77,7 @@ class HealthOptions:
 @dataclass(frozen=True, slots=True)
 class AutoscalerOptions:
     """``discovery``: which objects are groups. ``namespace`` holds the autoscaler's ConfigMaps, and the Cluster
-    Autoscaler's Lease if there is one.
+    Autoscaler's Lease if there is one. ``provisioning_requests``: the room that they hold is theirs.
     """
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)
@@ -86,3 +86,4 @@ class AutoscalerOptions:
     discovery: Discovery = field(default_factory=Discovery)
     scan_interval: timedelta = timedelta(seconds=10)
     namespace: str = "kube-system"
+    provisioning_requests: bool = False

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from controllers.autoscaler.health import upcoming
 from controllers.autoscaler.observe import GroupState, Observed
+from controllers.autoscaler.seating import Seats, seat_all
+from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.schedulable import filter_schedulable
-from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeShape, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeShape, PodKind, PodShape
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -27,6 +29,12 @@ class Picture:
     nodes: tuple[tuple[NodeShape, int], ...]
     awaiting: frozenset[str] = frozenset()
     """Nodes that are there and on which pending pods are about to find room."""
+    held: Mapping[Ref, Seats] = field(default_factory=dict)
+    """What ProvisioningRequests hold."""
+
+    def booked(self) -> dict[str, Ref]:
+        """Nodes that are there → a request that holds room on them."""
+        return {name: ref for ref, seats in self.held.items() for name in seats.nodes}
 
     def daemons_on(self, node: NodeShape) -> tuple[PodClass, ...]:
         """Pods of DaemonSets that run on every such Node."""
@@ -37,9 +45,14 @@ class Picture:
         return sum(node.amount(resource) * count for node, count in self.nodes)
 
 
-def picture_of(observed: Observed) -> Picture:
-    """Big pods are seated first, on small Nodes first, or those that were asked for would seem too few."""
+def picture_of(observed: Observed, asked: Iterable[PodKind] = ()) -> Picture:
+    """Big pods are seated first, on small Nodes first, or those that were asked for would seem too few.
+
+    ``asked``: further kinds of pods that will be asked for.
+    """
     kinds = [pod.kind for pod in (*observed.pods, *observed.pending)]
+    kinds += [shape.kind for request in observed.requests if request.holds for shape, _ in request.left]
+    kinds += asked
     classes = Classes((*kinds, *observed.daemons), observed.namespaces)
     snapshot = Snapshot(observed.nodes, observed.pods, classes)
     coming = {state.id: count for state in observed.groups if (count := upcoming(state, observed))}
@@ -53,11 +66,12 @@ def picture_of(observed: Observed) -> Picture:
         for daemon in daemons:
             if static_refusal(daemon, state.template) is None:
                 snapshot.place(daemon, row)
+    held = seat_all(snapshot, observed.requests)
     room = snapshot.free(PODS).copy()
     filtered = filter_schedulable(snapshot, sorted(observed.pending, key=_size, reverse=True))
     taken = np.flatnonzero(snapshot.free(PODS)[: len(observed.nodes)] < room[: len(observed.nodes)])
     awaiting = frozenset(observed.nodes[row].name for row in taken)
-    return Picture(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting)
+    return Picture(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting, held)
 
 
 def _offer(state: GroupState) -> tuple[int, int]:

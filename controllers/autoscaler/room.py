@@ -29,6 +29,8 @@ from controllers.kernel.refs import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
     STORAGE_CLASS,
     Key,
     Kind,
@@ -71,6 +73,8 @@ class AutoscalerRoom:
 
     def __init__(self, options: AutoscalerOptions | None = None) -> None:
         self.options = options or AutoscalerOptions()
+        if self.options.provisioning_requests:
+            self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
         self.key = Key(self.options.namespace, names.AUTOSCALER_MEMORY)
         self._reader = Reader()
         """A memory of what was read, not of what was decided: with a new one every look says the same."""
@@ -81,9 +85,9 @@ class AutoscalerRoom:
         self.wakes: tuple[Wake, ...] = (
             Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),
             Wake(MACHINE_SET, self._the_key, _asks_the_same, self._soon),
-            Wake(MACHINE, self._of_machine, _hopes_the_same, self._soon),
+            Wake(MACHINE, self._of_machine, hopes_the_same, self._soon),
             Wake(POD, self._of_pod, _waits_as_before, self._soon),
-            Wake(NODE, self._the_key, _never_mind, self._soon),
+            Wake(NODE, self._the_key, never_mind, self._soon),
         )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
@@ -117,7 +121,7 @@ def _asked(group: Obj) -> tuple[Any, ...]:
     return (group.get("spec") or {}).get("replicas"), annotations_of(group), is_deleting(group)
 
 
-def _hopes_the_same(old: Obj, new: Obj) -> bool:
+def hopes_the_same(old: Obj, new: Obj) -> bool:
     return _is_hopeless(old) == _is_hopeless(new)
 
 
@@ -130,6 +134,6 @@ def _waits_as_before(old: Obj, new: Obj) -> bool:
     return is_unschedulable(old) or not is_unschedulable(new)
 
 
-def _never_mind(_old: Obj, _new: Obj) -> bool:
+def never_mind(_old: Obj, _new: Obj) -> bool:
     """Of Nodes only their coming and going is heard of; the scan sees the rest."""
     return True

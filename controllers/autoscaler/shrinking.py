@@ -92,6 +92,7 @@ class _Shrinking:
             if machine.node_name in self._nodes
         }
         self._staying: dict[str, Staying] = {}
+        self._booked = picture.booked()
         self._unsettled = {state.id: state.unsettled for state in observed.groups}
         given_up = [victim for state in observed.groups for victim in _given_up(state, observed)]
         self._given_up = tuple(given_up)
@@ -137,6 +138,8 @@ class _Shrinking:
             return Staying(Needed.DISABLED, self._observed.protected[name])
         if self._spare[state.id] <= 0:
             return Staying(Needed.MIN_SIZE, f"{state.id} has its minimum of {state.group.bounds.min_size} Nodes")
+        if name in self._booked:
+            return Staying(Needed.OTHER, f"{self._booked[name]} holds room on it")
         if name in self._picture.awaiting:
             return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
         used = self._tenants.load(self._nodes[name])

@@ -31,6 +31,8 @@ from controllers.kernel.refs import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
     STORAGE_CLASS,
     Key,
     Kind,
@@ -108,6 +110,8 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         {name: read for name, read in reads.items() if isinstance(read, Shape)},
         _book(view),
         reader or Reader(),
+        view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
+        view.all(POD_TEMPLATE) if options.provisioning_requests else (),
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import autoscaler, cloudpool, externalgrpc, live, real, scheduling, takeover
+from hack.bench import autoscaler, cloudpool, externalgrpc, live, provisioning, real, scheduling, takeover
 from hack.bench.figures import Figure, keep, show
 from hack.realplane import missing
 
@@ -28,6 +28,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "scaledown": ("Nodes that can go together", scheduling.scale_down),
     "filter": ("Pods that need no new Node", scheduling.filtering),
     "loop": ("One loop of the autoscaler: 5000 Nodes, 150,000 pods", autoscaler.loop),
+    "provreq": ("ProvisioningRequests: 600 Nodes, 16384 pods of 32 sets, 1000 at once", provisioning.provisioning),
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", externalgrpc.gateway),
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),

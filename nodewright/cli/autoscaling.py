@@ -137,6 +137,29 @@ class Flags:
     autoscaler_namespace: Annotated[
         str, _option("--autoscaler-namespace", "NS", "Where its ConfigMaps are, and the Cluster Autoscaler's Lease.")
     ] = "kube-system"
+    enable_provisioning_requests: Annotated[
+        bool,
+        _option(
+            "--enable-provisioning-requests/--no-enable-provisioning-requests",
+            "",
+            "Leave them the room that they hold; the controller provisioningrequest beside it implies that.",
+        ),
+    ] = False
+    provisioning_request_booking_time: Annotated[
+        str, _option("--provisioning-request-booking-time", "TIME", "How long their room is kept for pods to come.")
+    ] = "10m"
+    provisioning_request_initial_backoff_time: Annotated[
+        str, _option("--provisioning-request-initial-backoff-time", "TIME", "When one that failed is tried again.")
+    ] = "1m"
+    provisioning_request_max_backoff_time: Annotated[
+        str, _option("--provisioning-request-max-backoff-time", "TIME", "The longest pause; each is twice the last.")
+    ] = "10m"
+    provisioning_request_max_age: Annotated[
+        str, _option("--provisioning-request-max-age", "TIME", "When one fails for good, or is deleted once over.")
+    ] = "168h"
+    check_capacity_processor_instance: Annotated[
+        str, _option("--check-capacity-processor-instance", "NAME", "Serve only checks that ask for this instance.")
+    ] = ""
 
 
 def with_autoscaler(command: Callable[..., None]) -> Callable[..., None]:
@@ -170,11 +193,11 @@ def options_of(flags: Flags) -> AutoscalerOptions:
     )
 
     pauses = Pauses(
-        _time("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
-        _time("--max-node-group-backoff-duration", flags.max_node_group_backoff_duration),
-        _time("--node-group-backoff-reset-timeout", flags.node_group_backoff_reset_timeout),
+        time_of("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
+        time_of("--max-node-group-backoff-duration", flags.max_node_group_backoff_duration),
+        time_of("--node-group-backoff-reset-timeout", flags.node_group_backoff_reset_timeout),
     )
-    interval = _time("--scan-interval", flags.scan_interval)
+    interval = time_of("--scan-interval", flags.scan_interval)
     if interval <= timedelta(0):
         raise CliError("--scan-interval: must be more than 0", "It is written like 10s", USAGE)
     return AutoscalerOptions(
@@ -182,10 +205,10 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         ShrinkOptions(
             enabled=flags.scale_down_enabled,
             utilization_threshold=flags.scale_down_utilization_threshold,
-            unneeded_time=_time("--scale-down-unneeded-time", flags.scale_down_unneeded_time),
-            delay_after_add=_time("--scale-down-delay-after-add", flags.scale_down_delay_after_add),
-            delay_after_delete=_time("--scale-down-delay-after-delete", flags.scale_down_delay_after_delete),
-            delay_after_failure=_time("--scale-down-delay-after-failure", flags.scale_down_delay_after_failure),
+            unneeded_time=time_of("--scale-down-unneeded-time", flags.scale_down_unneeded_time),
+            delay_after_add=time_of("--scale-down-delay-after-add", flags.scale_down_delay_after_add),
+            delay_after_delete=time_of("--scale-down-delay-after-delete", flags.scale_down_delay_after_delete),
+            delay_after_failure=time_of("--scale-down-delay-after-failure", flags.scale_down_delay_after_failure),
             parallel=flags.max_scale_down_parallelism,
             parallel_drains=flags.max_drain_parallelism,
             system_pods_block=flags.skip_nodes_with_system_pods,
@@ -196,6 +219,7 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         _discovery(flags),
         interval,
         flags.autoscaler_namespace,
+        flags.enable_provisioning_requests,
     )
 
 
@@ -216,14 +240,14 @@ def _growth(flags: Flags) -> GrowthOptions:
         _range("--cores-total", flags.cores_total),
         Range(memory.least * _GIB, memory.most * _GIB),
         flags.max_nodes_per_scaleup,
-        provision_time=_time("--max-node-provision-time", flags.max_node_provision_time),
+        provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
         expendable_below=flags.expendable_pods_priority_cutoff,
     )
     if not flags.scale_up_rate:
         return growth
     if not number.isdigit() or not int(number):
         raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
-    return replace(growth, nodes_per_window=int(number), window=_time("--scale-up-rate", window))
+    return replace(growth, nodes_per_window=int(number), window=time_of("--scale-up-rate", window))
 
 
 def _discovery(flags: Flags) -> Discovery:
@@ -269,7 +293,7 @@ def _range(option: str, text: str) -> Range:
     return Range(int(least), int(most))
 
 
-def _time(option: str, text: str) -> timedelta:
+def time_of(option: str, text: str) -> timedelta:
     from api.durations import parse_duration  # noqa: PLC0415
 
     try:

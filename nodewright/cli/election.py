@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from api.selectors import Selector
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.joining import Limits
+    from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
@@ -27,7 +28,8 @@ Controllers = Annotated[
     typer.Option(
         "--controllers",
         metavar="NAMES",
-        help="Which ones, comma separated; * is all but autoscaler and certificatesigningrequest; -NAME: not this one.",
+        help="Which ones, comma separated; * is all but autoscaler, certificatesigningrequest and provisioningrequest; "
+        "-NAME: not this one.",
     ),
 ]
 MachineSelector = Annotated[
@@ -58,6 +60,17 @@ ResourceNamespace = Annotated[
         "--leader-elect-resource-namespace", metavar="NS", help="Where it is. [default: the pod's, or context's]"
     ),
 ]
+
+
+_REQUESTS = "provisioningrequest"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How the options of the autoscaler and of ProvisioningRequests are made; None: their defaults."""
+
+    autoscaler: Callable[[], AutoscalerOptions] | None = None
+    provisioning: Callable[[], ProvisioningOptions] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +104,14 @@ def work_named(
     machine_selector: str,
     node_name: str = "",
     limits: Limits | None = None,
-    autoscaler: Callable[[], AutoscalerOptions] | None = None,
+    scaling: Scaling | None = None,
 ) -> Work:
     """What the options ask for, on the Node ``node_name``.
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
-    rooms = rooms_named(controllers, node_name, limits, autoscaler)
+    asked = scaling or Scaling()
+    rooms = rooms_named(controllers, node_name, limits, asked.autoscaler, asked.provisioning)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
@@ -109,6 +123,7 @@ def rooms_named(
     node_name: str = "",
     limits: Limits | None = None,
     autoscaler: Callable[[], AutoscalerOptions] | None = None,
+    provisioning: Callable[[], ProvisioningOptions] | None = None,
 ) -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
@@ -119,9 +134,10 @@ def rooms_named(
     from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
     usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS)}
-    special = on_request(autoscaler)
-    known = [*usual, *special]
     wanted = _words(names)
+    beside = _enabled(_REQUESTS, wanted, False)
+    special = on_request(_with_requests(autoscaler) if beside else autoscaler, provisioning)
+    known = [*usual, *special]
     unknown = [name for name in wanted if name != "*" and name.removeprefix("-") not in known]
     if unknown:
         raise CliError(f"no controller named {', '.join(unknown)}", f"There are: {', '.join(known)}", USAGE)
@@ -132,6 +148,18 @@ def rooms_named(
     if not chosen:
         raise CliError("--controllers names none", f"There are: {', '.join(known)}, and * for all", USAGE)
     return chosen
+
+
+def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callable[[], AutoscalerOptions]:
+    """In one process with the controller of ProvisioningRequests the autoscaler knows of them."""
+
+    def options() -> AutoscalerOptions:
+        from controllers.autoscaler.options import AutoscalerOptions  # noqa: PLC0415
+
+        given = autoscaler() if autoscaler is not None else AutoscalerOptions()
+        return replace(given, provisioning_requests=True)
+
+    return options
 
 
 def _enabled(name: str, wanted: list[str], usually: bool) -> bool:

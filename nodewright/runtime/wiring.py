@@ -12,6 +12,7 @@ from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.provisioningrequest.options import ProvisioningOptions
 
 
 def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
@@ -33,7 +34,10 @@ def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
     )
 
 
-def on_request(autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Mapping[str, Callable[[], Room[Any]]]:
+def on_request(
+    autoscaler: Callable[[], AutoscalerOptions] | None = None,
+    provisioning: Callable[[], ProvisioningOptions] | None = None,
+) -> Mapping[str, Callable[[], Room[Any]]]:
     """Controllers that only run when they are named, by name: they need rights that a cluster may not want to give, or
     would work against somebody else's. Each is imported when it is made.
     """
@@ -48,7 +52,20 @@ def on_request(autoscaler: Callable[[], AutoscalerOptions] | None = None) -> Map
 
         return AutoscalerRoom(autoscaler() if autoscaler is not None else None)
 
-    return {"certificatesigningrequest": requests, "autoscaler": the_autoscaler}
+    def provisioning_requests() -> Room[Any]:
+        from controllers.provisioningrequest.room import ProvisioningRequestRoom  # noqa: PLC0415
+        from nodewright.runtime.provisioning import installed_classes  # noqa: PLC0415
+
+        groups = autoscaler() if autoscaler is not None else None
+        return ProvisioningRequestRoom(
+            groups, provisioning() if provisioning is not None else None, installed_classes()
+        )
+
+    return {
+        "certificatesigningrequest": requests,
+        "autoscaler": the_autoscaler,
+        "provisioningrequest": provisioning_requests,
+    }
 
 
 def parts_of(wanted: Rooms) -> dict[Kind, Key]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from api.kinds import KINDS, OTHERS
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MANIFESTS = Path(__file__).parent / "manifests"
 """Manifests of others, whose providers are not ours."""
@@ -383,5 +385,6 @@ def examples() -> dict[str, dict[str, Any]]:
     found = {}
     for file in sorted([*EXAMPLES.glob("*.yaml"), *MANIFESTS.glob("*.yaml")]):
         for obj in yaml.safe_load_all(file.read_text()):
-            found[f"{file.name} {obj['kind']}"] = obj
+            if obj["kind"] in {**KINDS, **OTHERS}:
+                found[f"{file.name} {obj['kind']}"] = obj
     return found

@@ -40,6 +40,8 @@ KINDS: Mapping[str, Kind] = {
         refs.PERSISTENT_VOLUME_CLAIM,
         refs.STORAGE_CLASS,
         refs.CSI_NODE,
+        refs.POD_TEMPLATE,
+        refs.PROVISIONING_REQUEST,
     )
 }
 

@@ -10,10 +10,12 @@ import pytest
 
 from controllers.autoscaler.groups import Bounds, Filter
 from controllers.autoscaler.options import AutoscalerOptions, Range
-from controllers.kernel.refs import Key
+from controllers.kernel.refs import PROVISIONING_REQUEST, Key
+from controllers.provisioningrequest.options import ProvisioningOptions
 from nodewright.cli.autoscaling import Flags, options_of
 from nodewright.cli.election import rooms_named
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.provisioning import provisioning_of
 from tests.docs.pages import ROOT
 
 GIB = 1024**3
@@ -21,6 +23,7 @@ GIB = 1024**3
 
 def test_without_any_they_are_the_cluster_autoscaler_s_defaults() -> None:
     assert options_of(Flags()) == AutoscalerOptions()
+    assert provisioning_of(Flags()) == ProvisioningOptions()
 
 
 def test_every_option_changes_something() -> None:
@@ -38,7 +41,8 @@ def test_every_option_changes_something() -> None:
     for each in fields(Flags):
         value = special.get(each.name, not each.default if isinstance(each.default, bool) else None)
         value = other[type(each.default)] if value is None else value
-        assert options_of(replace(Flags(), **{each.name: value})) != AutoscalerOptions(), each.name
+        flags = replace(Flags(), **{each.name: value})
+        assert (options_of(flags), provisioning_of(flags)) != (AutoscalerOptions(), ProvisioningOptions()), each.name
 
 
 def test_what_they_say_is_understood() -> None:
@@ -89,6 +93,14 @@ def test_it_runs_only_where_it_is_named_and_with_the_options_given() -> None:
     options = options_of(Flags(autoscaler_namespace="ns"))
     (room,) = rooms_named("autoscaler", autoscaler=lambda: options)
     assert room.options == options  # type: ignore[attr-defined]
+
+
+def test_the_controller_of_requests_beside_it_makes_it_know_of_them() -> None:
+    alone, (beside, requests) = rooms_named("autoscaler"), rooms_named("autoscaler,provisioningrequest")
+    assert not alone[0].options.provisioning_requests  # type: ignore[attr-defined]
+    assert beside.options.provisioning_requests  # type: ignore[attr-defined]
+    assert requests.setting.options == ProvisioningOptions()  # type: ignore[attr-defined]
+    assert PROVISIONING_REQUEST not in alone[0].reads, "no CRD is needed without it"
 
 
 def test_the_page_says_which_options_are_our_own() -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from api.kinds import KINDS
+from api.kinds import KINDS, OTHERS
 from hack.program import Kubectl, Up
 from tests.cli.processes import EXAMPLE, nodewright
+from tests.docs.pages import ROOT
+
+CRD = ROOT / "crds" / "autoscaling.x-k8s.io_provisioningrequests.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +60,21 @@ def test_plan_of_a_new_template_names_the_new_set_and_changes_nothing(at_work: K
 def test_install_again_changes_nothing(at_work: Kubectl) -> None:
     again = nodewright("install", "--force", "--kubeconfig", str(at_work.kubeconfig))
     assert again.returncode == 0, again.stderr
-    assert again.stdout.count("unchanged") == len(KINDS)
+    assert again.stdout.count("unchanged") == len(KINDS) + len(OTHERS)
     assert "ready" in again.stdout
+
+
+def test_install_leaves_a_definition_of_another_group_to_whoever_installed_it(at_work: Kubectl) -> None:
+    name, config = "provisioningrequests.autoscaling.x-k8s.io", f"--kubeconfig={at_work.kubeconfig}"
+    at_work("delete", "crd", name, "--wait")
+    at_work("create", "-f", str(CRD))
+    left = nodewright("install", config)
+    assert left.returncode == 0, left.stderr
+    assert f"{name} left as it is: installed by kubectl-create" in left.stdout
+    assert left.stdout.count("unchanged") == len(KINDS)
+    taken = nodewright("install", "--force", config)
+    assert f"{name} unchanged" in taken.stdout
+    assert f"{name} unchanged" in nodewright("install", config).stdout, "now it is ours"
 
 
 def test_commands_without_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:

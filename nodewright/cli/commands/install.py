@@ -62,6 +62,9 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
     name = crd["metadata"]["name"]
     try:
         before = await _find(client, name)
+        if before is not None and not how.force and _is_others(crd, before):
+            typer.echo(_left_alone(name, before))
+            return
         after = await client.apply(_crds(), Key("", name), crd, force=how.force, dry_run=how.dry_run)
     except ApiError as error:
         if error.conflict:
@@ -69,6 +72,22 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
             raise CliError(f"{name}: others own some fields: {error.message}", hint) from error
         raise
     typer.echo(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
+
+
+def _is_others(crd: dict[str, Any], before: dict[str, Any]) -> bool:
+    """A kind of another group that somebody else installed: it may be newer than what we know."""
+    from api import names  # noqa: PLC0415
+    from nodewright.runtime.kube.client import FIELD_MANAGER  # noqa: PLC0415
+
+    managers = {entry.get("manager") for entry in before["metadata"].get("managedFields") or ()}
+    return crd["spec"]["group"] != names.GROUP and FIELD_MANAGER not in managers
+
+
+def _left_alone(name: str, before: dict[str, Any]) -> str:
+    managers = sorted({str(entry.get("manager")) for entry in before["metadata"].get("managedFields") or ()})
+    served = [version["name"] for version in before["spec"]["versions"] if version.get("served")]
+    said = f"{name} left as it is: installed by {', '.join(managers) or 'somebody else'}; --force replaces it"
+    return said if "v1" in served else f"{said} (it serves {', '.join(served)}, and v1 is needed)"
 
 
 def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
     from nodewright.runtime.kube.connection import Connection
@@ -136,7 +137,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
-    work = election.work_named(controllers, machine_selector, node_name, limits, partial(options_of, autoscaler))
+    scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
+    work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,

@@ -11,6 +11,7 @@ import typer
 
 from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
     from nodewright.cli.embedded.session import Session, Wish
@@ -74,8 +75,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
         folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
         options = options_of(autoscaler) if scale else None
+        requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options)))
+        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options, requests)))
 
 
 async def _serve(wish: Wish) -> None:

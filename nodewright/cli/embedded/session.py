@@ -21,6 +21,7 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.options import Rooms
 
 START_SECONDS = 60.0
@@ -42,6 +43,8 @@ class Wish:
     """With the controllers: what kube-scheduler does elsewhere."""
     autoscaler: AutoscalerOptions | None = None
     """With the controllers, if it is wanted."""
+    provisioning: ProvisioningOptions | None = None
+    """With the autoscaler, if it is to know of ProvisioningRequests."""
 
 
 class Session:
@@ -68,7 +71,7 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish.autoscaler)
+        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish)
         options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
         await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
@@ -109,10 +112,14 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
-def _with_autoscaler(options: AutoscalerOptions) -> Rooms:
+def _with_autoscaler(wish: Wish) -> Rooms:
     from nodewright.runtime import wiring  # noqa: PLC0415
 
-    return (*wiring.rooms(), wiring.on_request(lambda: options)["autoscaler"]())
+    scaling, provisioning = wish.autoscaler, wish.provisioning
+    assert scaling is not None
+    more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
+    wanted = ("autoscaler", "provisioningrequest") if scaling.provisioning_requests else ("autoscaler",)
+    return (*wiring.rooms(), *(more[name]() for name in wanted))
 
 
 async def _named(name: str, task: asyncio.Future[None]) -> None:

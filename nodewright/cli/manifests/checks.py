@@ -97,7 +97,10 @@ class Checker:
             yield Fault("apiVersion", FOREIGN_GROUPS[group])
             return
         if group != names.GROUP:
-            self.foreign += 1
+            if schema_of(group, version, subject.kind) is None:
+                self.foreign += 1
+            else:
+                yield from by_schema(subject.data, group, version)
             return
         if schema_of(group, version, subject.kind) is None:
             yield _unknown_kind(group, version, subject.kind)

@@ -1,0 +1,108 @@
+"""What a ProvisioningRequest must not forget when the process dies, as details of its status, readable by people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+
+from api import names
+from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.refs import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``nodes`` are booked. ``groups`` were asked to grow by so many Nodes at ``since``; None: nothing is on its way.
+    ``leaving`` were made for the request and go again. ``retries`` so far; ``retry_after``: not before that.
+    """
+
+    nodes: tuple[str, ...] = ()
+    groups: Mapping[str, int] = field(default_factory=dict)
+    since: datetime | None = None
+    leaving: tuple[Key, ...] = ()
+    retries: int = 0
+    retry_after: datetime | None = None
+
+
+OWNED = (
+    names.BOOKED_NODES_DETAIL,
+    names.NODE_GROUPS_DETAIL,
+    names.PROVISIONING_SINCE_DETAIL,
+    names.LEAVING_MACHINES_DETAIL,
+    names.RETRIES_DETAIL,
+    names.RETRY_AFTER_DETAIL,
+)
+
+
+def write(record: Record) -> dict[str, str]:
+    """Same record, same details; what is empty is left out."""
+    found = dict(_chunks(names.BOOKED_NODES_DETAIL, record.nodes))
+    found |= dict(
+        _chunks(names.NODE_GROUPS_DETAIL, (f"{group}={nodes}" for group, nodes in sorted(record.groups.items())))
+    )
+    found |= dict(_chunks(names.LEAVING_MACHINES_DETAIL, map(str, record.leaving)))
+    if record.since is not None:
+        found[names.PROVISIONING_SINCE_DETAIL] = format_time(record.since)
+    if record.retries:
+        found[names.RETRIES_DETAIL] = str(record.retries)
+    if record.retry_after is not None:
+        found[names.RETRY_AFTER_DETAIL] = format_time(record.retry_after)
+    return found
+
+
+def read(details: object) -> Record:
+    """What can't be read counts as not there."""
+    found = {str(key): str(value) for key, value in details.items()} if isinstance(details, Mapping) else {}
+    retries = found.get(names.RETRIES_DETAIL, "")
+    return Record(
+        tuple(_words(found, names.BOOKED_NODES_DETAIL)),
+        dict(_sizes(_words(found, names.NODE_GROUPS_DETAIL))),
+        parse_time(found.get(names.PROVISIONING_SINCE_DETAIL)),
+        tuple(Key(*word.split("/", 1)) for word in _words(found, names.LEAVING_MACHINES_DETAIL) if "/" in word),
+        int(retries) if retries.isascii() and retries.isdigit() else 0,
+        parse_time(found.get(names.RETRY_AFTER_DETAIL)),
+    )
+
+
+def is_owned(detail: str) -> bool:
+    """Whether the detail is one of ours; others' stay."""
+    name, dash, number = detail.rpartition("-")
+    return detail in OWNED or bool(dash and name in OWNED and number.isdigit())
+
+
+def fits(record: Record) -> bool:
+    """Whether a status can hold it at all."""
+    return len(write(record)) <= names.MAX_DETAILS
+
+
+def _chunks(name: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The words in as many details as they need."""
+    numbers = count(1)
+    line: list[str] = []
+    key, length = name, 0
+    for word in words:
+        if line and length + len(word) > names.MAX_DETAIL:
+            yield key, " ".join(line)
+            key, line, length = f"{name}-{next(numbers)}", [], 0
+        line.append(word)
+        length += len(word) + 1
+    if line:
+        yield key, " ".join(line)
+
+
+def _words(details: Mapping[str, str], name: str) -> Iterator[str]:
+    yield from details.get(name, "").split()
+    for number in count(1):
+        more = details.get(f"{name}-{number}")
+        if more is None:
+            return
+        yield from more.split()
+
+
+def _sizes(words: Iterable[str]) -> Iterator[tuple[str, int]]:
+    for word in words:
+        group, _, nodes = word.rpartition("=")
+        if group and nodes.isascii() and nodes.isdigit():
+            yield group, int(nodes)

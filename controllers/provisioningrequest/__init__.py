@@ -1,0 +1,1 @@
+"""ProvisioningRequests: room for a number of pods, all of it or nothing."""

@@ -1,0 +1,286 @@
+"""What becomes of one request now, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from api.conditions import ProvisioningCondition, Reason
+from api.durations import format_duration
+from controllers.autoscaler.health import unhealthy
+from controllers.autoscaler.record import Record, fits
+from controllers.autoscaler.requests import Request
+from controllers.autoscaler.seating import Seats
+from controllers.kernel.conditions import Condition, format_time
+from controllers.provisioningrequest.classes import CheckCapacity, Found, Growth, NotFound
+from controllers.provisioningrequest.ground import Ground
+from controllers.provisioningrequest.observe import Observed
+from controllers.provisioningrequest.options import NO_RETRY
+from controllers.provisioningrequest.rollback import made_for, still_here
+from controllers.provisioningrequest.stages import Stage, deadline_of, problem_of, stage_of
+
+_ACCEPTED, _PROVISIONED, _AVAILABLE, _FAILED, _EXPIRED, _REVOKED = ProvisioningCondition.__members__.values()
+MOST_TRIED = 200
+"""Requests that are tried in one look: each costs some milliseconds, in which the process does nothing else."""
+NEXT_LOOK = "it is its turn in the next look"
+_TRUE: Literal["True"] = "True"
+_FALSE: Literal["False"] = "False"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """``conditions`` are to be said, ``record`` to be kept (None: as it is), ``added`` Nodes to be asked for.
+
+    ``delete``: why the request itself goes. ``note``: why nothing is done.
+    """
+
+    request: Request
+    stage: Stage
+    conditions: tuple[Condition, ...] = ()
+    record: Record | None = None
+    added: Mapping[str, int] = field(default_factory=dict)
+    delete: str = ""
+    note: str = ""
+
+
+def decide_all(observed: Observed, ground: Ground) -> tuple[Decided, ...]:
+    """In order: those who hold room first, then those who came first. ``ground`` knows which bookings end."""
+    desk = _Desk(observed, ground)
+    return tuple(desk.decide(request) for request in observed.requests)
+
+
+def end_of_booking(request: Request, observed: Observed) -> Condition | None:
+    """What ends it now, if anything does."""
+    if not request.booked or stage_of(request, observed) is not Stage.BOOKED:
+        return None
+    if not request.problem and not request.left:
+        why = f"all {_wanted(request)} pods have a Node"
+        return Condition(_EXPIRED, _TRUE, Reason.CAPACITY_BOOKING_CONSUMED, why)
+    lasts = observed.defaults_of(request).limits.booking_time
+    since = request.since(_PROVISIONED) or observed.now
+    if observed.now - since < lasts:
+        return None
+    why = f"the room was booked for {format_duration(lasts)}"
+    return Condition(_EXPIRED, _TRUE, Reason.CAPACITY_RESERVATION_TIME_EXPIRED, why)
+
+
+class _Desk:
+    def __init__(self, observed: Observed, ground: Ground) -> None:
+        self._observed = observed
+        self._ground = ground
+        self._cluster = observed.standing.observed
+        self._frozen = unhealthy(self._cluster)
+        self._tries = MOST_TRIED
+        self._handlers: Mapping[Stage, Callable[[Request], Decided]] = {
+            Stage.UNKNOWN_CLASS: self._unknown,
+            Stage.LEAVING: self._leaving,
+            Stage.OLD: self._old,
+            Stage.BOOKED: self._booked,
+            Stage.GROWING: self._growing,
+            Stage.INVALID: self._invalid,
+            Stage.INCOMPLETE: self._incomplete,
+            Stage.EXPIRED: self._expired,
+            Stage.FRESH: self._fresh,
+        }
+
+    def decide(self, request: Request) -> Decided:
+        stage = stage_of(request, self._observed)
+        handler = self._handlers.get(stage)
+        decided = handler(request) if handler is not None else Decided(request, stage)
+        return replace(decided, stage=stage)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _unknown(self, request: Request) -> Decided:
+        known = ", ".join(sorted(self._observed.classes))
+        why = f"spec.provisioningClassName: no class is called {request.class_name}; there are {known}"
+        return _said(request, Condition(_ACCEPTED, _FALSE, Reason.UNKNOWN_PROVISIONING_CLASS, why))
+
+    def _old(self, request: Request) -> Decided:
+        age = format_duration(self._observed.options.max_age)
+        return Decided(request, Stage.OLD, delete=f"it has been over for {age}")
+
+    def _invalid(self, request: Request) -> Decided:
+        why = problem_of(request, self._observed)
+        if request.growing:
+            return self._roll_back(request, why)
+        return self._fail(request, Reason.INVALID_PARAMETERS, why)
+
+    def _incomplete(self, request: Request) -> Decided:
+        if self._observed.now - request.created < self._observed.options.template_patience:
+            return Decided(request, Stage.INCOMPLETE, note=request.problem)
+        return self._fail(request, Reason.FAILED_TO_CREATE_PODS, request.problem)
+
+    def _expired(self, request: Request) -> Decided:
+        return self._fail(request, Reason.EXPIRED, deadline_of(request, self._observed)[1])
+
+    def _fail(self, request: Request, reason: Reason, why: str) -> Decided:
+        failed = Condition(_FAILED, _TRUE, reason, why)
+        return _said(request, _accepted(), failed, record=Record())
+
+    # -- a booking -----------------------------------------------------------------------------------------------------
+
+    def _booked(self, request: Request) -> Decided:
+        end = end_of_booking(request, self._observed)
+        if end is not None:
+            return _over(request, end)
+        held = self._ground.held[request.ref]
+        if not held.short or self._frozen or request.problem:
+            return Decided(request, Stage.BOOKED, note="")
+        shaken = sorted(self._observed.shaken.intersection(request.record.nodes))
+        if shaken:
+            return Decided(request, Stage.BOOKED, note=f"Node {shaken[0]} is not Ready and may be again")
+        return self._moved(request, held)
+
+    def _moved(self, request: Request, held: Seats) -> Decided:
+        """Booked pods whose room is gone get other room if there is any."""
+        there = {node.name for node in self._cluster.nodes}
+        gone = [name for name in request.record.nodes if name not in there]
+        seats = self._ground.move(request)
+        if not seats.short:
+            kept = [name for name in request.record.nodes if name in there]
+            nodes = tuple(sorted({*seats.nodes, *kept}))
+            return Decided(request, Stage.BOOKED, record=replace(request.record, nodes=nodes))
+        if not gone and request.left != request.pods:
+            return Decided(request, Stage.BOOKED, note="its own pods have taken the room in another way than foreseen")
+        what = f"Nodes are gone: {', '.join(gone[:5])}" if gone else "others took room on its Nodes"
+        why = f"{_count(seats)} of {_wanted(request)} pods have no room any more; {what}"
+        return _over(request, Condition(_REVOKED, _TRUE, Reason.CAPACITY_IS_GONE, why))
+
+    # -- Nodes on their way --------------------------------------------------------------------------------------------
+
+    def _growing(self, request: Request) -> Decided:
+        deadline, why = deadline_of(request, self._observed)
+        if request.problem or self._observed.now >= deadline:
+            return self._roll_back(request, request.problem or why)
+        if self._frozen:
+            return Decided(request, Stage.GROWING, note=self._frozen)
+        held = self._ground.held[request.ref]
+        if held.short:
+            return self._grow_more(request, held)
+        if held.upcoming:
+            return self._on_its_way(request, held, request.record, {})
+        return self._provisioned(request, held)
+
+    def _grow_more(self, request: Request, held: Seats) -> Decided:
+        """A part of what was asked for will not come: from elsewhere, or not at all."""
+        verdict = self._ground.more(request, self._observed.parameters_of(request))
+        if not isinstance(verdict, Growth):
+            why = verdict.why if isinstance(verdict, NotFound) else "the room is gone"
+            return self._roll_back(request, f"{_progress(held)}; {why}")
+        groups = dict(request.record.groups)
+        for name in {*groups, *verdict.added}:
+            holds = verdict.seats.upcoming.get(name, 0) + self._young(request, name, verdict.seats)
+            groups[name] = max(groups.get(name, 0), holds)
+        return self._on_its_way(request, verdict.seats, replace(request.record, groups=groups), verdict.added)
+
+    def _young(self, request: Request, group: str, seats: Seats) -> int:
+        """Nodes of the group that it holds and that joined since it asked for them."""
+        since, names = request.record.since, set(seats.nodes)
+        machines = next((state.machines for state in self._cluster.groups if state.id == group), ())
+        return sum(1 for m in machines if m.node_name in names and (since is None or m.created >= since))
+
+    def _on_its_way(self, request: Request, seats: Seats, record: Record, added: Mapping[str, int]) -> Decided:
+        said = Condition(_PROVISIONED, _FALSE, Reason.PROVISIONING_IN_PROGRESS, _progress(seats))
+        return _said(request, _accepted(), said, record=record, added=added)
+
+    def _provisioned(self, request: Request, seats: Seats) -> Decided:
+        made = bool(request.record.groups)
+        reason = Reason.CAPACITY_IS_PROVISIONED if made else Reason.CAPACITY_IS_FOUND
+        nodes = f"{seats.size}/{seats.size} nodes ready" if made else "the cluster has the room"
+        until = self._observed.now + self._observed.defaults_of(request).limits.booking_time
+        why = f"{nodes}, booked until {format_time(until)}"
+        said = [_accepted(), Condition(_PROVISIONED, _TRUE, reason, why)]
+        if isinstance(self._observed.classes.get(request.class_name), CheckCapacity):
+            said.append(Condition(_AVAILABLE, _TRUE, reason, nodes))
+        record = Record(seats.nodes, request.record.groups)
+        if not fits(record):
+            why = f"{len(seats.nodes)} Nodes are more than the status of a request can name"
+            return self._fail(request, Reason.INVALID_PARAMETERS, why)
+        return _said(request, *said, record=record)
+
+    # -- rolling back --------------------------------------------------------------------------------------------------
+
+    def _roll_back(self, request: Request, why: str) -> Decided:
+        leaving = made_for(request, self._ground.held, self._cluster)
+        record = replace(request.record, leaving=leaving, since=None)
+        if not leaving:
+            return self._tried_in_vain(request, replace(record, groups={}), why)
+        text = f"{why}; {len(leaving)} Machines that were made for it go again"
+        said = Condition(_PROVISIONED, _FALSE, Reason.ROLLING_BACK, text)
+        return _said(request, _accepted(), said, record=record)
+
+    def _leaving(self, request: Request) -> Decided:
+        left = still_here(request.record.leaving, self._cluster)
+        if left:
+            return Decided(request, Stage.LEAVING, note=f"{len(left)} Machines have yet to go")
+        if request.over:
+            return Decided(request, Stage.LEAVING, record=replace(request.record, leaving=(), groups={}))
+        why = next((str(c.get("message")) for c in request.conditions if c.get("type") == _PROVISIONED), "")
+        return self._tried_in_vain(request, replace(request.record, leaving=(), groups={}), f"rolled back: {why}")
+
+    # -- the beginning -------------------------------------------------------------------------------------------------
+
+    def _fresh(self, request: Request) -> Decided:
+        if self._frozen:
+            return Decided(request, Stage.FRESH, note=self._frozen)
+        if not self._tries:
+            return Decided(request, Stage.FRESH, note=NEXT_LOOK)
+        self._tries -= 1
+        class_ = self._observed.classes[request.class_name]
+        verdict = self._ground.decide(request, class_, self._observed.parameters_of(request))
+        match verdict:
+            case Found(seats):
+                return self._provisioned(request, seats)
+            case Growth(seats, added):
+                record = replace(request.record, nodes=(), groups=dict(added), since=self._observed.now)
+                return self._on_its_way(request, seats, record, added)
+            case NotFound(why):
+                if self._observed.standing.asking:
+                    return Decided(request, Stage.FRESH, note="providers have yet to say what their hosts are like")
+                return self._tried_in_vain(request, request.record, why)
+
+    def _tried_in_vain(self, request: Request, record: Record, why: str) -> Decided:
+        parameters = self._observed.parameters_of(request)
+        problem = request.problem or problem_of(request, self._observed)
+        deadline, late = deadline_of(request, self._observed) if not problem else (self._observed.now, problem)
+        if self._observed.now >= deadline:
+            reason = Reason.FAILED_TO_CREATE_PODS if request.problem else Reason.EXPIRED
+            return self._fail(request, reason, f"{late}: {why}" if why != late else why)
+        if parameters.get(NO_RETRY) == "true":
+            return self._fail(request, Reason.CAPACITY_IS_NOT_FOUND, why)
+        retries = record.retries + 1
+        again = self._observed.now + self._observed.defaults_of(request).limits.pause(retries)
+        text = f"{why}; tried again at {format_time(again)}"
+        said = [_accepted(), Condition(_PROVISIONED, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, text)]
+        if isinstance(self._observed.classes.get(request.class_name), CheckCapacity):
+            said.append(Condition(_AVAILABLE, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, why))
+        return _said(request, *said, record=replace(record, since=None, retries=retries, retry_after=again))
+
+
+def _said(
+    request: Request, *conditions: Condition, record: Record | None = None, added: Mapping[str, int] | None = None
+) -> Decided:
+    return Decided(request, Stage.FRESH, conditions, record, added or {})
+
+
+def _over(request: Request, condition: Condition) -> Decided:
+    """The booking is given back; the Nodes stay named for people to see."""
+    return _said(request, condition)
+
+
+def _accepted() -> Condition:
+    return Condition(_ACCEPTED, _TRUE, Reason.ACCEPTED, "")
+
+
+def _progress(seats: Seats) -> str:
+    return f"{len(seats.nodes)}/{seats.size} nodes ready"
+
+
+def _wanted(request: Request) -> int:
+    return sum(count for _, count in request.pods)
+
+
+def _count(seats: Seats) -> int:
+    return sum(count for _, count in seats.short)

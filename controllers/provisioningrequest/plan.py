@@ -1,0 +1,137 @@
+"""Observed → Plan: first what must be kept, then the sizes of all groups at once, then what is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from api.conditions import ProvisioningCondition
+from controllers.autoscaler import record as records
+from controllers.autoscaler.loop import why_not
+from controllers.autoscaler.observe import Observed as Cluster
+from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
+from controllers.kernel.conditions import Condition, Moment, find, merge_in_place
+from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
+from controllers.kernel.refs import Key, generation_of, resource_version_of
+from controllers.kernel.wording import counted
+from controllers.provisioningrequest.deciding import NEXT_LOOK, Decided, decide_all, end_of_booking
+from controllers.provisioningrequest.figures import figures
+from controllers.provisioningrequest.ground import Ground
+from controllers.provisioningrequest.observe import Observed
+from controllers.provisioningrequest.rollback import Leaving, plan_leaving
+from controllers.provisioningrequest.stages import Stage
+
+_AT_REST = frozenset({Stage.OTHERS, Stage.UNKNOWN_CLASS, Stage.OVER, Stage.OLD})
+_AT_ONCE = timedelta(milliseconds=100)
+_IDLE = timedelta(minutes=1)
+"""How often requests are looked at of which nothing is expected but that they grow old."""
+_TOLD = (
+    (ProvisioningCondition.PROVISIONED, "True", "Normal"),
+    (ProvisioningCondition.PROVISIONED, "False", "Warning"),
+    (ProvisioningCondition.FAILED, "True", "Warning"),
+    (ProvisioningCondition.BOOKING_EXPIRED, "True", "Normal"),
+    (ProvisioningCondition.CAPACITY_REVOKED, "True", "Warning"),
+    (ProvisioningCondition.ACCEPTED, "False", "Warning"),
+)
+
+
+def plan(observed: Observed) -> Plan:
+    options = observed.standing.observed.options
+    pause = why_not(observed.standing)
+    if pause:
+        return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
+    ground = Ground(_without_ended(observed))
+    decided = decide_all(observed, ground)
+    leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
+    busy = any(each.stage not in _AT_REST for each in decided)
+    wait = options.scan_interval if busy else _IDLE
+    if any(each.note == NEXT_LOOK for each in decided):
+        wait = _AT_ONCE
+    return Plan(
+        _steps(observed, decided, leaving),
+        Wait(wait.total_seconds(), "the next look") if decided or leaving.marked else Settled(),
+        tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
+        figures(observed, decided, ground),
+    )
+
+
+def _without_ended(observed: Observed) -> Cluster:
+    """The cluster in which bookings that end now hold nothing any more."""
+    cluster = observed.standing.observed
+    requests = (replace(each, ended=end_of_booking(each, observed) is not None) for each in cluster.requests)
+    return replace(cluster, requests=tuple(requests))
+
+
+def _going(decided: Decided) -> Sequence[Key]:
+    """Machines that are written down as leaving; what is decided only now is first written down."""
+    return decided.request.record.leaving if decided.record is None else ()
+
+
+def _steps(observed: Observed, decided: Sequence[Decided], leaving: Leaving) -> tuple[Step, ...]:
+    """What is kept comes before what is done. All groups are scaled in one step, each by one write."""
+    kept: list[Action] = [patch for each in decided if (patch := _status(each, observed)) is not None]
+    gone: list[Action] = [Delete(each.request.ref, each.delete) for each in decided if each.delete]
+    events: list[Action] = list(_events(decided, kept))
+    return steps(kept, list(leaving.marks), _scales(observed, decided, leaving), gone, events)
+
+
+def _scales(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> list[Action]:
+    """Guarded: somebody else may have scaled the group meanwhile."""
+    more: Counter[str] = Counter()
+    for each in decided:
+        more.update(each.added)
+    found: list[Action] = []
+    for state in observed.standing.observed.groups:
+        added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
+        if added == fewer:
+            continue
+        said = [f"{counted(added, 'Node')} more for ProvisioningRequests"] if added else []
+        said += [f"{counted(fewer, 'Machine')} of requests that are rolled back"] if fewer else []
+        size = state.group.replicas + added - fewer
+        found.append(Scale(state.group.ref, size, "; ".join(said), state.group.resource_version))
+    return found
+
+
+def _status(decided: Decided, observed: Observed) -> Patch | None:
+    """Only the difference; guarded, since a list is replaced."""
+    request = decided.request
+    status: dict[str, object] = {}
+    forgotten = _forgotten(decided.conditions)
+    moment = Moment(generation_of(request.body), observed.now)
+    after = merge_in_place(request.conditions, decided.conditions, forgotten, moment)
+    if after != list(request.conditions):
+        status["conditions"] = after
+    details = (request.body.get("status") or {}).get("provisioningClassDetails") or {}
+    if decided.record is not None:
+        wanted = records.write(decided.record)
+        stale = {key: None for key in details if records.is_owned(key) and key not in wanted}
+        changed = {key: text for key, text in wanted.items() if details.get(key) != text}
+        if changed or stale:
+            status["provisioningClassDetails"] = {**changed, **stale}
+    if not status:
+        return None
+    why = decided.conditions[-1].message if decided.conditions else "its booking moves"
+    return Patch(request.ref, {"status": status}, why, "status", resource_version_of(request.body))
+
+
+def _forgotten(conditions: Sequence[Condition]) -> tuple[str, ...]:
+    """Who is taken up again has not failed."""
+    said = {condition.type for condition in conditions}
+    taken_up = ProvisioningCondition.PROVISIONED in said and ProvisioningCondition.FAILED not in said
+    return (ProvisioningCondition.FAILED,) if taken_up else ()
+
+
+def _events(decided: Iterable[Decided], kept: Iterable[Action]) -> Iterator[Event]:
+    """Of what is newly so; numbers that change are no news."""
+    written = {action.target for action in kept if isinstance(action, Patch)}
+    for each in decided:
+        if each.request.ref not in written:
+            continue
+        for condition in each.conditions:
+            told = next((kind for t, s, kind in _TOLD if (t, s) == (condition.type, condition.status)), None)
+            before = find(each.request.conditions, condition.type) or {}
+            if told and (before.get("status"), before.get("reason")) != (condition.status, condition.reason):
+                normal = told == "Normal" or condition.reason == "ProvisioningInProgress"
+                yield Event(each.request.ref, "Normal" if normal else "Warning", condition.reason, condition.message)

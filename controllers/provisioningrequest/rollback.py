@@ -1,0 +1,111 @@
+"""Which Machines go again when a part of a request can't be had, and how they go.
+
+They are chosen once and written down by name, so that no round takes others; then they are marked, and their group is
+made smaller by as many. Whoever dies between two of these steps finds in the next round what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from api import names
+from controllers.autoscaler.health import hopeless
+from controllers.autoscaler.observe import MARK, GroupState
+from controllers.autoscaler.observe import Observed as Cluster
+from controllers.autoscaler.requests import Request
+from controllers.autoscaler.seating import Seats
+from controllers.kernel.actions import Patch
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import Key, Ref, annotations_of
+
+OUR_MARK = "nodewright-provisioningrequest"
+"""Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
+_WHOLE_SECONDS = timedelta(seconds=1)
+"""Objects are created at whole seconds."""
+
+
+def made_for(request: Request, held: Mapping[Ref, Seats], cluster: Cluster) -> tuple[Key, ...]:
+    """Machines that were made for it and that nobody else needs: younger than its wish, without pods of others, within
+    what it asked for, and no more than the group's minimum allows.
+    """
+    found: list[Key] = []
+    for state in cluster.groups:
+        asked = request.record.groups.get(state.id, 0)
+        if asked:
+            found += _of_group(request, state, held, cluster)[: min(asked, state.group.spare)]
+    return tuple(found)
+
+
+def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Seats], cluster: Cluster) -> list[Key]:
+    """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
+    since = request.record.since
+    young = [m for m in state.machines if since is None or m.created > since - _WHOLE_SECONDS]
+    young = [m for m in young if not state.is_going(m) and not m.annotated]
+    young.sort(key=lambda machine: (machine.created, machine.key), reverse=True)
+    lost = {machine.key for machine, _ in hopeless(state, cluster)}
+    others = [seats for ref, seats in held.items() if ref != request.ref]
+    theirs = {name for seats in others for name in seats.nodes}
+    busy = {pod.node for pod in cluster.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror}
+    coming = [m for m in young if not m.node_name and m.key not in lost]
+    promised = sum(seats.upcoming.get(state.id, 0) for seats in others)
+    free = coming[: max(0, len(coming) - promised)]
+    nodes = [m for m in young if m.node_name and m.node_name not in theirs and m.node_name not in busy]
+    return [machine.key for machine in ([m for m in young if m.key in lost] + free + nodes)]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """``marks`` to set or to take back, and ``fewer``: group → replicas less. ``marked``: our marks are still about."""
+
+    marks: tuple[Patch, ...]
+    fewer: Mapping[str, int]
+    marked: bool = False
+
+
+def still_here(keys: Iterable[Key], cluster: Cluster) -> tuple[Key, ...]:
+    """Those that are not on their way out by themselves yet."""
+    alive = {machine.key for state in cluster.groups for machine in state.machines if not machine.deleting}
+    return tuple(key for key in keys if key in alive)
+
+
+def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
+    """Nothing is done to a group that has yet to let Machines go, or in which somebody else marked one to go first."""
+    wanted = set(leaving)
+    marks: list[Patch] = []
+    fewer: Counter[str] = Counter()
+    marked = any(_is_ours(m) and not m.deleting for state in cluster.groups for m in state.machines)
+    for state in cluster.groups:
+        if state.surplus:
+            continue
+        ours = [m for m in state.machines if m.key in wanted and not m.deleting]
+        if ours and not state.rolling and not _others_mark(state):
+            marks += [_mark(m, OUR_MARK, "its ProvisioningRequest is rolled back") for m in ours if not _is_ours(m)]
+            fewer[state.id] = min(len(ours), state.group.spare)
+        marks += [
+            _mark(m, None, "its ProvisioningRequest is gone")
+            for m in state.machines
+            if _is_ours(m) and not m.deleting and m.key not in wanted
+        ]
+    return Leaving(tuple(marks), {name: count for name, count in fewer.items() if count}, marked)
+
+
+def _is_ours(machine: MachineFacts) -> bool:
+    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == OUR_MARK
+
+
+def _others_mark(state: GroupState) -> bool:
+    """The autoscaler's own marks are left to it: what it marks it also counts."""
+    return any(
+        machine.annotated
+        and not machine.deleting
+        and annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) not in (MARK, OUR_MARK)
+        for machine in state.machines
+    )
+
+
+def _mark(machine: MachineFacts, value: str | None, why: str) -> Patch:
+    patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
+    return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
