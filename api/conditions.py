@@ -34,6 +34,9 @@ class MachineCondition(StrEnum):
     """How far deletion is."""
     PAUSED = "Paused"
     """The Machine, its owner or its Cluster is paused."""
+    CONFIGURATION_VALID = "ConfigurationValid"
+    """The provider finds in its cloud what the configuration names (image, network, …), and its login works. Only there
+    once something was wrong with it."""
 
 
 class SetCondition(StrEnum):
@@ -113,6 +116,8 @@ class ClassCondition(StrEnum):
 
     ACCEPTED = "Accepted"
     """Its provider is known and finds no fault in the configuration."""
+    CONFIGURATION_VALID = "ConfigurationValid"
+    """The provider finds in its cloud what the configuration names (image, network, …), and its login works."""
 
 
 class HealthCheckCondition(StrEnum):
@@ -291,6 +296,8 @@ class Reason(StrEnum):
     """Of a Machine: its cluster can't be reached (CAPI's word). Nothing is deleted or remediated meanwhile."""
     ACCEPTED = "Accepted"
     """The provider finds no fault in it."""
+    FOUND = "Found"
+    """All that the configuration names is there."""
     HEALTHY = "Healthy"
     """All checks hold."""
     UNHEALTHY_NODE = "UnhealthyNode"

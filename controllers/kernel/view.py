@@ -60,6 +60,40 @@ class ShapeUnknown:
 ShapeRead = Shape | ShapeUnknown
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """A providerConfig that can't be used; ``path`` names the field below spec (``providerConfig.value.flavor``)."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChecked:
+    """The provider has looked in its cloud for all that a config names; no ``problems``: it is there."""
+
+    problems: tuple[ConfigProblem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRefused:
+    """The cloud does not take the login that a config names, or it can't be used."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """Nobody can say now. ``asked``: the provider has been asked and has yet to answer."""
+
+    why: str
+    asked: bool = False
+
+
+LiveCheck = ConfigChecked | LoginRefused | NotChecked
+NOBODY_ASKED = NotChecked("nobody asked its provider")
+
+
 class View(Protocol):
     """Read-only access to the cache. All reads are O(result).
 
@@ -135,14 +169,6 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigProblem:
-    """A providerConfig that can't be used; ``path`` names the field below spec (``providerConfig.value.flavor``)."""
-
-    path: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class HostReads:
     """All that a Machine's plan may know from its provider.
 
@@ -150,6 +176,7 @@ class HostReads:
     ``answered_at`` when it said so (after ``InProgress.after`` seconds from then the plan asks again).
     ``in_flight`` names the provider call that is still running ("" if none); ``queued`` says why it has not begun.
     ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
+    ``live`` is what the provider found in its cloud of what the config names, where the need asked for that.
     """
 
     host: HostRead
@@ -160,6 +187,7 @@ class HostReads:
     answered_at: datetime | None = None
     scope: str = ""
     queued: str = ""
+    live: LiveCheck = NOBODY_ASKED
 
 
 UNRECORDED = "?"
@@ -177,6 +205,7 @@ class HostNeed:
     ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
     listed, nobody can say that the host is absent, wherever an edited config points now.
     ``namespace`` is the Machine's: Secrets that the config names are looked up there.
+    ``live``: have the provider look in its cloud for what the config names, once for all who ask.
     """
 
     machine_uid: str
@@ -187,6 +216,7 @@ class HostNeed:
     config_path: str = "providerConfig.value"
     made_in: str = ""
     namespace: str = ""
+    live: bool = False
 
 
 OWNER = "owner"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from api.conditions import Reason
 from controllers.kernel.plan import Blocked, Failed, Outcome
 from controllers.kernel.view import HostAbsent, HostPresent
+from controllers.kernel.wording import in_words
 from controllers.machine import replacement
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.host import lost
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-
-_MOST_SHOWN = 5
 
 
 def decide(observed: Observed) -> Decision:
@@ -37,10 +36,7 @@ def decide(observed: Observed) -> Decision:
 
 def describe(observed: Observed) -> str:
     """Every problem with its field below spec, and what to do."""
-    problems = observed.problems
-    shown = [f"spec.{p.path}: {p.message}" if p.path else p.message for p in problems[:_MOST_SHOWN]]
-    more = len(problems) - _MOST_SHOWN
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return in_words(observed.problems, "spec.")
 
 
 def _reason(observed: Observed) -> str:

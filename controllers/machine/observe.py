@@ -215,6 +215,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
         config_path=wish.config_path,
         made_in=_made_in(machine),
         namespace=key.namespace,
+        live=not _is_still(machine) and not is_deleting(machine),
     )
 
 

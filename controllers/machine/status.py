@@ -11,7 +11,7 @@ from api.names import OperationType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
 from controllers.kernel.refs import Obj, uid_of
-from controllers.machine import node_metadata
+from controllers.machine import live_config, node_metadata
 from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
@@ -41,6 +41,7 @@ _OWNED = frozenset(
         MachineCondition.DELETING,
         MachineCondition.DRAINED,
         MachineCondition.PAUSED,
+        MachineCondition.CONFIGURATION_VALID,
     )
 )
 """Condition types that this room writes, and so takes away when they are not decided any more."""
@@ -90,6 +91,8 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
     if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
         return False
+    if live_config.is_news(observed):
+        return False
     waited = _waited_for_its_turn(observed, decision)
     if (observed.spec_is_new and not waited) or observed.status.get("nodeRef"):
         return False
@@ -131,7 +134,8 @@ def reason_is_new(observed: Observed, decision: Decision) -> bool:
     if decision.warning is None:
         return False
     conditions = observed.status.get("conditions")
-    said = (find(conditions, str(c.type)) for c in _decided(observed, decision) if c.reason == decision.warning.reason)
+    same = (c for c in _decided(observed, decision) if c.reason == decision.warning.reason)
+    said = (find(conditions, str(c.type)) for c in same if c.type != live_config.TYPE)  # that one makes no Event
     return not any(old is not None and old.get("reason") == decision.warning.reason for old in said)
 
 
@@ -161,7 +165,7 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     stale = decision.up_to_date or next(iter(as_said(observed, MachineCondition.UP_TO_DATE)), None)
     ready = ready_condition(observed, decision, infra)
     available = available_condition(observed, ready)
-    said = [ready, available, infra, node_condition(observed), stale, *decision.extra]
+    said = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
     return [one for one in said if one is not None]
 
 

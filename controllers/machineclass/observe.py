@@ -1,4 +1,4 @@
-"""A MachineClass, the Machines that name it, and what its provider's schema says of the configuration."""
+"""A MachineClass, the Machines that name it, and what its provider says of the configuration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import Any
 from controllers.kernel.machine_class import CONFIG_FIELDS
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
-from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, Ref, ref_of
-from controllers.kernel.view import MACHINE_CLASS_REF, ConfigProblem, HostNeed, HostReads, View
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, Ref, is_deleting, ref_of
+from controllers.kernel.view import (
+    MACHINE_CLASS_REF,
+    NOBODY_ASKED,
+    ConfigProblem,
+    HostNeed,
+    HostReads,
+    LiveCheck,
+    View,
+)
 
 READS = (MACHINE_CLASS, MACHINE)
 ALWAYS = float("inf")
@@ -20,13 +28,16 @@ ALWAYS = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``problems``: what is wrong with the configuration; paths are those below the class. ``machines`` name it."""
+    """``problems``: what its schema finds wrong, ``live``: what its provider finds missing; paths are those below the
+    class. ``machines`` name it.
+    """
 
     now: datetime
     body: Obj
     paused: str
     problems: tuple[ConfigProblem, ...]
     machines: tuple[MachineFacts, ...]
+    live: LiveCheck = NOBODY_ASKED
 
     @property
     def ref(self) -> Ref:
@@ -46,7 +57,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
     path, config = config_of(body)
     if config is None or not all(isinstance(config.get(name), str) for name in ("apiVersion", "kind")):
         return None
-    return HostNeed("", config, ALWAYS, config_path=path)
+    return HostNeed("", config, ALWAYS, config_path=path, namespace=key.namespace, live=not is_deleting(body))
 
 
 def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
@@ -61,6 +72,7 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
         paused=paused_by((body,)),
         problems=hosts.problems if hosts is not None else (missing,),
         machines=tuple(read(machine) for machine in view.indexed(MACHINE, MACHINE_CLASS_REF, str(key))),
+        live=hosts.live if hosts is not None else NOBODY_ASKED,
     )
 
 

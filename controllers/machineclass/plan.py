@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from api.conditions import ClassCondition, Reason
+from controllers.kernel import live_config
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.conditions import Condition, find, merge, merge_patch
 from controllers.kernel.pace import StatusChange, hold_back
-from controllers.kernel.plan import NOTHING, Plan, Wait, steps
+from controllers.kernel.plan import NOTHING, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import generation_of, is_deleting, key_of, resource_version_of
+from controllers.kernel.view import NOBODY_ASKED, ConfigChecked, NotChecked
+from controllers.kernel.wording import in_words
 from controllers.machineclass.observe import Observed
 
-_MOST_SHOWN = 5
-_ACCEPTED = str(ClassCondition.ACCEPTED)
+ANSWER = 1.0
+"""Seconds until the first answer of a provider is looked for."""
+LOOK_AGAIN = 20.0
+"""Seconds until the next look at a class of which the last answer was not good."""
+_ACCEPTED, _VALID = str(ClassCondition.ACCEPTED), str(ClassCondition.CONFIGURATION_VALID)
 
 
 def plan(observed: Observed) -> Plan:
@@ -23,35 +29,45 @@ def plan(observed: Observed) -> Plan:
     said = accepted(observed)
     patch = merge_patch(observed.status, _desired(observed, said))
     if not patch:
-        return NOTHING
+        return Plan(outcome=_until_its_provider_answers(observed))
     change = StatusChange(observed.status, _as_progress(patch), len(observed.machines), arrived=False)
     pause = hold_back(change, observed.machines, observed.now)
     if pause > 0:
         return Plan(outcome=Wait(pause, "its Machines are moving"))
     why = f"MachineClass {key_of(observed.body)}: {said.reason}"
     write = Patch(observed.ref, {"status": patch}, why, "status", resource_version_of(observed.body))
-    return Plan(steps([write], _news(observed, said)))
+    return Plan(steps([write], _news(observed, said)), _until_its_provider_answers(observed))
 
 
 def accepted(observed: Observed) -> Condition:
-    """By the schema of its provider; what only the provider itself can find wrong is told by the Machines."""
+    """By the schema of its provider; what only the provider itself can find wrong is a condition of its own."""
     if not observed.problems:
         return Condition(_ACCEPTED, "True", str(Reason.ACCEPTED))
-    shown = [f"{p.path}: {p.message}" if p.path else p.message for p in observed.problems[:_MOST_SHOWN]]
-    more = len(observed.problems) - _MOST_SHOWN
-    text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
     unknown = any("no installed provider" in problem.message for problem in observed.problems)
     reason = Reason.PROVIDER_UNKNOWN if unknown else Reason.INVALID_CONFIGURATION
-    return Condition(_ACCEPTED, "False", str(reason), text)
+    return Condition(_ACCEPTED, "False", str(reason), in_words(observed.problems))
 
 
 def _desired(observed: Observed, said: Condition) -> dict[str, Any]:
     generation = generation_of(observed.body)
+    before = observed.status.get("conditions") or ()
+    valid = None if observed.problems else live_config.condition(_VALID, observed.live)
+    kept = [c for c in before if not observed.problems or c.get("type") != _VALID]
+    decided = [said] if valid is None else [said, valid]
     return {
         "observedGeneration": generation,
         "machines": len(observed.machines),
-        "conditions": merge(observed.status.get("conditions"), [said], generation, observed.now),
+        "conditions": merge(kept, decided, generation, observed.now),
     }
+
+
+def _until_its_provider_answers(observed: Observed) -> Outcome:
+    """Nobody tells when the provider has answered, and what is missing now may come."""
+    if observed.problems or observed.live in {ConfigChecked(), NOBODY_ASKED}:
+        return Settled()
+    if isinstance(observed.live, NotChecked) and observed.live.asked:
+        return Wait(ANSWER, "its provider looks for what it names")
+    return Wait(LOOK_AGAIN, "what it names is looked for again")
 
 
 def _news(observed: Observed, said: Condition) -> list[Action]:

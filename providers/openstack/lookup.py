@@ -62,6 +62,13 @@ class Lookup:
     async def server_group(self, wanted: str | NamedReference) -> Thing:
         return await self._once("server group", wanted, lambda: self._server_group(wanted))
 
+    async def key_pair(self, name: str) -> Thing:
+        return await self._once("key pair", name, lambda: self._key_pair(name))
+
+    async def zone(self, name: str) -> Thing:
+        """Of the servers; one whose hosts are all down is as good as none."""
+        return await self._once("zone", name, lambda: self._zone(name))
+
     async def problems(self, config: OpenStackMachineConfig) -> tuple[Problem, ...]:
         """What of a config is not there. Errors that say nothing of the config (no answer, no login) are raised."""
         asked: list[tuple[str, Awaitable[Thing]]] = [
@@ -70,6 +77,10 @@ class Lookup:
         ]
         if config.server_group is not None:
             asked.append(("serverGroup", self.server_group(config.server_group)))
+        if config.key_pair is not None:
+            asked.append(("keyPair", self.key_pair(config.key_pair)))
+        zones = enumerate(config.availability_zones)
+        asked += [(f"availabilityZones[{index}]", self.zone(name)) for index, name in zones]
         groups = [("securityGroups", config.security_groups)]
         for index, port in enumerate(config.ports):
             path = f"ports[{index}]"
@@ -130,6 +141,17 @@ class Lookup:
         return _the_only(
             [one for one in answer.get("server_groups") or () if one.get(key) == value], "server group", value
         )
+
+    async def _key_pair(self, name: str) -> Thing:
+        answer = await self._requests.get(COMPUTE, "/os-keypairs")
+        found = [one["keypair"] for one in answer.get("keypairs") or ()]
+        return _the_only([one for one in found if one.get("name") == name], "key pair", name)
+
+    async def _zone(self, name: str) -> Thing:
+        answer = await self._once("zones", "", lambda: self._requests.get(COMPUTE, "/os-availability-zone"))
+        zones = answer.get("availabilityZoneInfo") or ()
+        found = [one for one in zones if (one.get("zoneState") or {}).get("available")]
+        return _the_only([one for one in found if one.get("zoneName") == name], "availability zone", name)
 
     async def _pages(self, service: str, path: str, member: str) -> list[Thing]:
         things: list[Thing] = []

@@ -56,17 +56,17 @@ class OpenStackProvider:
 
     async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
         parsed = _parse(config)
+        missing_login = await self._missing_secret("cloud.secretName", self._cloud.secret_name)
+        if missing_login:
+            return missing_login
         problems = await self._tools.lookup.problems(parsed)
         if parsed.user_data is None:
             return problems
-        try:
-            data = await self._secrets.read(parsed.user_data.secret_name)
-        except ProviderError as error:
-            if error.error_class is not ErrorClass.NOT_FOUND:
-                raise
-            return (*problems, Problem("userData.secretName", error.message))
-        missing = parsed.user_data.key not in data
-        return (*problems, Problem("userData.key", "the Secret has no such key")) if missing else problems
+        secret, key = parsed.user_data.secret_name, parsed.user_data.key
+        missing = await self._missing_secret("userData.secretName", secret)
+        if not missing and key not in await self._secrets.read(secret):
+            missing = (Problem("userData.key", f"Secret {secret} has no key {key}"),)
+        return (*problems, *missing)
 
     async def create(self, request: HostRequest) -> Host:
         """Whoever asks again while it is made waits for the same server; a caller that gives up does not stop it."""
@@ -111,6 +111,15 @@ class OpenStackProvider:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)
         return shape_of(parsed, await self._tools.lookup.flavor(parsed.flavor), self._region)
+
+    async def _missing_secret(self, path: str, name: str) -> tuple[Problem, ...]:
+        try:
+            await self._secrets.read(name)
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.NOT_FOUND:
+                raise
+            return (Problem(path, error.message),)
+        return ()
 
     def _created(self, uid: str, task: asyncio.Task[Host]) -> None:
         del self._creating[uid]

@@ -18,6 +18,7 @@ from providers.base.contract import (
     HostIdentity,
     HostRequest,
     HostState,
+    Problem,
     Registration,
     Shape,
     UpdateAnswer,
@@ -40,7 +41,8 @@ class FakeCloud:
         self.calls: list[str] = []
         self.errors: dict[str, list[Exception | None]] = {}
         self.takes = 0.01
-        self.running = self.most = 0
+        self.running = self.most = self.checks = 0
+        self.lacks: tuple[Problem, ...] = ()
         self.answer: UpdateAnswer = Updated()
         self.born = HostState.RUNNING
 
@@ -79,6 +81,16 @@ class FakeCloud:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         await self._call("shape")
         return Shape({"cpu": str(config.get("size", 1))})
+
+    async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """``lacks`` says what is missing; it is counted apart, since it goes on beside everything else."""
+        self.checks += 1
+        await asyncio.sleep(self.takes)
+        script = self.errors.get("validate")
+        error = script.pop(0) if script else None
+        if error is not None:
+            raise error
+        return self.lacks
 
     def lists(self) -> int:
         return self.calls.count("list")

@@ -14,7 +14,9 @@ import structlog
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
 from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import (
+    NOBODY_ASKED,
     UNRECORDED,
+    ConfigChecked,
     ConfigProblem,
     HostAbsent,
     HostNeed,
@@ -22,14 +24,16 @@ from controllers.kernel.view import (
     HostRead,
     HostReads,
     HostUnknown,
+    LiveCheck,
     ShapeRead,
     ShapeUnknown,
 )
 from controllers.orphans.sweep import HostList, Orphan
+from nodewright.runtime.hosts.live_checks import LiveChecks
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
-from nodewright.runtime.hosts.shapes import Shapes
+from nodewright.runtime.hosts.shapes import ASKED, Shapes
 from providers.base.contract import HostIdentity, Problem, Provider, Secrets
 from providers.base.registry import Registry, ScopeKey
 
@@ -70,8 +74,9 @@ class HostDirectory:
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
+        self._live_checks = LiveChecks(self._changed)
         self._unlisted: dict[ScopeKey, Scope] = {}
-        """Scopes that were only ever asked for shapes: their hosts are nobody's business here."""
+        """Scopes that were only ever asked about configs: their hosts are nobody's business here."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """``listener`` is told the UID of each Machine whose host facts may have changed."""
@@ -87,7 +92,8 @@ class HostDirectory:
         uid = need.machine_uid
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
         if not uid:
-            return HostReads(HostUnknown("only its config was to be checked"), problems)
+            live = self._live_check(need, checked)
+            return HostReads(HostUnknown("only its config was to be checked"), problems, live=live)
         known = self._known_home(need)
         if checked.scope is None and uid not in self._home:
             read = self._look_everywhere(need)
@@ -108,6 +114,7 @@ class HostDirectory:
             answered_at=answer.at if answer else None,
             scope=scope.name if isinstance(read, HostPresent) else "",
             queued=scope.queued(uid),
+            live=self._live_check(need, checked),
         )
 
     def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
@@ -116,11 +123,8 @@ class HostDirectory:
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
-        scope = self._scopes.get(checked.scope) or self._unlisted.get(checked.scope)
-        if scope is None:
-            opener = self._opener(checked.scope, config, namespace)
-            scope = self._unlisted[checked.scope] = Scope(str(checked.scope), opener, self._around)
-        return self._shapes.look(config, scope)
+        said = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
+        return ASKED if said is None else said
 
     async def shapes_are_known(self) -> None:
         """Wait until no provider is being asked for a shape."""
@@ -180,6 +184,7 @@ class HostDirectory:
     async def close(self, grace: float = 10.0) -> None:
         """Stop listing, wait up to ``grace`` seconds for calls that run."""
         await self._shapes.close()
+        await self._live_checks.close()
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 
@@ -263,10 +268,26 @@ class HostDirectory:
         if scope is None:
             config = config or {}
             found = self._registry.find(str(config.get("apiVersion")), str(config.get("kind")))
-            scope = Scope(str(key), self._opener(key, config, namespace), self._around)
+            scope = self._unlisted.pop(key, None)
+            scope = scope or Scope(str(key), self._opener(key, config, namespace), self._around)
             self._scopes[key] = scope
             self._pollers[key] = Poller(scope, self._around, found.registration.list_pause if found else 0.0)
         return scope
+
+    def _unlisted_scope(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Scope:
+        scope = self._scopes.get(key) or self._unlisted.get(key)
+        if scope is None:
+            scope = self._unlisted[key] = Scope(str(key), self._opener(key, config, namespace), self._around)
+        return scope
+
+    def _live_check(self, need: HostNeed, checked: _Checked) -> LiveCheck:
+        if not need.live or need.config is None or checked.scope is None or checked.problems:
+            return NOBODY_ASKED
+        scope = self._unlisted_scope(checked.scope, need.config, need.namespace)
+        said = self._live_checks.look_for(need.machine_uid, need.config, scope)
+        if not isinstance(said, ConfigChecked):
+            return said
+        return ConfigChecked(tuple(_below(need.config_path, problem) for problem in said.problems))
 
     def _opener(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Callable[[], Provider]:
         def open_provider() -> Provider:
@@ -309,5 +330,5 @@ class HostDirectory:
             listener(uid)
 
 
-def _below(config_path: str, problem: Problem) -> ConfigProblem:
+def _below(config_path: str, problem: Problem | ConfigProblem) -> ConfigProblem:
     return ConfigProblem(f"{config_path}.{problem.path}" if problem.path else config_path, problem.message)

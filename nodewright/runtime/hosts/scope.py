@@ -25,7 +25,7 @@ from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import secrets_of, told
-from providers.base.contract import Provider, Shape, UpdateAnswer, Updated
+from providers.base.contract import Problem, Provider, Shape, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -173,6 +173,10 @@ class Scope:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         """What a host of ``config`` would be like. It changes nothing and waits for no turn. Raises ProviderError."""
         return await self._in_time(self.provider().shape(config))
+
+    async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What the provider finds wrong with a config in its cloud, as above. Raises ProviderError."""
+        return await self._in_time(self.provider().validate(config))
 
     def pump(self) -> None:
         """Something that calls wait for may have changed (a host is up)."""

@@ -5,6 +5,8 @@ By contract a provider's messages hold none (``providers.base.errors``); clouds 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from api.secrets import HIDDEN, secret_values, without_secrets
 from controllers.kernel.actions import DeleteHost, HostAction
 from providers.base.errors import ProviderError
@@ -18,7 +20,13 @@ def secrets_of(action: HostAction) -> list[str]:
 
 def told(error: ProviderError, action: HostAction | None = None) -> ProviderError:
     """``error`` as it may be told; the same one if there is nothing to hide."""
-    message = without_secrets(error.message)
-    for secret in secrets_of(action) if action is not None else ():
-        message = message.replace(secret, HIDDEN)
+    message = without(secrets_of(action) if action is not None else (), error.message)
     return error if message == error.message else ProviderError(error.error_class, message, error.retry_after)
+
+
+def without(secrets: Iterable[str], text: str) -> str:
+    """``text`` with these, and whatever looks like a secret, taken out."""
+    told = without_secrets(text)
+    for secret in secrets:
+        told = told.replace(secret, HIDDEN)
+    return told

@@ -24,7 +24,17 @@ from controllers.kernel.actions import (
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
-from controllers.kernel.view import Attempt, ConfigProblem, HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
+from controllers.kernel.view import (
+    NOBODY_ASKED,
+    Attempt,
+    ConfigProblem,
+    HostAbsent,
+    HostPresent,
+    HostRead,
+    HostReads,
+    HostUnknown,
+    LiveCheck,
+)
 from controllers.machine.room import MachineRoom
 from providers.base.contract import HostRequest, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
@@ -50,6 +60,7 @@ class Arena:
     writes: Counter[str] = field(default_factory=Counter)
     done: list[Action] = field(default_factory=list)
     cloud_answers: bool = True
+    live: LiveCheck = NOBODY_ASKED
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
@@ -120,7 +131,8 @@ class Arena:
         found = self.registry.problems(need.config) if need.config is not None else ()
         problems = (*need.problems, *(ConfigProblem(f"{need.config_path}.{p.path}", p.message) for p in found))
         answered_at = at if told is not None else None
-        return HostReads(self._host(uid), problems, told, self.attempts.get(uid), answered_at=answered_at)
+        live = self.live if need.live and not problems else NOBODY_ASKED
+        return HostReads(self._host(uid), problems, told, self.attempts.get(uid), answered_at=answered_at, live=live)
 
     def plan(self, key: Key) -> Plan:
         observed = self.room.observe(key, self.view, self.reads(key))

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.plan import NOTHING, Plan, Wait
+from controllers.kernel.plan import NOTHING, Plan, Settled, Wait
 from controllers.kernel.refs import Key
-from controllers.kernel.view import ConfigProblem, HostReads, HostUnknown
+from controllers.kernel.view import (
+    NOBODY_ASKED,
+    ConfigChecked,
+    ConfigProblem,
+    HostReads,
+    HostUnknown,
+    LiveCheck,
+    LoginRefused,
+    NotChecked,
+)
 from controllers.machineclass.observe import config_of
 from controllers.machineclass.room import ROOM, names_the_same, of_machine
 from providers.base.registry import Registry
@@ -29,7 +38,7 @@ def of_class(name: str, age: float = 3600) -> MachineBuilder:
     return builder
 
 
-def plan(*objects: Builder | dict[str, Any]) -> Plan:
+def plan(*objects: Builder | dict[str, Any], live: LiveCheck = NOBODY_ASKED) -> Plan:
     """As the shell does it: the schemas of the installed providers are asked."""
     view = FakeView(*objects)
     need = ROOM.needs(KEY, view)
@@ -38,7 +47,7 @@ def plan(*objects: Builder | dict[str, Any]) -> Plan:
         assert need.machine_uid == "", "it is nobody's host"
         found_wrong = REGISTRY.problems(need.config or {})
         problems = tuple(ConfigProblem(f"{need.config_path}.{p.path}", p.message) for p in found_wrong)
-        found = HostReads(HostUnknown(""), problems)
+        found = HostReads(HostUnknown(""), problems, live=live if need.live and not problems else NOBODY_ASKED)
     observed = ROOM.observe(KEY, view, found)
     return NOTHING if observed is None else ROOM.plan(observed)
 
@@ -73,6 +82,44 @@ def test_one_without_a_configuration_is_at_fault(config: Any) -> None:
     body = machine_class("small")
     body.body["providerConfig"] = config
     assert "must be an object with apiVersion and kind" in condition_of(plan(body), "Accepted")["message"]
+
+
+LIVE: dict[str, tuple[LiveCheck, tuple[str, str, str] | None]] = {
+    "all is there": (ConfigChecked(), ("True", "Found", "")),
+    "something is missing": (
+        ConfigChecked((ConfigProblem("providerConfig.image", "there is no image x"),)),
+        ("False", "InvalidConfiguration", "providerConfig.image: there is no image x"),
+    ),
+    "the login is refused": (LoginRefused("no such user"), ("False", "Unauthorized", "no such user")),
+    "the cloud is down": (NotChecked("no answer"), None),
+    "it is being asked": (NotChecked("soon", asked=True), None),
+}
+
+
+@pytest.mark.parametrize(("live", "wanted"), LIVE.values(), ids=LIVE.keys())
+def test_what_its_provider_finds_in_its_cloud_is_a_condition_of_its_own(
+    live: LiveCheck, wanted: tuple[str, str, str] | None
+) -> None:
+    body = machine_class("small")
+    found = plan(body, live=live)
+    assert condition_of(found, "Accepted")["status"] == "True"
+    said = condition_of(found, "ConfigurationValid")
+    assert (wanted is None) is (said == {})
+    assert wanted is None or (said["status"], said["reason"], said["message"]) == wanted
+    assert isinstance(found.outcome, Settled if live == ConfigChecked() else Wait), "what is missing may come"
+    written = merged(body.build(), {"status": status_of(found)})
+    assert list(plan(written, live=live).actions()) == [], "said once"
+    assert list(plan(written, live=NotChecked("no answer")).actions()) == [], "and kept while nobody can say"
+
+
+def test_a_fault_that_its_schema_finds_takes_the_place_of_what_is_missing() -> None:
+    body = machine_class("small")
+    missing = ConfigChecked((ConfigProblem("providerConfig.image", "there is no image x"),))
+    written = merged(body.build(), {"status": status_of(plan(body, live=missing))})
+    written["providerConfig"]["cpus"] = "many"
+    found = plan(written, live=missing)
+    assert condition_of(found, "Accepted")["status"] == "False"
+    assert condition_of(found, "ConfigurationValid") == {}
 
 
 def test_a_count_waits_until_its_machines_rest_and_a_fault_does_not() -> None:

@@ -26,6 +26,7 @@ FLAVORS = {
     "m1.huge": (9, 900_000, 10),
     "g1.small": (2, 4096, 10),
 }
+KEY_PAIRS = ("nodes",)
 NO_PLACE = "m1.huge"
 """A flavor that no compute service has room for."""
 
@@ -203,6 +204,11 @@ class FakeCloud:
                 return 200, {"flavors": _page(self._flavors, request)}
             case ("GET", ["os-server-groups"]):
                 return 200, {"server_groups": self._server_groups}
+            case ("GET", ["os-keypairs"]):
+                return 200, {"keypairs": [{"keypair": {"name": name}} for name in KEY_PAIRS]}
+            case ("GET", ["os-availability-zone"]):
+                zones = [{"zoneName": name, "zoneState": {"available": True}} for name in ("az1", "az2")]
+                return 200, {"availabilityZoneInfo": zones}
         server = self.servers.get(words[1]) if len(words) > 1 else None
         if server is None:
             raise Refused(404, f"Instance {words[1] if len(words) > 1 else path} could not be found.", "itemNotFound")

@@ -1,0 +1,100 @@
+"""What a provider says of a config: asked in the background, once for all who want to know, remembered for a while."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import orjson
+import structlog
+
+from api.secrets import secret_values
+from nodewright.runtime import logs
+from nodewright.runtime.hosts.scope import Scope
+from providers.base.errors import ErrorClass, ProviderError
+
+_log = structlog.get_logger("nodewright.hosts")
+
+_MOST = 4096
+
+Said = TypeVar("Said")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer(Generic[Said]):
+    said: Said
+    until: float
+
+
+class Answers(ABC, Generic[Said]):
+    """One event loop. An old answer is shown while a new one is fetched."""
+
+    call = ""
+    """The provider's method, for the log."""
+
+    def __init__(self) -> None:
+        self._answers: dict[bytes, _Answer[Said]] = {}
+        self._asking: dict[bytes, asyncio.Task[None]] = {}
+
+    def look(self, config: Mapping[str, Any], scope: Scope) -> Said | None:
+        """None: it is being asked, and has never answered."""
+        key = self.key(config, scope)
+        known = self._answers.get(key)
+        if (known is None or known.until <= _time()) and key not in self._asking:
+            # In a context of its own: nothing of the round that happened to ask may stick to its log lines.
+            self._asking[key] = asyncio.create_task(self._ask(key, config, scope), name=self.call, context=Context())
+        return known.said if known is not None else None
+
+    @staticmethod
+    def key(config: Mapping[str, Any], scope: Scope) -> bytes:
+        return orjson.dumps([scope.name, config], option=orjson.OPT_SORT_KEYS)
+
+    async def settled(self) -> None:
+        """Nobody is being asked; never raises."""
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def close(self) -> None:
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @abstractmethod
+    async def _answer(self, config: Mapping[str, Any], scope: Scope) -> Said:
+        """Ask the provider. Raises ProviderError."""
+
+    @abstractmethod
+    def _failed(self, error: ProviderError) -> Said:
+        """What to say where it did not answer."""
+
+    @abstractmethod
+    def _good_for(self, said: Said) -> float:
+        """Seconds until it is asked again."""
+
+    def _answered(self, key: bytes, before: Said | None, now: Said) -> None:
+        """There is an answer."""
+
+    async def _ask(self, key: bytes, config: Mapping[str, Any], scope: Scope) -> None:
+        try:
+            said = await self._answer(config, scope)
+        except ProviderError as error:
+            said = self._failed(error)
+        except Exception as error:
+            with logs.hiding(secret_values(config)):
+                _log.exception("provider raised an unexpected error", scope=scope.name, call=self.call)
+            said = self._failed(ProviderError(ErrorClass.INTERNAL, f"unexpected {type(error).__name__}"))
+        finally:
+            self._asking.pop(key, None)
+        before = self._answers.get(key)
+        if len(self._answers) >= _MOST:
+            self._answers.clear()
+        self._answers[key] = _Answer(said, _time() + self._good_for(said))
+        self._answered(key, before.said if before is not None else None, said)
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()
