@@ -34,7 +34,8 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, 
         if only is None:
             return Targets()
         size = min(wanted, max(only.replicas, room + only.total))
-        return Targets({only.uid: taken_back(observed, only, size)})
+        sizes = {only.uid: taken_back(observed, only, size)}
+        return Targets(within_ceiling(sizes, observed.sets, observed.wish.limits.max_total))
     if finish and now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
     if not _differs(active, wanted):

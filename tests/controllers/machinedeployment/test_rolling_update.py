@@ -124,6 +124,15 @@ def scaled_for_3(of: MachineSetBuilder) -> MachineSetBuilder:
     return of.annotated(names.DESIRED_REPLICAS_ANNOTATION, "3").annotated(names.MAX_REPLICAS_ANNOTATION, "5")
 
 
+def test_d_nor_does_the_only_set_that_is_left_with_replicas() -> None:
+    owner = deployment(2)
+    owner.spec["paused"] = True
+    old, new = scaled_for_3(a_set("old", 0)), scaled_for_3(a_set("new", 3, NEW))
+    going = machines(old, 2)
+    assert next_sizes(owner, old, going, new) == {"new": 1}
+    assert next_sizes(owner, old, going[:1], a_set("new", 1, NEW)) == {"new": 2}, "it gets there"
+
+
 def test_d_a_new_set_that_is_cut_waits_for_what_the_old_one_gives_up() -> None:
     old, new = a_set("old", 2), a_set("new", 4, NEW)
     found = next_sizes(deployment(3, 1, 1), old, machines(old, 4), new)
