@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import aiohttp
 import orjson
@@ -26,6 +26,7 @@ from nodewright.runtime import metrics
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, NoAnswer, NotLeadingError, SilenceError, error_from_answer
 from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
+from nodewright.runtime.kube.requests import collection_path, delete_options, guarded, object_path, one_object
 
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -42,7 +43,7 @@ class ClientLimits:
     nothing at all (API servers send a bookmark about once a minute).
     """
 
-    in_flight: int = 32
+    in_flight: int = 50
     connect_timeout: float = 5.0
     request_timeout: float = 30.0
     attempts: int = 4
@@ -139,7 +140,7 @@ class KubeClient:
         )
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        return await self._object(_Call("get", "GET", _object_path(kind, key), kind.plural))
+        return await self._object(_Call("get", "GET", object_path(kind, key), kind.plural))
 
     async def list_page(
         self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
@@ -148,10 +149,10 @@ class KubeClient:
 
         A 410 means that ``continue_`` is too old: start again.
         """
-        query = {**({"limit": str(limit)} if limit else {}), **_only(name)}
+        query = {**({"limit": str(limit)} if limit else {}), **one_object(name)}
         if continue_:
             query["continue"] = continue_
-        path = _collection_path(kind, namespace)
+        path = collection_path(kind, namespace)
         answer = await self._object(_Call("list", "GET", f"{path}?{urlencode(query)}" if query else path, kind.plural))
         meta = answer.get("metadata") or {}
         items = answer.get("items") or []
@@ -170,15 +171,15 @@ class KubeClient:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
         return await self._object(
-            _Call("create", "POST", _collection_path(kind, namespace), kind.plural, orjson.dumps(body))
+            _Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
         )
 
     async def merge_patch(
         self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
     ) -> dict[str, Any]:
         """JSON merge patch, refused if the object has another uid than ``target.uid`` or another resourceVersion."""
-        path = _object_path(target.kind, target.key, subresource)
-        body = orjson.dumps(_guarded(patch, target.uid, resource_version))
+        path = object_path(target.kind, target.key, subresource)
+        body = orjson.dumps(guarded(patch, target.uid, resource_version))
         verb = f"patch-{subresource}" if subresource else "patch"
         return await self._object(_Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
 
@@ -189,8 +190,8 @@ class KubeClient:
 
     async def report_status(self, target: Ref, status: Mapping[str, Any]) -> dict[str, Any]:
         """Strategic merge of a built-in kind's ``status``, as kubelets send it: conditions of other types stay."""
-        path = _object_path(target.kind, target.key, "status")
-        body = orjson.dumps(_guarded({"status": status}, target.uid, ""))
+        path = object_path(target.kind, target.key, "status")
+        body = orjson.dumps(guarded({"status": status}, target.uid, ""))
         return await self._object(_Call("patch-status", "PATCH", path, target.kind.plural, body, _STRATEGIC_PATCH))
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
@@ -208,7 +209,7 @@ class KubeClient:
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
             query["dryRun"] = "All"
-        path = f"{_object_path(kind, key)}?{urlencode(query)}"
+        path = f"{object_path(kind, key)}?{urlencode(query)}"
         return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
     async def delete(
@@ -216,8 +217,8 @@ class KubeClient:
     ) -> dict[str, Any]:
         """DELETE with ``target.uid`` as precondition. Answers the object while something keeps it, else a Status."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        options |= _delete_options(target, grace_seconds)
-        path = _object_path(target.kind, target.key)
+        options |= delete_options(target, grace_seconds)
+        path = object_path(target.kind, target.key)
         return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
@@ -226,9 +227,9 @@ class KubeClient:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": target.key.name, "namespace": target.key.namespace},
-            "deleteOptions": _delete_options(target, grace_seconds),
+            "deleteOptions": delete_options(target, grace_seconds),
         }
-        path = _object_path(target.kind, target.key, "eviction")
+        path = object_path(target.kind, target.key, "eviction")
         return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
 
     async def bind(self, target: Ref, node: str) -> dict[str, Any]:
@@ -236,7 +237,7 @@ class KubeClient:
         meta = {"name": target.key.name, "namespace": target.key.namespace, "uid": target.uid}
         to = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = orjson.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
-        path = _object_path(target.kind, target.key, "binding")
+        path = object_path(target.kind, target.key, "binding")
         return await self._object(_Call("bind", "POST", path, target.kind.plural, body))
 
     async def version(self) -> dict[str, Any]:
@@ -258,10 +259,10 @@ class KubeClient:
                 "resourceVersion": resource_version,
                 "allowWatchBookmarks": "true",
                 "timeoutSeconds": str(seconds),
-                **_only(name),
+                **one_object(name),
             }
         )
-        call = _Call("watch", "GET", f"{_collection_path(kind, namespace)}?{query}", kind.plural)
+        call = _Call("watch", "GET", f"{collection_path(kind, namespace)}?{query}", kind.plural)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
         )
@@ -370,36 +371,6 @@ def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
     if session is None:
         raise RuntimeError("KubeClient is used outside of its `async with`")
     return session
-
-
-def _only(name: str) -> dict[str, str]:
-    """One object of that name: RBAC's ``resourceNames`` allow lists and watches of this form."""
-    return {"fieldSelector": f"metadata.name={name}"} if name else {}
-
-
-def _collection_path(kind: Kind, namespace: str) -> str:
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    if kind.namespaced and namespace:
-        return f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
-    return f"{root}/{kind.plural}"
-
-
-def _object_path(kind: Kind, key: Key, subresource: str = "") -> str:
-    path = f"{_collection_path(kind, key.namespace)}/{quote(key.name, safe='')}"
-    return f"{path}/{subresource}" if subresource else path
-
-
-def _delete_options(target: Ref, grace_seconds: int | None) -> dict[str, Any]:
-    """Whom exactly, and within which time; what is not said is left to the server."""
-    options: dict[str, Any] = {"preconditions": {"uid": target.uid}} if target.uid else {}
-    return options if grace_seconds is None else {**options, "gracePeriodSeconds": grace_seconds}
-
-
-def _guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:
-    guards = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-    if not guards:
-        return patch
-    return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
 
 
 def _describe(error: Exception) -> str:
