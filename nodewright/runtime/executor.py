@@ -130,7 +130,7 @@ class Hands:
 class Executor:
     """Of one room. ``at_once`` bounds how many actions of a step are under way."""
 
-    def __init__(self, room: str, hands: Hands, at_once: int = 32) -> None:
+    def __init__(self, room: str, hands: Hands, at_once: int = 50) -> None:
         self._room = room
         self._hands = hands
         self._at_once = at_once

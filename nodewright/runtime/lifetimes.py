@@ -42,8 +42,7 @@ class Lifetimes:
             if change.old is not None:
                 self._gone(change.old)
             return
-        known = uid_of(change.new) in self._phases
-        if change.old is None and not known:
+        if change.old is None and uid_of(change.new) not in self._phases:
             self._appeared(change.new, from_list)
         else:
             self._look(change.new)
@@ -94,10 +93,12 @@ class Lifetimes:
             return MachinePhase.UNKNOWN
         if said not in _ON_THE_WAY:
             return str(said)
+        host_id = provider_id(machine)
+        if host_id is None and before == said:
+            return said  # a Machine that was just made, as most that are new
         seen = [MachinePhase(said)]
         if before in _ON_THE_WAY:
             seen.append(MachinePhase(before))
-        host_id = provider_id(machine)
         if host_id:
             nodes = self._cache.stores.get(NODE)
             joined = joined or (nodes is not None and bool(nodes.indexed(view.PROVIDER_ID, host_id)))

@@ -79,8 +79,11 @@ class Cache:
     def _tell(self, kind: Kind, changes: list[Change], from_list: bool = False) -> None:
         if not changes:
             return
-        more = sum(change.old is None for change in changes) - sum(change.new is None for change in changes)
-        metrics.of(metrics.CACHE_OBJECTS, kind.name).inc(more)
+        more = 0
+        for change in changes:
+            more += (change.old is None) - (change.new is None)
+        if more:
+            metrics.of(metrics.CACHE_OBJECTS, kind.name).inc(more)
         for change in changes:
             for listener in self._listeners[kind]:
                 listener(change, from_list)

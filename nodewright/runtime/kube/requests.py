@@ -1,4 +1,4 @@
-"""Where a request goes, and whom it means: paths, and the guards that refuse it for another object than that."""
+"""What a request says besides its verb: the path of what is meant, and what the server has to check first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from urllib.parse import quote
 from controllers.kernel.refs import Key, Kind, Ref
 
 
+def one_object(name: str) -> dict[str, str]:
+    """One object of that name: RBAC's ``resourceNames`` allow lists and watches of this form."""
+    return {"fieldSelector": f"metadata.name={name}"} if name else {}
+
+
 def collection_path(kind: Kind, namespace: str) -> str:
+    """Of all namespaces if ``namespace`` is ""."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     if kind.namespaced and namespace:
         return f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
@@ -29,6 +35,7 @@ def delete_options(target: Ref, grace_seconds: int | None, resource_version: str
 
 
 def guarded(patch: Mapping[str, Any], uid: str, resource_version: str) -> Mapping[str, Any]:
+    """``patch``, refused by the server if the object has another uid or resourceVersion ("": any)."""
     guards = _guards(uid, resource_version)
     if not guards:
         return patch

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from nodewright.controlplane.store import Journal, Store, StoreOptions, Watch
 from nodewright.controlplane.values import (
+    ApiError,
     DeleteOptions,
     ListOptions,
     Obj,
@@ -205,3 +209,10 @@ def owned_by(*owners: Obj, block: bool = False, controller: bool = False) -> lis
 def seen(watch: Watch) -> list[tuple[str, str]]:
     """Poll a watch: (type, name) of each event."""
     return [(event.type, event.object["metadata"].get("name", "")) for event in watch.poll()]
+
+
+def refusal(act: Callable[[], Any]) -> ApiError:
+    """The error that an action ends in."""
+    with pytest.raises(ApiError) as caught:
+        act()
+    return caught.value
