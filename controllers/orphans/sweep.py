@@ -70,12 +70,16 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """``orphans``: proven ones; ``due``: those of them to remove now. ``frozen``: why a scope is not judged."""
+    """``orphans``: proven ones; ``due``: those of them to remove now. ``frozen``: why a scope is not judged.
+
+    ``strange``: of those the ones with too many unknown hosts, which only a person can judge.
+    """
 
     memory: Memory
     orphans: tuple[Orphan, ...] = ()
     due: tuple[Orphan, ...] = ()
     frozen: Mapping[str, str] = field(default_factory=dict)
+    strange: Mapping[str, str] = field(default_factory=dict)
 
 
 def sweep(observed: Observed) -> Sweep:
@@ -83,8 +87,11 @@ def sweep(observed: Observed) -> Sweep:
     orphans: list[Orphan] = []
     due: list[Orphan] = []
     frozen: dict[str, str] = {}
+    strange: dict[str, str] = {}
     for one in observed.lists:
         why = _frozen(observed, one)
+        if not why and (why := _strange(observed, one)):
+            strange[one.scope] = why
         if why:
             frozen[one.scope] = why
             continue
@@ -95,7 +102,7 @@ def sweep(observed: Observed) -> Sweep:
         found = [Orphan(one.scope, host, _why(seen[one.scope, host.id], host)) for host in proven]
         orphans += found
         due += found[: max(1, len(one.hosts) // MOST_SHARE)]
-    return Sweep(memory, tuple(orphans), tuple(due), frozen)
+    return Sweep(memory, tuple(orphans), tuple(due), frozen, strange)
 
 
 def _frozen(observed: Observed, one: HostList) -> str:
@@ -108,6 +115,11 @@ def _frozen(observed: Observed, one: HostList) -> str:
         return "its hosts have not been listed lately"
     if one.began < observed.followed_since:
         return "its hosts were listed before the Machines were read"
+    return ""
+
+
+def _strange(observed: Observed, one: HostList) -> str:
+    """Why it may be somebody else's account, "" if it is not likely."""
     unknown = len(list(_unknown(observed, one)))
     if 2 * unknown > len(one.hosts):
         said = counted(len(one.hosts), "host")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from controllers.kernel.refs import MACHINE
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET
 from controllers.orphans.sweep import HostList
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.hosts.sweeper import Sweeper
-from tests.builders import machine
-from tests.runtime.cloud_scene import Scene, create, scene, until
+from tests.builders import machine, machine_set
+from tests.runtime.cloud_scene import CONFIG, Scene, create, scene, until
 
 
 class Followed:
@@ -83,3 +83,23 @@ async def test_a_scope_that_was_never_listed_has_no_moment(stage: Scene) -> None
     assert isinstance(found, HostList)
     assert found.began is not None
     assert found.began <= stage.clock()
+
+
+@scene(steady_poll=20)
+async def test_the_account_of_a_set_without_machines_is_listed_and_what_is_left_there_is_told(stage: Scene) -> None:
+    """A new process knows an account by Machines; the last one may be gone and its host may be not."""
+    await a_lost_host(stage, removes=False)
+    afresh = Scene(steady_poll=20)
+    afresh.clouds = stage.clouds
+    cache = Cache([MACHINE, MACHINE_SET, MACHINE_CLASS])
+    cache.keep_complete(MACHINE, Followed())
+    empty = machine_set("empty").replicas(0).build()
+    empty["spec"]["template"]["spec"]["providerConfig"] = {"value": CONFIG}
+    malformed = {**machine_set("odd").build(), "spec": {"template": "none"}}
+    cache.listed(MACHINE_SET, [malformed, empty], "1")
+    sweeper = Sweeper(cache, afresh.directory, afresh.clock, removes=True)
+    assert await sweeps(sweeper, 20) == []
+    (found,) = afresh.directory.lists()
+    assert found.scope in sweeper.sweep().strange, "no Machine is known there: a person has to look"
+    assert len(stage.cloud.hosts) == 3
+    await afresh.directory.close()

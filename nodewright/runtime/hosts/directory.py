@@ -145,6 +145,12 @@ class HostDirectory:
         self._home[call.uid] = key
         return self._scope(key, config, namespace).submit(action)
 
+    def know(self, config: Mapping[str, Any], namespace: str) -> None:
+        """List the scope of ``config`` though no Machine of it may be there: one may have left a host behind."""
+        checked = self._check(config, namespace)
+        if checked.scope is not None and not checked.problems:
+            self._scope(checked.scope, config, namespace)
+
     def lists(self) -> tuple[HostList, ...]:
         """The last list of each scope, as it is known."""
         wall, loop_now = self._around.now(), asyncio.get_running_loop().time()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import structlog
 
-from controllers.kernel.refs import MACHINE, uid_of
+from controllers.kernel.provider_config import Resolved, resolve
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET, key_of, uid_of
+from controllers.kernel.view import View
 from controllers.orphans.sweep import Memory, Observed, Orphan, Sweep, sweep
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
@@ -30,6 +32,7 @@ class Sweeper:
         self._removes = removes
         self._memory: Memory = {}
         self._told: set[tuple[str, str]] = set()
+        self._strange: set[str] = set()
 
     async def run(self) -> None:
         while True:
@@ -40,14 +43,18 @@ class Sweeper:
                 _log.exception("sweep failed")
 
     def sweep(self) -> Sweep:
-        """One look at what is known; lists nothing by itself."""
+        """One look at what is known. Accounts that were not known are listed from now on."""
         view = self._cache.view(self._now())
+        self._know_accounts_of_sets(view)
         machines = frozenset(uid_of(machine) for machine in self._cache.stores[MACHINE])
         followed = view.current_since(MACHINE) if view.complete(MACHINE) else None
         found = sweep(Observed(view.now, self._hosts.lists(), machines, followed, self._memory))
         self._memory = found.memory
         for scope, why in found.frozen.items():
             _log.debug("not swept", scope=scope, why=why)
+        for scope in found.strange.keys() - self._strange:
+            _log.warning("too many unknown hosts", scope=scope, why=found.strange[scope], removes=False)
+        self._strange = set(found.strange)
         for one in self._hosts.lists():
             count = sum(orphan.scope == one.scope for orphan in found.orphans)
             metrics.of(metrics.ORPHANS, one.scope).set(count)
@@ -57,6 +64,18 @@ class Sweeper:
             self._hosts.remove(orphan)
         self._told &= {(orphan.scope, orphan.host.id) for orphan in found.orphans}
         return found
+
+    def _know_accounts_of_sets(self, view: View) -> None:
+        """A MachineSet without Machines names the account in which its last one may have left a host behind."""
+        if not {MACHINE_SET, MACHINE_CLASS} <= self._cache.stores.keys():
+            return
+        for machine_set in self._cache.stores[MACHINE_SET]:
+            spec: object = machine_set
+            for name in ("spec", "template", "spec"):
+                spec = spec.get(name) if isinstance(spec, Mapping) else None
+            found = resolve(spec, key_of(machine_set).namespace, view) if isinstance(spec, Mapping) else None
+            if isinstance(found, Resolved):
+                self._hosts.know(found.config, key_of(machine_set).namespace)
 
     def _tell(self, orphan: Orphan) -> None:
         """Once for each host."""

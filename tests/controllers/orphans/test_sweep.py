@@ -87,6 +87,12 @@ def test_frozen(observed: Observed) -> None:
     assert found.memory == {}, "what was seen before does not count when it goes on"
 
 
+@pytest.mark.parametrize(("frozen", "for_a_person"), [("most hosts are unknown", True), ("all hosts are unknown", True),
+                                                       ("the API server came back a moment ago", False)])  # fmt: skip
+def test_only_what_will_not_clear_up_by_itself_is_for_a_person_to_judge(frozen: str, for_a_person: bool) -> None:
+    assert bool(sweep(FROZEN[frozen]).strange) is for_a_person
+
+
 def test_a_list_from_before_the_machines_were_read_says_nothing() -> None:
     steady = NOW - timedelta(minutes=11)
     late = HostList("cloud", (*KNOWN, ORPHAN), steady - timedelta(seconds=1))
