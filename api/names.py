@@ -226,7 +226,11 @@ AUTOSCALER_BOUNDS: Final = (
 )
 """(min, max) keys of both families, in the order in which they are read."""
 AUTOSCALING_OPTIONS_PREFIX: Final = "cluster.k8s.io/autoscaling-options-"
-"""CA: options of one node group (utilisation threshold, unneeded time, …), passed through."""
+"""CA: options of one node group (utilisation threshold, unneeded time, …)."""
+CAPI_AUTOSCALING_OPTIONS_PREFIX: Final = "cluster.x-k8s.io/autoscaling-options-"
+"""The same in CAPI's family, read where ours is absent."""
+AUTOSCALING_OPTIONS_PREFIXES: Final = (AUTOSCALING_OPTIONS_PREFIX, CAPI_AUTOSCALING_OPTIONS_PREFIX)
+"""Both, in the order in which they are read."""
 CAPACITY_PREFIX: Final = "capacity.cluster-autoscaler.kubernetes.io/"
 """CA: what a Node of a group that is empty would offer."""
 CAPACITY_CPU_ANNOTATION: Final = f"{CAPACITY_PREFIX}cpu"

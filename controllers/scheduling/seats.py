@@ -14,7 +14,7 @@ from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
 
 
-class Seats(Sequence[dict[PodClass, int]]):
+class Seats:
     """By row: class → pods on one Node of the row, never 0. What is handed out must not be changed."""
 
     def __init__(self) -> None:
@@ -32,7 +32,10 @@ class Seats(Sequence[dict[PodClass, int]]):
     def __len__(self) -> int:
         return len(self._on)
 
-    def __getitem__(self, row: int) -> dict[PodClass, int]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[dict[PodClass, int]]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, row: int) -> dict[PodClass, int]:
         found = self._on[row]
         if found is None:
             codes, counts = self._by_row.of(row)
@@ -41,7 +44,7 @@ class Seats(Sequence[dict[PodClass, int]]):
             self._asked.add(row)
         return found
 
-    def __contains__(self, pod_class: object) -> bool:
+    def knows(self, pod_class: PodClass) -> bool:
         """Whether such pods are or were here."""
         return pod_class in self._met
 

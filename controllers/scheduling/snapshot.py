@@ -285,7 +285,7 @@ class Snapshot:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _move(self, pod_class: PodClass, row: int, count: int) -> None:
-        if pod_class not in self.pods:
+        if not self.pods.knows(pod_class):
             self.pods.meet(pod_class)
             self._meet(pod_class)
         self.pods.add(row, pod_class, count)
