@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import names
-from api.autoscaling import BoundsError, node_group_bounds
+from api.autoscaling import BoundsError, node_group_bounds, node_group_options
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
@@ -210,6 +210,8 @@ def _autoscaling(annotations: Mapping[str, Any]) -> Errors:
             node_group_bounds(annotations, keys)
         except BoundsError as error:
             yield FieldError(f"metadata.annotations[{error.field}]", error.message)
+    for fault in node_group_options(annotations)[1]:
+        yield FieldError(f"metadata.annotations[{fault.field}]", fault.message)
     for key in (
         names.CAPACITY_CPU_ANNOTATION,
         names.CAPACITY_MEMORY_ANNOTATION,
@@ -217,8 +219,8 @@ def _autoscaling(annotations: Mapping[str, Any]) -> Errors:
     ):
         try:
             parse_quantity(str(annotations.get(key, "0")))
-        except ValueError as fault:
-            yield FieldError(f"metadata.annotations[{key}]", str(fault))
+        except ValueError as error:
+            yield FieldError(f"metadata.annotations[{key}]", str(error))
 
 
 def _cluster(obj: Mapping[str, Any]) -> Errors:

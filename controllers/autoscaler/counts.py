@@ -37,7 +37,7 @@ def count(state: GroupState, observed: Observed) -> Counts:
         elif machine.node_name in state.joined and machine.node_name:
             found["ready"] += 1
         elif machine.node_name:
-            found["unready" if is_late(machine, observed) else "not_started"] += 1
+            found["unready" if is_late(machine, state, observed) else "not_started"] += 1
         elif machine.key in lost:
             found["long_unregistered"] += 1
         elif not state.is_going(machine):

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.digest import digest
 from controllers.scheduling.binpacking import Estimate
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
@@ -36,11 +37,20 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """``names`` in the order in which they filter; ``priorities``: number → patterns of group ids, highest wins."""
+    """``names`` in the order in which they filter; ``priorities``: number → patterns of group ids, highest wins.
+
+    ``prices``: what the Nodes of groups cost.
+    """
 
     names: tuple[str, ...] = ("least-waste",)
     seed: str = ""
     priorities: Mapping[int, Sequence[re.Pattern[str]]] = field(default_factory=dict)
+    prices: PriceTable = field(default_factory=PriceTable)
+
+    def price(self, group: str, node: NodeShape) -> Fraction | None:
+        """Of an hour of one Node; None if nobody knows."""
+        price = self.prices.node(group, node.labels)
+        return None if price is None else Fraction(str(price))
 
 
 class ExpanderError(ValueError):

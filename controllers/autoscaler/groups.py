@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
-from api.autoscaling import BoundsError, node_group_bounds
+from api.autoscaling import BoundsError, GroupOptions, node_group_bounds, node_group_options
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
@@ -122,6 +122,27 @@ def discover(
             elif judged is not None:
                 bad.append(judged)
     return tuple(sorted(groups, key=lambda group: group.id)), tuple(bad)
+
+
+def with_options(
+    groups: Iterable[NodeGroup], bodies: Mapping[str, Obj]
+) -> tuple[tuple[NodeGroup, ...], dict[str, GroupOptions], tuple[BadGroup, ...]]:
+    """Groups with what each wants for itself, by id; those whose wishes can't be met are left out, with why.
+
+    ``bodies`` by uid. A group is left alone rather than shrunk by rules that are not the ones it asked for.
+    """
+    options: dict[str, GroupOptions] = {}
+    bad = []
+    for group in groups:
+        found, faults = node_group_options(annotations_of(bodies[group.ref.uid]))
+        if faults:
+            bad.append(BadGroup(group.ref, f"metadata.annotations[{faults[0].field}]", faults[0].message))
+        elif found.zero_or_max:
+            field = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
+            bad.append(BadGroup(group.ref, f"metadata.annotations[{field}]", "groups are not scaled as a whole here"))
+        else:
+            options[group.id] = found
+    return tuple(group for group in groups if group.id in options), options, tuple(bad)
 
 
 def bounds_of(annotations: Mapping[str, str]) -> Bounds | None:

@@ -114,7 +114,8 @@ class _Growth:
             self._skipped[state.id] = why
             return None
         found = self._estimated(template, min(room, allowed))
-        return Option(state.id, template, found) if found.nodes else None
+        price = self._observed.options.growth.choosing.price(state.id, template)
+        return Option(state.id, template, found, price) if found.nodes else None
 
     def _estimated(self, template: NodeShape, limit: int) -> Estimate:
         labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)

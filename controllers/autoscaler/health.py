@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
@@ -28,8 +30,8 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
             continue
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
-        elif is_late(machine, observed):
-            found.append((machine, f"no Node after {format_duration(observed.options.growth.provision_time)}"))
+        elif is_late(machine, state, observed):
+            found.append((machine, f"no Node after {format_duration(_patience(state, observed))}"))
     return found
 
 
@@ -44,7 +46,7 @@ def upcoming(state: GroupState, observed: Observed) -> int:
         if machine.node_name
         and machine.node_name not in state.joined
         and not state.is_going(machine)
-        and is_late(machine, observed)
+        and is_late(machine, state, observed)
     )
     return max(0, state.group.replicas - len(state.joined) - len(hopeless(state, observed)) - ill)
 
@@ -63,6 +65,11 @@ def resting(observed: Observed) -> dict[str, Backoff]:
     return found
 
 
-def is_late(machine: MachineFacts, observed: Observed) -> bool:
+def is_late(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
     """Whether it should be a Ready Node by now."""
-    return observed.now - machine.created >= observed.options.growth.provision_time
+    return observed.now - machine.created >= _patience(state, observed)
+
+
+def _patience(state: GroupState, observed: Observed) -> timedelta:
+    own = state.options.provision_time
+    return observed.options.growth.provision_time if own is None else own

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from api import names
+from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
-from controllers.autoscaler.groups import BadGroup, NodeGroup, discover
+from controllers.autoscaler.groups import BadGroup, NodeGroup, discover, with_options
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
@@ -69,6 +70,7 @@ class GroupState:
     template: NodeShape | None = None
     problem: str = ""
     rolling: bool = False
+    options: GroupOptions = field(default_factory=GroupOptions)
 
     @property
     def id(self) -> str:
@@ -133,16 +135,19 @@ class Observed:
 
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
     reading = _Reading(objects)
+    bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
     discovered, bad = discover(objects.machine_deployments, objects.machine_sets, options.discovery)
+    discovered, wishes, unwilling = with_options(discovered, bodies)
+    ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
+    owners = _Owners(objects)
+    groups = [replace(owners.state(group, ready), options=wishes[group.id]) for group in discovered]
+    patience = {m.node_name: each.options.provision_time for each in groups for m in each.machines if m.node_name}
 
     def is_starting(node: Obj) -> bool:
         created = parse_time(node["metadata"].get("creationTimestamp"))
-        return created is not None and now - created < options.growth.provision_time
+        own = patience.get(node["metadata"]["name"])
+        return created is not None and now - created < (options.growth.provision_time if own is None else own)
 
-    ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
-    bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
-    owners = _Owners(objects)
-    groups = [owners.state(group, ready) for group in discovered]
     going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
     pods, pending = reading.pods(going, options)
     shapes = reading.nodes(name for name in ready if name not in going)
@@ -153,7 +158,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         options,
         memory,
         tuple(_with_template(state, bodies[state.group.ref.uid], there, objects.shapes) for state in groups),
-        bad,
+        (*bad, *unwilling),
         shapes,
         tuple(pod for pod in pods if pod.node in there),
         pending,

@@ -46,6 +46,9 @@ class GrowthOptions:
 class ShrinkOptions:
     """When Nodes may go. ``parallel`` Nodes at a time, ``parallel_drains`` of them with pods that have to move.
 
+    ``gpu_utilization_threshold`` is alone what counts for Nodes with GPUs. ``ignore_daemon_sets``: their
+    pods count as no use.
+
     ``system_pods_block`` and the like: see ``DrainRules``.
     """
 
@@ -60,6 +63,8 @@ class ShrinkOptions:
     system_pods_block: bool = True
     local_storage_blocks: bool = True
     custom_controllers_block: bool = True
+    gpu_utilization_threshold: float = 0.5
+    ignore_daemon_sets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TypeVar
 
 from api.durations import format_duration
 from controllers.autoscaler.allowance import MILLI
@@ -29,8 +30,10 @@ from controllers.scheduling.removal import (
     Removed,
     plan_removal,
 )
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, gpu_of
 from controllers.scheduling.tenants import Tenants
+
+T = TypeVar("T")
 
 
 class Needed(StrEnum):
@@ -142,11 +145,23 @@ class _Shrinking:
             return Staying(Needed.OTHER, f"{self._booked[name]} holds room on it")
         if name in self._picture.awaiting:
             return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
-        used = self._tenants.load(self._nodes[name])
-        if used > self._options.utilization_threshold:
-            why = f"{used:.0%} of it is asked for, more than {self._options.utilization_threshold:.0%}"
-            return Staying(Needed.NOT_UNDERUTILIZED, why)
-        return None
+        return self._use(self._nodes[name], state)
+
+    def _use(self, node: NodeShape, state: GroupState) -> Staying | None:
+        """Too much of it is asked for; of a Node with GPUs, of those."""
+        own, whole = state.options, self._options
+        gpu = gpu_of(node)
+        if gpu:
+            most = _first(own.gpu_utilization_threshold, whole.gpu_utilization_threshold)
+            used, what = self._tenants.share(node, (gpu,)), f"its {gpu}"
+        else:
+            most = _first(own.utilization_threshold, whole.utilization_threshold)
+            ignoring = _first(own.ignore_daemon_sets, whole.ignore_daemon_sets)
+            used = self._tenants.share(node, (CPU, MEMORY), True) if ignoring else self._tenants.load(node)
+            what = "it"
+        if used <= most:
+            return None
+        return Staying(Needed.NOT_UNDERUTILIZED, f"{used:.0%} of {what} is asked for, more than {most:.0%}")
 
     def _removal(self, candidates: list[Candidate], most: int | None = None) -> RemovalPlan:
         """The second time with groups and a limit; room that pending pods will take is taken."""
@@ -176,11 +191,12 @@ class _Shrinking:
     def _ripe(self, unneeded: Mapping[str, datetime], marked: set[str]) -> set[str]:
         ripe = set()
         for name, since in unneeded.items():
-            if name in marked or self._observed.now - since >= self._options.unneeded_time:
+            time = _first(self._owner[name][0].options.unneeded_time, self._options.unneeded_time)
+            if name in marked or self._observed.now - since >= time:
                 ripe.add(name)
             else:
                 so_far = timedelta(seconds=int((self._observed.now - since).total_seconds()))
-                needed = format_duration(self._options.unneeded_time)
+                needed = format_duration(time)
                 why = f"nobody has needed it for {format_duration(so_far)} of {needed}"
                 self._staying[name] = Staying(Needed.NOT_LONG_ENOUGH, why)
         return ripe
@@ -246,6 +262,11 @@ class _Shrinking:
             else f"Node {removed.node} is empty"
         )
         return Victim(state.id, machine, why, removed.node, removed.moves)
+
+
+def _first(own: T | None, whole: T) -> T:
+    """What the group wants, else what holds for all."""
+    return whole if own is None else own
 
 
 def _given_up(state: GroupState, observed: Observed) -> list[Victim]:

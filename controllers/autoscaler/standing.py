@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from api import names
-from controllers.autoscaler import expanders, memory
+from controllers.autoscaler import expanders, memory, prices
 from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
@@ -58,8 +58,8 @@ class Standing:
     not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid, ``refs`` to them.
 
     ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
-    ``asking``: groups whose providers have yet to say that. ``priorities_problem``: of the ConfigMap.
-    ``missing``: groups that an option names and that are not there.
+    ``asking``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
+    that can't be used, with why. ``missing``: groups that an option names and that are not there.
     """
 
     observed: Observed
@@ -70,24 +70,20 @@ class Standing:
     refs: Mapping[str, Ref] = field(default_factory=dict)
     kept: Obj | None = None
     told: Obj | None = None
-    priorities_problem: str = ""
+    misconfigured: Mapping[Ref, str] = field(default_factory=dict)
     missing: tuple[Key, ...] = ()
     rival: str = ""
     unclear: str = ""
     asking: frozenset[str] = frozenset()
 
-    @property
-    def priorities_ref(self) -> Ref:
-        return Ref(CONFIG_MAP, Key(self.observed.options.namespace, names.AUTOSCALER_PRIORITIES))
-
 
 def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Standing:
     """``reader``: the one of the last look, so that only pods that have changed since are read."""
-    kept, told, priorities = (
+    kept, told = (
         view.get(CONFIG_MAP, Key(options.namespace, name))
-        for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS, names.AUTOSCALER_PRIORITIES)
+        for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS)
     )
-    options, problem = _with_priorities(options, priorities)
+    options, misconfigured = _configured(options, view)
     deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
     refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
@@ -122,7 +118,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         refs,
         kept,
         told,
-        problem,
+        misconfigured,
         tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
         _rival(view, options.namespace),
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
@@ -182,20 +178,38 @@ def _rival(view: View, namespace: str) -> str:
     return str(holder) if view.now - renewed < lasts else ""
 
 
-def _with_priorities(options: AutoscalerOptions, config: Obj | None) -> tuple[AutoscalerOptions, str]:
-    """The options with the priorities of the ConfigMap, and what is wrong with it."""
-    choosing = options.growth.choosing
-    if "priority" not in choosing.names:
-        return options, ""
-    if config is None:
-        return options, f"the expander priority needs the ConfigMap {options.namespace}/{names.AUTOSCALER_PRIORITIES}"
+def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptions, dict[Ref, str]]:
+    """The options with what ConfigMaps say of how to choose, and what is wrong with those."""
+    choosing, wrong = options.growth.choosing, {}
+    for expander, name, read in (
+        ("priority", names.AUTOSCALER_PRIORITIES, _with_priorities),
+        ("price", names.AUTOSCALER_PRICES, _with_prices),
+    ):
+        key = Key(options.namespace, name)
+        config = view.get(CONFIG_MAP, key) if expander in choosing.names else None
+        if config is not None:
+            choosing, problem = read(choosing, config)
+        else:
+            problem = f"the expander {expander} needs the ConfigMap {key}" if expander in choosing.names else ""
+        if problem:
+            wrong[Ref(CONFIG_MAP, key)] = problem
+    return replace(options, growth=replace(options.growth, choosing=choosing)), wrong
+
+
+def _with_priorities(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
     try:
         found = yaml.safe_load(_data(config, "priorities"))
         priorities = expanders.priorities_of(found if isinstance(found, Mapping) else {})
     except (yaml.YAMLError, expanders.ExpanderError) as error:
-        return options, f"data.priorities: {error}"
-    growth = replace(options.growth, choosing=replace(choosing, priorities=priorities))
-    return replace(options, growth=growth), ""
+        return choosing, f"data.priorities: {error}"
+    return replace(choosing, priorities=priorities), ""
+
+
+def _with_prices(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
+    try:
+        return replace(choosing, prices=prices.read_table(_data(config, "prices"))), ""
+    except prices.PriceTableError as error:
+        return choosing, f"data.prices: {error}"
 
 
 def _data(config: Obj | None, key: str) -> str:

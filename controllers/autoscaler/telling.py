@@ -95,8 +95,8 @@ def _events(standing: Standing, decision: Decision, problems: dict[Ref, tuple[Re
     whole = Ref(CONFIG_MAP, Key(standing.observed.options.namespace, names.AUTOSCALER_STATUS))
     if decision.frozen:
         yield Event(whole, "Warning", "ClusterUnhealthy", decision.frozen)
-    if standing.priorities_problem:
-        yield Event(standing.priorities_ref, "Warning", Reason.INVALID_CONFIGURATION, standing.priorities_problem)
+    for ref, why in standing.misconfigured.items():
+        yield Event(ref, "Warning", Reason.INVALID_CONFIGURATION, why)
     if not standing.asking:
         yield from _left(decision)
 

@@ -236,8 +236,7 @@ def _parts(pod: Obj) -> list[Any]:
         [(ref.get("kind"), ref.get("controller")) for ref in meta.get("ownerReferences") or ()],
         status.get("phase") in _FINISHED,
         spec.get("terminationGracePeriodSeconds"),
-        "volumes" in spec
-        and [_local(volume) for volume in _local_volumes(spec)],
+        "volumes" in spec and [_local(volume) for volume in _local_volumes(spec)],
     ]
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +66,7 @@ class RemovalQuestion:
     most_of: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Where a pod finds room; kube-scheduler is free to choose otherwise."""
 
     pod: PodShape
@@ -136,6 +136,7 @@ class _Planner:
         self._receiving: dict[str, str] = {}
         self._gone: Counter[str] = Counter()
         self._explained: dict[PodClass, str] = {}
+        self._sizes: dict[PodClass, tuple[int, int]] = {}
         self._seeker = Seeker(snapshot, self._destination_order())
 
     def in_order(self) -> list[Candidate]:
@@ -193,11 +194,14 @@ class _Planner:
         return Kept(name, Staying.NO_PLACE, f"pod {group.pods[0]} would stay pending: {why}", group.pods[0])
 
     def _biggest_first(self, pods: Sequence[PodShape]) -> list[Group]:
-        def size(group: Group) -> tuple[int, int]:
-            asked = dict(group.pod_class.requests)
-            return -asked.get(CPU, 0), -asked.get(MEMORY, 0)
+        return sorted(self._snapshot.classes.group(pods), key=self._size)
 
-        return sorted(self._snapshot.classes.group(pods), key=size)
+    def _size(self, group: Group) -> tuple[int, int]:
+        size = self._sizes.get(group.pod_class)
+        if size is None:
+            asked = dict(group.pod_class.requests)
+            size = self._sizes[group.pod_class] = (-asked.get(CPU, 0), -asked.get(MEMORY, 0))
+        return size
 
     def _disturbance(self, candidate: Candidate) -> tuple[bool, bool, float, str]:
         occupied = any(not pod.kind.keeping.daemon_set for pod in self._tenants.on(candidate.name))

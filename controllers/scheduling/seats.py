@@ -14,14 +14,16 @@ from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
 
 
-class Seats(Sequence[dict[PodClass, int]]):
+class Seats:
     """By row: class → pods on one Node of the row, never 0. What is handed out must not be changed."""
 
     def __init__(self) -> None:
         self._on: list[dict[PodClass, int] | None] = []
         """None: as it was when the pods were seated."""
-        self._moved: dict[PodClass, dict[int, int]] = {}
-        """Class → row → how many pods more or less than then. All classes that were ever here are in it."""
+        self._asked: set[int] = set()
+        """Rows that are spelled out."""
+        self._met: dict[PodClass, set[int]] = {}
+        """All classes that were ever here, with the rows to which they came later."""
         self._numbers: dict[PodClass, int] = {}
         self._classes: list[PodClass] = []
         self._by_row = _Sorted(*([np.zeros(0, np.int64)] * 3))
@@ -30,21 +32,26 @@ class Seats(Sequence[dict[PodClass, int]]):
     def __len__(self) -> int:
         return len(self._on)
 
-    def __getitem__(self, row: int) -> dict[PodClass, int]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[dict[PodClass, int]]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, row: int) -> dict[PodClass, int]:
         found = self._on[row]
         if found is None:
             codes, counts = self._by_row.of(row)
-            found = self._on[row] = dict(zip(map(self._classes.__getitem__, codes.tolist()), counts.tolist(), strict=True))
+            pods = zip(map(self._classes.__getitem__, codes.tolist()), counts.tolist(), strict=True)
+            found = self._on[row] = dict(pods)
+            self._asked.add(row)
         return found
 
-    def __contains__(self, pod_class: object) -> bool:
+    def knows(self, pod_class: PodClass) -> bool:
         """Whether such pods are or were here."""
-        return pod_class in self._moved
+        return pod_class in self._met
 
     @property
     def classes(self) -> Iterator[PodClass]:
         """All that are or were here."""
-        return iter(self._moved)
+        return iter(self._met)
 
     def seat(self, classes: Sequence[PodClass], codes: Ints, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """Pod by pod its class, by its number in ``classes``, and its row; once, and before anything moves.
@@ -53,7 +60,7 @@ class Seats(Sequence[dict[PodClass, int]]):
         """
         self._classes = list(classes)
         self._numbers = {pod_class: code for code, pod_class in enumerate(classes)}
-        self._moved.update((pod_class, {}) for pod_class in classes)
+        self._met.update((pod_class, set()) for pod_class in classes)
         width = max(1, len(classes))
         places, counts = np.unique(rows * width + codes, return_counts=True)
         rows, codes = np.divmod(places, width)
@@ -61,15 +68,17 @@ class Seats(Sequence[dict[PodClass, int]]):
         self._by_row = _Sorted(rows, codes, counts)
         self._by_class = _Sorted(codes[order], rows[order], counts[order])
         self._on = [None] * len(self._on)
+        self._asked.clear()
         return codes, rows, counts
 
     def meet(self, pod_class: PodClass) -> None:
-        self._moved[pod_class] = {}
+        self._met[pod_class] = set()
 
     def add(self, row: int, pod_class: PodClass, count: int) -> None:
         """``count`` more pods on each Node of the row, or fewer."""
-        moved, pods = self._moved[pod_class], self[row]
-        moved[row] = moved.get(row, 0) + count
+        pods = self[row]
+        if pod_class not in pods:
+            self._met[pod_class].add(row)
         left = pods.get(pod_class, 0) + count
         if left:
             pods[pod_class] = left
@@ -77,39 +86,30 @@ class Seats(Sequence[dict[PodClass, int]]):
             del pods[pod_class]
 
     def new_row(self, pods: dict[PodClass, int]) -> None:
-        row = len(self._on)
+        for pod_class in pods:
+            self._met[pod_class].add(len(self._on))
+        self._asked.add(len(self._on))
         self._on.append(dict(pods))
-        for pod_class, count in pods.items():
-            self._moved[pod_class][row] = count
 
     def drop_row(self) -> None:
         """The last one."""
-        pods = self._on.pop()
-        for pod_class in pods or ():
-            del self._moved[pod_class][len(self._on)]
+        self._on.pop()
+        self._asked.discard(len(self._on))
 
-    def clear(self, row: int) -> dict[PodClass, int]:
-        """Take all pods away; returns them, for ``restore``."""
-        pods = self[row]
-        self._on[row] = {}
-        for pod_class, count in pods.items():
-            moved = self._moved[pod_class]
-            moved[row] = moved.get(row, 0) - count
-        return pods
-
-    def restore(self, row: int, pods: dict[PodClass, int]) -> None:
-        self._on[row] = pods
-        for pod_class, count in pods.items():
-            self._moved[pod_class][row] += count
+    def replace(self, row: int, pods: dict[PodClass, int]) -> dict[PodClass, int]:
+        """Put these on the row; returns those that were there."""
+        before, self._on[row] = self[row], pods
+        return before
 
     def count(self, pod_class: PodClass, counts: Ints) -> None:
         """Add to ``counts`` the pods of one Node of each row."""
         code = self._numbers.get(pod_class)
-        if code is not None:
-            rows, there = self._by_class.of(code)
-            counts[rows] += there
-        for row, count in self._moved[pod_class].items():
-            counts[row] += count
+        rows, there = self._by_class.of(-1 if code is None else code)
+        same = np.fromiter((row not in self._asked for row in rows.tolist()), np.bool_, len(rows))
+        counts[rows[same]] += there[same]
+        for row in {*rows[~same].tolist(), *self._met[pod_class]}:
+            if row < len(self._on):
+                counts[row] += (self._on[row] or {}).get(pod_class, 0)
 
 
 class _Sorted:
@@ -121,7 +121,7 @@ class _Sorted:
         self._counts = counts
 
     def of(self, number: int) -> tuple[Ints, Ints]:
-        if number + 1 >= len(self._starts):
+        if not 0 <= number < len(self._starts) - 1:
             return self._what[:0], self._counts[:0]
         here = slice(self._starts[number], self._starts[number + 1])
         return self._what[here], self._counts[here]

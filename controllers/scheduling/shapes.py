@@ -205,3 +205,8 @@ class NodeShape:
 
     def amount(self, resource: str) -> int:
         return dict(self.allocatable).get(resource, 0)
+
+
+def gpu_of(node: NodeShape) -> str:
+    """The resource by which the Node offers GPUs, like ``nvidia.com/gpu``; "" if it offers none."""
+    return next((name for name, amount in node.allocatable if amount and name.endswith("/gpu")), "")

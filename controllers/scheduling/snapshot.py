@@ -6,7 +6,6 @@ exist yet are one row until pods make them differ. All amounts are those of one 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -65,17 +64,29 @@ class Snapshot:
         self._closed: Bools = np.zeros(_ROWS, np.bool_)
         self._counts: dict[Matcher, Ints] = {}
         self._matchers: Index[Matcher] = Index()
-        self._concerned: dict[PodClass, list[Matcher]] = {}
+        self._concerned: dict[PodClass, list[Ints]] = {}
         self._classes: Index[PodClass] = Index()
         self._aversions: Index[PodTerm] = Index()
         self._averse: set[PodTerm] = set()
         self._journal: list[tuple[str, int, PodClass | None, int]] = []
-        self._cleared: list[dict[PodClass, int]] = []
-        """The pods of Nodes that were closed, in order."""
+        self._cleared: list[tuple[dict[PodClass, int], Ints]] = []
+        """Pods of the Nodes that were closed, and what they left; in order."""
         self._marks: list[int] = []
-        for node in nodes:
-            self._row_of[node.name] = self.add_nodes(node)
+        self._lay_out(list(nodes))
         self.strays = self._seat(pods)
+
+    def _lay_out(self, nodes: list[NodeShape]) -> None:
+        """A row for each, all at once."""
+        self._grow(len(nodes))
+        self._row_of = {node.name: row for row, node in enumerate(nodes)}
+        self.nodes.extend(nodes)
+        self._copies[: len(nodes)] = 1
+        self._shape_of[: len(nodes)] = [self._catalogue.number(node) for node in nodes]
+        self._register(dict.fromkeys(name for node in nodes for name, _ in node.allocatable))
+        for row, node in enumerate(nodes):
+            self.pods.new_row({})
+            for name, amount in node.allocatable:
+                self._free[row, self._resources[name]] = amount
 
     def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
         """Put all pods where they are, as numbers; returns those of Nodes that are not here."""
@@ -194,11 +205,14 @@ class Snapshot:
         """The Node is being drained: its pods are gone and no new ones come, but it still counts as a place over
         which pods are spread, as it does for kube-scheduler until the Node is deleted.
         """
-        pods = self.pods.clear(row)
-        self._vacate(row, pods, -1)
+        pods, left = self.pods.replace(row, {}), self._free[row].copy()
+        self._free[row] = 0
+        for name, amount in self.nodes[row].allocatable:
+            self._free[row, self._resources[name]] = amount
+        self._count_all(row, pods, -1)
         self._closed[row] = True
         if self._marks:
-            self._cleared.append(pods)
+            self._cleared.append((pods, left))
             self._note("close", row, None, 0)
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -271,7 +285,7 @@ class Snapshot:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _move(self, pod_class: PodClass, row: int, count: int) -> None:
-        if pod_class not in self.pods:
+        if not self.pods.knows(pod_class):
             self.pods.meet(pod_class)
             self._meet(pod_class)
         self.pods.add(row, pod_class, count)
@@ -283,26 +297,21 @@ class Snapshot:
                 self._register((name,))
                 column, free = self._resources[name], self._free[row]
             free[column] -= amount * count
-        for matcher in self._matching(pod_class) if self._counts else ():
-            self._counts[matcher][row] += count
-
-    def _vacate(self, row: int, pods: dict[PodClass, int], sign: int) -> None:
-        """All pods of the row at once: -1 when they go, 1 when they are back."""
-        asked: Counter[str] = Counter()
-        for pod_class, count in pods.items():
-            asked[PODS] += count
-            for name, amount in pod_class.demand.requests:
-                asked[name] += amount * count
-            for matcher in self._matching(pod_class) if self._counts else ():
-                self._counts[matcher][row] += sign * count
-        for name, amount in asked.items():
-            self._free[row, self._resources[name]] -= sign * amount
+        for counts in self._counted(pod_class) if self._counts else ():
+            counts[row] += count
 
     def _reopen(self, row: int) -> None:
-        pods = self._cleared.pop()
-        self.pods.restore(row, pods)
-        self._vacate(row, pods, 1)
+        pods, left = self._cleared.pop()
+        self.pods.replace(row, pods)
+        self._free[row, : len(left)] = left
+        self._count_all(row, pods, 1)
         self._closed[row] = False
+
+    def _count_all(self, row: int, pods: dict[PodClass, int], sign: int) -> None:
+        """All pods of the row at once: -1 when they go, 1 when they are back."""
+        for pod_class, count in pods.items() if self._counts else ():
+            for counts in self._counted(pod_class):
+                counts[row] += sign * count
 
     def _meet(self, pod_class: PodClass) -> None:
         """A class that was not here before."""
@@ -313,11 +322,12 @@ class Snapshot:
                 self._averse.add(term)
                 self._aversions.add(term, marks_of(term.selector))
 
-    def _matching(self, pod_class: PodClass) -> list[Matcher]:
+    def _counted(self, pod_class: PodClass) -> list[Ints]:
+        """The counts of all matchers that mean the class."""
         known = self._concerned.get(pod_class)
         if known is None:
             found = dict.fromkeys(self._matchers.concerning(pod_class.marks))
-            known = self._concerned[pod_class] = [each for each in found if each.matches(pod_class)]
+            known = self._concerned[pod_class] = [self._counts[each] for each in found if each.matches(pod_class)]
         return known
 
     def _note(self, what: str, row: int, pod_class: PodClass | None, number: int) -> None:
@@ -327,7 +337,7 @@ class Snapshot:
     def _new_row(self, node: NodeShape, copies: int, pods: dict[PodClass, int] | None = None) -> int:
         row = len(self.nodes)
         if row == len(self._copies):
-            self._grow()
+            self._grow(row)
         self.nodes.append(node)
         self.pods.new_row(pods or {})
         self._shape_of[row] = self._catalogue.number(node)
@@ -336,12 +346,12 @@ class Snapshot:
         self._note("add", row, None, 0)
         return row
 
-    def _grow(self) -> None:
-        more = len(self._copies)
+    def _grow(self, more: int) -> None:
         self._shape_of = np.concatenate([self._shape_of, np.zeros(more, np.int64)])
         self._free = np.concatenate([self._free, np.zeros((more, self._free.shape[1]), np.int64)])
         self._copies = np.concatenate([self._copies, np.zeros(more, np.int64)])
         self._closed = np.concatenate([self._closed, np.zeros(more, np.bool_)])
+        self._concerned.clear()
         for matcher, counts in self._counts.items():
             self._counts[matcher] = np.concatenate([counts, np.zeros(more, np.int64)])
 

@@ -33,6 +33,24 @@ class Tenants:
             load = self._loads[node.name] = self._load(node)
         return load
 
+    def share(self, node: NodeShape, resources: Iterable[str], without_daemons: bool = False) -> float:
+        """The largest of the shares of ``resources`` that are asked for. ``without_daemons``: pods of DaemonSets use
+        nothing, and what they ask for is not there for others.
+        """
+        shares = []
+        for name in resources:
+            asked, daemons = (sum(self._amounts(node, name, daemons=which)) for which in (False, True))
+            there = node.amount(name) - (daemons if without_daemons else 0)
+            if there > 0:
+                shares.append((asked if without_daemons else asked + daemons) / there)
+        return max(shares, default=1.0)
+
+    def _amounts(self, node: NodeShape, resource: str, *, daemons: bool) -> Iterable[int]:
+        for pod in self.on(node.name):
+            keeping = pod.kind.keeping
+            if keeping.daemon_set is daemons and not keeping.finished:
+                yield dict(pod.kind.demand.requests).get(resource, 0)
+
     def _load(self, node: NodeShape) -> float:
         cpu = memory = 0
         for pod in self.on(node.name):

@@ -77,6 +77,20 @@ class Flags:
             "--scale-down-utilization-threshold", "SHARE", "A Node of which more is asked for stays.", min=0, max=1
         ),
     ] = 0.5
+    scale_down_gpu_utilization_threshold: Annotated[
+        float,
+        _option(
+            "--scale-down-gpu-utilization-threshold", "SHARE", "The same of the GPUs of a Node with GPUs.", min=0, max=1
+        ),
+    ] = 0.5
+    ignore_daemonsets_utilization: Annotated[
+        bool,
+        _option(
+            "--ignore-daemonsets-utilization/--no-ignore-daemonsets-utilization",
+            "",
+            "Whether pods of DaemonSets count as no use of their Node.",
+        ),
+    ] = False
     scale_down_unneeded_time: Annotated[
         str, _option("--scale-down-unneeded-time", "TIME", "How long nobody must have needed a Node.")
     ] = "10m"
@@ -214,6 +228,8 @@ def options_of(flags: Flags) -> AutoscalerOptions:
             system_pods_block=flags.skip_nodes_with_system_pods,
             local_storage_blocks=flags.skip_nodes_with_local_storage,
             custom_controllers_block=flags.skip_nodes_with_custom_controller_pods,
+            gpu_utilization_threshold=flags.scale_down_gpu_utilization_threshold,
+            ignore_daemon_sets=flags.ignore_daemonsets_utilization,
         ),
         HealthOptions(flags.ok_total_unready_count, flags.max_total_unready_percentage / 100, pauses),
         _discovery(flags),

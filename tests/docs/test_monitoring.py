@@ -10,18 +10,26 @@ from typing import Any
 import pytest
 import yaml
 
-from nodewright.runtime.metrics import TABLE, Metric
+from controllers.autoscaler.figures import MEASURES
+from nodewright.runtime.metrics import TABLE as OWN
+from nodewright.runtime.metrics import Metric
 from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "deploy" / "monitoring"
 ALERTS = yaml.safe_load((FOLDER / "alerts.yaml").read_text())
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text())
 
+MEASURED = {
+    measure.name: Metric(measure.name, "counter" if measure.total else "gauge", measure.labels, "", measure.meaning)
+    for measure in MEASURES
+}
+TABLE = {**OWN, **MEASURED}
+"""With those that a room gives, under the names of the Cluster Autoscaler."""
 SCRAPED = {"instance", "job", "pod", "namespace"}
 """Labels that Prometheus gives every series by where it was scraped."""
 PROCESS = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
 
-_USED = re.compile(r"\b((?:nodewright|process)_\w+)(?:\{([^}]*)\})?")
+_USED = re.compile(r"\b((?:nodewright|process|cluster_autoscaler)_\w+)(?:\{([^}]*)\})?")
 _LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"")
 _BY = re.compile(r"\bby\s*\(([^)]*)\)")
 _SHOWN = re.compile(r"\$labels\.(\w+)")

@@ -16,8 +16,8 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 
 if TYPE_CHECKING:
+    from controllers.autoscaler.prices import PriceTable
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions
-    from nodewright.gateways.externalgrpc.prices import PriceTable
     from nodewright.gateways.externalgrpc.tls import ServerTls
     from nodewright.runtime.kube.connection import Connection
 
@@ -276,7 +276,7 @@ def _credentials(tls: _Tls) -> ServerTls | None:
 def _prices(path: Path | None) -> PriceTable | None:
     if path is None:
         return None
-    from nodewright.gateways.externalgrpc.prices import PriceTableError, read_table  # noqa: PLC0415
+    from controllers.autoscaler.prices import PriceTableError, read_table  # noqa: PLC0415
 
     try:
         return read_table(path.read_text())

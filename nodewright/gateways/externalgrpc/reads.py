@@ -11,11 +11,12 @@ from google.protobuf.message import DecodeError
 from api import names
 from controllers.autoscaler import templates
 from controllers.autoscaler.groups import NodeGroup
+from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.refs import Obj, annotations_of
 from controllers.scheduling.amounts import ShapeError
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
-from nodewright.gateways.externalgrpc.prices import PriceTable
+from nodewright.gateways.externalgrpc.prices import requests_of
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 
@@ -141,7 +142,7 @@ class Reads:
         span = _span(request)
         try:
             pod = core.Pod.FromString(request.pod_bytes or request.pod)
-            return wire.PricingPodPriceResponse(price=table.pod(pod, span))
+            return wire.PricingPodPriceResponse(price=table.pod(requests_of(pod), span))
         except (DecodeError, ValueError, ArithmeticError) as error:
             raise CallError(_Code.INVALID_ARGUMENT, f"no pod: {error}") from error
 

@@ -63,7 +63,7 @@ def _pod(pod: Obj) -> dict[str, Any]:
         slimmed["spec"] = {**_kept(spec, _SPEC), **_shared(_kept(spec, _SHARED_SPEC) | _containers(spec))}
         if "volumes" in spec:
             volumes = (each for each in spec["volumes"] or () if any(kind in each for kind in _VOLUMES))
-            slimmed["spec"]["volumes"] = [_once(each) if any(kind in each for kind in _LOCAL) else each for each in volumes]
+            slimmed["spec"]["volumes"] = [_once(each) if _is_local(each) else each for each in volumes]
     if status is not None:
         slimmed["status"] = {**_kept(status, _STATUS), **_shared(_granted(status))}
         if "conditions" in status:
@@ -86,6 +86,11 @@ def _containers(spec: Obj) -> dict[str, Any]:
 def _granted(status: Obj) -> dict[str, Any]:
     fields = _kept(status, ("containerStatuses", "initContainerStatuses"))
     return {name: [_kept(each, _GRANTED) for each in found or ()] for name, found in fields.items()}
+
+
+def _is_local(volume: Obj) -> bool:
+    """Others, which name a claim of the pod's own, are not shared by many."""
+    return any(kind in volume for kind in _LOCAL)
 
 
 def _shared(fields: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,19 @@ from controllers.autoscaler.loop import plan
 from controllers.autoscaler.memory import read
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.autoscaler.standing import stand
-from controllers.kernel.actions import Create, Patch, Scale
+from controllers.kernel.actions import Create, Event, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Wait
-from controllers.kernel.refs import CONFIG_MAP, CSI_NODE, LEASE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Key, Kind
+from controllers.kernel.refs import (
+    CONFIG_MAP,
+    CSI_NODE,
+    LEASE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    Key,
+    Kind,
+    Ref,
+)
 from controllers.kernel.view import Reached, ShapeUnknown, Unreached
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
@@ -154,8 +163,42 @@ def test_priorities_come_from_a_config_map_and_faults_in_it_are_named(fleet: Fle
     for text, fault in (("x: [a]", "priorities[x]: the priority must be"), ("{", "data.priorities: ")):
         priorities = config_map(names.AUTOSCALER_PRIORITIES, priorities=text)
         standing = standing_of(fleet, (CONFIG_MAP, priorities), options=options)
-        assert fault in standing.priorities_problem
+        assert fault in standing.misconfigured[Ref(CONFIG_MAP, Key(NAMESPACE, names.AUTOSCALER_PRIORITIES))]
         assert [a for a in plan(standing).actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
+
+
+def test_the_cheapest_group_grows_by_a_table_in_a_config_map(fleet: Fleet) -> None:
+    fleet.group("spot", 0, 5)
+    for name in ("web", "spot"):
+        labels = fleet.deployments[name]["metadata"]["annotations"]
+        labels[names.CAPACITY_LABELS_ANNOTATION] = f"node.kubernetes.io/instance-type=m.{name}"
+    options = replace(fleet.options, growth=GrowthOptions(Choosing(("price",), seed="s")))
+    for table, wanted in (
+        ("nodes: {m.web: 0.5, m.spot: 0.1}", "spot"),
+        ("nodes: {m.web: 0.5, m.spot: 0.9}", "web"),
+        ("nodes: {m.web: 0.5, m.spot: 0.1, MachineDeployment/ns/spot: 3}", "web"),
+        ("nodes: {m.web: 7}", "web"),
+    ):
+        prices = config_map(names.AUTOSCALER_PRICES, prices=table)
+        found = plan(standing_of(fleet, (CONFIG_MAP, prices), options=options))
+        assert [a.target.key.name for a in found.actions() if isinstance(a, Scale)] == [wanted], table
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (None, f"the expander price needs the ConfigMap {NAMESPACE}/{names.AUTOSCALER_PRICES}"),
+        ("nodes: {m.large: cheap}", "data.prices: nodes[m.large]: 'cheap' is no price"),
+        ("[1]", "data.prices: a map with the keys nodes and pods is needed, and nothing else"),
+    ],
+)
+def test_a_table_of_prices_that_is_missing_or_faulty_is_named(fleet: Fleet, table: str | None, fault: str) -> None:
+    options = replace(fleet.options, growth=GrowthOptions(Choosing(("price",), seed="s")))
+    there = [] if table is None else [(CONFIG_MAP, config_map(names.AUTOSCALER_PRICES, prices=table))]
+    found = plan(standing_of(fleet, *there, options=options))
+    ref = Ref(CONFIG_MAP, Key(NAMESPACE, names.AUTOSCALER_PRICES))
+    assert [a.why for a in found.actions() if isinstance(a, Event) and a.target == ref] == [fault]
+    assert [a for a in found.actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
 
 
 def test_a_pod_whose_volumes_no_node_may_take_any_more_gets_a_new_one(fleet: Fleet) -> None:

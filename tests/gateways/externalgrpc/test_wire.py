@@ -11,12 +11,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from api import names
 from controllers.autoscaler import templates
 from controllers.autoscaler.groups import Bounds, NodeGroup
+from controllers.autoscaler.prices import PriceTable, PriceTableError, read_table
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
 from nodewright.controlplane.protobuf import messages
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
-from nodewright.gateways.externalgrpc.prices import PriceTable, PriceTableError, read_table, requests_of
+from nodewright.gateways.externalgrpc.prices import requests_of
 from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
@@ -151,7 +152,7 @@ def test_prices_come_by_group_then_by_type_and_for_as_long_as_is_asked() -> None
     assert table.node("MachineDeployment/default/a", labels, timedelta(hours=2)) == 4
     assert table.node("", labels, timedelta(minutes=30)) == 0.25
     assert table.node("", {}, timedelta(hours=1)) is None
-    assert PriceTable().pod(core.Pod(), timedelta(hours=1)) == 0
+    assert PriceTable().pod({}, timedelta(hours=1)) == 0
 
 
 def container(**requests: str) -> core.Container:
@@ -167,7 +168,7 @@ def test_a_pod_costs_what_a_scheduler_counts() -> None:
     )
     pod = core.Pod.FromString(core.Pod(spec=spec).SerializeToString())
     assert {name: float(amount) for name, amount in requests_of(pod).items()} == {"cpu": 2.1, "memory": GIB}
-    assert PriceTable(pods={"cpu": 1.0, "memory": 0.5}).pod(pod, timedelta(hours=1)) == pytest.approx(2.6)
+    assert PriceTable(pods={"cpu": 1.0, "memory": 0.5}).pod(requests_of(pod), timedelta(hours=1)) == pytest.approx(2.6)
 
 
 @pytest.mark.parametrize(
