@@ -33,6 +33,8 @@ _log = structlog.get_logger("nodewright.externalgrpc")
 
 SHAPES_WITHIN = 10.0
 """Seconds for providers to say at the start what hosts are like; who is slower is heard later."""
+BETWEEN_CALLS = ReflectorOptions(batch=4, pause=0.001)
+"""Many Machines may change at once; no call waits for more than a few of them. 2000 a second can still be taken in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class GatewayOptions:
     reads: ReadOptions = field(default_factory=ReadOptions)
     server: ServerOptions = field(default_factory=ServerOptions)
     client: ClientLimits = field(default_factory=ClientLimits)
-    reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
+    reflector: ReflectorOptions = BETWEEN_CALLS
     providers: Registry | None = None
 
 
