@@ -14,9 +14,9 @@ from controllers.autoscaler import expanders, memory, prices
 from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.templates import shape_of
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.pausing import cluster_of, paused_by
-from controllers.kernel.provider_config import Unresolved, resolve
 from controllers.kernel.refs import (
     CONFIG_MAP,
     CSI_NODE,
@@ -92,7 +92,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
     abroad = {group.ref: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
     paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*abroad, *paused)}
-    reads = {group.id: _shape(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
+    reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
     objects = Objects(
         [body for body in deployments if uid_of(body) not in apart],
         [body for body in sets if uid_of(body) not in apart],
@@ -144,17 +144,6 @@ def _abroad(body: Obj, view: View) -> str:
 
 def _paused(body: Obj, view: View) -> str:
     return paused_by((body, cluster_of(body, view)))
-
-
-def _shape(body: Obj, view: View) -> Shape | ShapeUnknown:
-    """What the provider says of the hosts that its template asks for."""
-    template = (body.get("spec") or {}).get("template")
-    spec = template.get("spec") if isinstance(template, Mapping) else None
-    namespace = key_of(body).namespace
-    resolved = resolve(spec if isinstance(spec, Mapping) else {}, namespace, view)
-    if isinstance(resolved, Unresolved):
-        return ShapeUnknown(f"{resolved.problem.path} {resolved.problem.message}")
-    return view.shape(resolved.config, namespace)
 
 
 def _book(view: View) -> VolumeBook:

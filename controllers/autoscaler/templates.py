@@ -1,7 +1,8 @@
 """What a Node of a group looks like before there is one.
 
 A real Node of the group is the best picture. Without one: what its provider says of the host (``Shape``), and above
-that the annotations ``capacity.cluster-autoscaler.kubernetes.io/…`` of the MachineDeployment or MachineSet.
+that the annotations ``capacity.cluster-autoscaler.kubernetes.io/…`` of the MachineDeployment or MachineSet; less what
+its kubelets keep from pods (``reserved``).
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from api import names
-from controllers.kernel.refs import Obj, annotations_of
+from controllers.autoscaler import reserved
+from controllers.kernel.provider_config import Unresolved, resolve
+from controllers.kernel.refs import Obj, annotations_of, key_of
+from controllers.kernel.view import ShapeRead, ShapeUnknown, View
 from controllers.scheduling import binpacking
-from controllers.scheduling.amounts import ShapeError, quantities, whole
-from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeShape, Taint
+from controllers.scheduling.amounts import Quantities, ShapeError, quantities, whole
+from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, NodeShape, Taint
 from providers.base.contract import Shape
 
 PREFIX = "template-of-"
@@ -39,10 +43,30 @@ def from_node(node: NodeShape, group: str) -> NodeShape:
     return binpacking.template(replace(node, taints=taints, unschedulable=False), f"{PREFIX}{group}")
 
 
+def shape_of(body: Obj, view: View) -> ShapeRead:
+    """What the provider says of the hosts that the group's template asks for."""
+    template = (body.get("spec") or {}).get("template")
+    spec = template.get("spec") if isinstance(template, Mapping) else None
+    namespace = key_of(body).namespace
+    resolved = resolve(spec if isinstance(spec, Mapping) else {}, namespace, view)
+    if isinstance(resolved, Unresolved):
+        return ShapeUnknown(f"{resolved.problem.path} {resolved.problem.message}")
+    return view.shape(resolved.config, namespace)
+
+
+def capacity_of(body: Obj, shape: Shape | None = None) -> Amounts:
+    """All that a host of the group has. Raises ShapeError naming the field that can't be read."""
+    return whole(_capacity(body, shape))
+
+
 def from_nothing(body: Obj, group: str, shape: Shape | None = None) -> NodeShape:
     """For a group without Nodes. Raises ShapeError naming the field that is missing or can't be read."""
     annotations = annotations_of(body)
     spec = _machine_spec(body)
+    capacity = _capacity(body, shape)
+    for key, resource in ((names.CAPACITY_CPU_ANNOTATION, CPU), (names.CAPACITY_MEMORY_ANNOTATION, MEMORY)):
+        if not capacity.get(resource):
+            raise ShapeError(_field(key), "is needed: the group has no Node and its provider does not tell")
     node = NodeShape(
         name=group,
         labels={
@@ -51,17 +75,19 @@ def from_nothing(body: Obj, group: str, shape: Shape | None = None) -> NodeShape
             **_text((spec.get("metadata") or {}).get("labels")),
             **_labels(annotations),
         },
-        allocatable=whole(quantities(_capacity(annotations, shape), "metadata.annotations")),
+        allocatable=whole(reserved.allocatable(capacity, reserved.kubelet_settings(body))),
         taints=tuple(dict.fromkeys((*_given_taints(shape, spec), *_taints(annotations)))),
     )
-    for key, resource in ((names.CAPACITY_CPU_ANNOTATION, CPU), (names.CAPACITY_MEMORY_ANNOTATION, MEMORY)):
-        if not node.amount(resource):
-            raise ShapeError(_field(key), "is needed: the group has no Node and its provider does not tell")
     return binpacking.template(node, f"{PREFIX}{group}")
 
 
-def _capacity(annotations: Mapping[str, str], shape: Shape | None) -> dict[str, str]:
+def _capacity(body: Obj, shape: Shape | None) -> Quantities:
+    annotations = annotations_of(body)
     found = {PODS: MAX_PODS, **(shape.capacity if shape else {})}
+    pods = reserved.kubelet_settings(body).get(names.KUBELET_MAX_PODS_ANNOTATION)
+    if pods:
+        quantities({PODS: pods}, _field(names.KUBELET_MAX_PODS_ANNOTATION))
+        found[PODS] = pods
     for key, resource in _QUANTITIES.items():
         if key in annotations:
             quantities({resource: annotations[key]}, _field(key))
@@ -74,7 +100,7 @@ def _capacity(annotations: Mapping[str, str], shape: Shape | None) -> dict[str, 
         if not (count.isascii() and count.isdigit()):
             raise ShapeError(_field(names.CAPACITY_GPU_COUNT_ANNOTATION), f"{count!r} is not a whole number")
         found[gpu] = count
-    return found
+    return quantities(found, "metadata.annotations")
 
 
 def _labels(annotations: Mapping[str, str]) -> dict[str, str]:

@@ -75,7 +75,7 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     if not decrement:
         return Plan(steps([Delete(member.facts.ref, f"{why}, to be replaced")]))
     if member.marked and pool.takes_the_marked:
-        return Plan(notes=(f"{id_} is on its way out already",))
+        return Plan()  # asked again: it is on its way out
     return Plan(steps(marks([member], why), [scale(pool, pool.replicas - 1, why)]))
 
 
@@ -146,7 +146,8 @@ def _illegal_to_attach(pool: Pool, machine: Obj, id_: str) -> Illegal | None:
     if names.CLOUDPOOL_DETACHED_FROM_ANNOTATION in annotations_of(machine):
         return Illegal(
             f"machine {id_} cannot be attached: it is still being detached from another pool",
-            "ask again in a while; the gateway that serves that pool has to run",
+            "ask again in a while, with a gateway serving that pool; if the pool is gone, take away the annotation "
+            f"{names.CLOUDPOOL_DETACHED_FROM_ANNOTATION}",
         )
     if ((pool.body.get("spec") or {}).get("selector") or {}).get("matchExpressions"):
         return Illegal(

@@ -68,9 +68,9 @@ def _show(found: Mapping[str, Latencies]) -> None:
             f"≤{float(edge):g}: {count}" if edge != "more" else f"more: {count}"
             for edge, count in sorted(each.buckets.items())
         )
-        print(
-            f"{name}: p99 {each.answered['p99']:g} ms ({each.due['p99']:g} from when it was due); calls by ms {counted}"
-        )
+        told = each.answered
+        print(f"{name}: p50 {told['p50']:g} ms, p99 {told['p99']:g} ms ({each.due['p99']:g} from when it was due)")
+        print(f"  calls by ms: {counted}")
 
 
 async def _flat_out(server: _Server) -> tuple[float, float]:

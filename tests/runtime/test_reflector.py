@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import MACHINE
+from controllers.kernel.refs import MACHINE, Kind
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.client import KubeClient, Page
 from tests.runtime.stub_server import StubServer, answers, hangs_up, status, text, until
 
 QUICK = ReflectorOptions(page_size=2, backoff=0.001, longest_backoff=0.01, failures_before_list=3)
@@ -277,3 +277,48 @@ async def test_the_store_equals_the_server_after_any_sequence_of_faults(
     for change in following.heard:
         alive[change.key.name] = change.new is not None
     assert {name for name, there in alive.items() if there} == set(stub.objects), "listeners know what the store knows"
+
+
+class Burst:
+    """A source with nothing in it, and then many changes at once."""
+
+    def __init__(self, count: int) -> None:
+        self._events = [
+            {
+                "type": "ADDED",
+                "object": {"metadata": {"name": f"m{n}", "namespace": "d", "uid": f"{n}", "resourceVersion": f"{n}"}},
+            }
+            for n in range(1, count + 1)
+        ]
+
+    async def list_page(self, _kind: Kind, _limit: int = 500, _continue: str = "") -> Page:
+        return Page([], "1", "")
+
+    async def watch(self, _kind: Kind, _version: str, _seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
+        yield self._events
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("pause", "seen"), [(0.0, 9), (5.0, 2)])
+async def test_what_takes_several_turns_does_not_wait_for_a_whole_burst(pause: float, seen: int) -> None:
+    cache, done = Cache([MACHINE]), asyncio.Event()
+    taken: list[int] = []
+
+    async def answer() -> None:
+        for _ in range(4):
+            await asyncio.sleep(0)
+        taken.append(len(list(cache.stores[MACHINE])))
+        done.set()
+
+    tasks = []
+
+    def first(_change: Change, _from_list: bool) -> None:
+        if not tasks:
+            tasks.append(asyncio.create_task(answer()))
+
+    cache.listen(MACHINE, first)
+    reflector = Reflector(Burst(40), cache, MACHINE, ReflectorOptions(batch=2, pause=pause))
+    task = asyncio.create_task(reflector.run())
+    await asyncio.wait_for(done.wait(), 10)
+    task.cancel()
+    assert taken == [pytest.approx(seen, abs=1)]

@@ -57,6 +57,7 @@ class _How:
     gpu_label: str
     group_options: bool
     prices: Path | None
+    provider_shapes: bool
     metrics_host: str
     metrics_port: int | None
 
@@ -104,6 +105,12 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
         Path | None,
         typer.Option("--price-table", metavar="FILE", help="Prices of Nodes and pods (YAML). [default: none are told]"),
     ] = None,
+    provider_shapes: Annotated[
+        bool,
+        typer.Option(
+            "--provider-shapes/--no-provider-shapes", help="Ask providers what hosts are like that do not exist yet."
+        ),
+    ] = True,
     metrics_listen: Annotated[
         str, typer.Option("--metrics-listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
@@ -130,6 +137,7 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
         gpu_label,
         node_group_options,
         price_table,
+        provider_shapes,
         metrics_listen,
         metrics_port,
     )
@@ -245,6 +253,7 @@ def _options(how: _How) -> GatewayOptions:
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415
+    from providers.base.registry import Registry  # noqa: PLC0415
 
     return GatewayOptions(
         only=Filter(how.namespace, how.cluster),
@@ -257,6 +266,7 @@ def _options(how: _How) -> GatewayOptions:
             deadline=how.deadline,
             at_once=how.at_once,
         ),
+        providers=Registry.installed() if how.provider_shapes else None,
     )
 
 

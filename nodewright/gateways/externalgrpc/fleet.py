@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import structlog
 
 from api import names
+from controllers.autoscaler import templates
 from controllers.autoscaler.groups import BadGroup, Discovery, Filter, NodeGroup, discover
 from controllers.kernel import machine_facts
 from controllers.kernel.machine_facts import MachineFacts
@@ -20,6 +22,7 @@ from controllers.kernel.pausing import cluster_name_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     Key,
@@ -29,7 +32,7 @@ from controllers.kernel.refs import (
     resource_version_of,
     uid_of,
 )
-from controllers.kernel.view import OWNER, PROVIDER_ID
+from controllers.kernel.view import OWNER, PROVIDER_ID, ShapeRead
 from nodewright.gateways.externalgrpc.decide import Asked, GroupFacts
 from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
@@ -37,7 +40,8 @@ from nodewright.runtime.cache.store import Change
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 
-KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+KINDS = (CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+_TELL_GROUPS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET)
 FAKE_NODE_ANNOTATION = "k8s.io/cluster-autoscaler/fake-node-reason"
 """Set by the Cluster Autoscaler on what it passes for a Node and is none."""
 _DECIDES = ("labels", "annotations", "ownerReferences", "deletionTimestamp")
@@ -47,10 +51,20 @@ class AmbiguousError(Exception):
     """Several Machines claim one providerID; nobody can say which is meant."""
 
 
-class Fleet:
-    """One event loop; reads are valid until the next ``await``. ``only``: the groups to serve; None: all."""
+AskShape = Callable[[Mapping[str, Any], str], ShapeRead]
+"""What a host of a config would be like for a Machine in a namespace; providers are asked in the background."""
 
-    def __init__(self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None) -> None:
+
+class Fleet:
+    """One event loop; reads are valid until the next ``await``. ``only``: the groups to serve; None: all.
+
+    ``shapes`` None: no provider is asked.
+    """
+
+    def __init__(
+        self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None, shapes: AskShape | None = None
+    ) -> None:
+        self._shapes = shapes
         self._cache = cache
         self._now = now
         self._discovery = Discovery(filters=(only,) if only is not None else ())
@@ -76,6 +90,10 @@ class Fleet:
 
     def body(self, group: NodeGroup) -> Obj | None:
         return self._cache.stores[group.ref.kind].get(group.ref.key)
+
+    def shape(self, body: Obj) -> ShapeRead:
+        """What its provider says of the hosts of a group that come next."""
+        return templates.shape_of(body, replace(self._cache.view(self._now()), shapes=self._shapes))
 
     def machine(self, id_: str) -> MachineFacts | None:
         """The Machine of an instance. Raises AmbiguousError."""
@@ -161,7 +179,7 @@ class Fleet:
 
     def _changed(self, change: Change, _from_list: bool) -> None:
         self._moved.set()
-        if change.kind != MACHINE and not self._stale and _decides(change):
+        if change.kind in _TELL_GROUPS and not self._stale and _decides(change):
             self._stale = True
 
     def _discover(self) -> None:

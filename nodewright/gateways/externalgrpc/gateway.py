@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +19,34 @@ from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions
 from nodewright.runtime import census
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.hosts.credentials import secrets_by
+from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.observability import Checks
 from nodewright.runtime.options import utc_now
 from nodewright.runtime.recorder import EventRecorder
+from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 
 
+SHAPES_WITHIN = 10.0
+"""Seconds for providers to say at the start what hosts are like; who is slower is heard later."""
+BETWEEN_CALLS = ReflectorOptions(batch=4, pause=0.001)
+"""Many Machines may change at once; no call waits for more than a few of them. 2000 a second can still be taken in."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
+    """``providers``: those that are asked what hosts would be like; None: nobody is."""
+
     only: Filter = field(default_factory=Filter)
     reads: ReadOptions = field(default_factory=ReadOptions)
     server: ServerOptions = field(default_factory=ServerOptions)
     client: ClientLimits = field(default_factory=ClientLimits)
-    reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
+    reflector: ReflectorOptions = BETWEEN_CALLS
+    providers: Registry | None = None
 
 
 class Gateway:
@@ -44,7 +56,10 @@ class Gateway:
         self._connection = connection
         self._options = options
         self.cache = Cache(KINDS)
-        self.fleet = Fleet(self.cache, utc_now, options.only)
+        found = options.providers
+        self._hosts = HostDirectory(found, now=utc_now, may_call=lambda: False) if found is not None else None
+        shapes = self._hosts.shape if self._hosts is not None else None
+        self.fleet = Fleet(self.cache, utc_now, options.only, shapes)
         self._reflectors: tuple[Reflector, ...] = ()
         self._serving = False
 
@@ -74,6 +89,9 @@ class Gateway:
             tasks.append(asyncio.create_task(recorder.run(), name="events"))
             stack.push_async_callback(_end, tasks)
             stack.push_async_callback(recorder.flush, 2.0)
+            if self._hosts is not None:
+                self._hosts.read_secrets_by(secrets_by(client.named("hosts")))
+                stack.push_async_callback(self._hosts.close, 0.0)
             if not await _unless(stop, self._read(), tasks):
                 return
             scaler = Scaler(client, self.cache, self.fleet, recorder)
@@ -90,6 +108,13 @@ class Gateway:
     async def _read(self) -> None:
         for reflector in self._reflectors:
             await reflector.synced.wait()
+        if self._hosts is not None:
+            for group in self.fleet.groups().values():
+                body = self.fleet.body(group)
+                if body is not None:
+                    self.fleet.shape(body)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hosts.shapes_are_known(), SHAPES_WITHIN)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, object], tasks: list[asyncio.Task[None]]) -> bool:

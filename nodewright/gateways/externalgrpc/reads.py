@@ -13,15 +13,18 @@ from controllers.autoscaler import templates
 from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.refs import Obj, annotations_of
+from controllers.kernel.view import ShapeUnknown
 from controllers.scheduling.amounts import ShapeError
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
 from nodewright.gateways.externalgrpc.prices import requests_of
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
+from providers.base.contract import Shape
 
 NOBODYS = wire.NodeGroupForNodeResponse(nodeGroup=wire.NodeGroup()).SerializeToString()
 _Code = grpc.StatusCode
+_TELL_SHAPES = (names.CAPACITY_PREFIX, names.KUBELET_CONFIG_PREFIX)
 
 
 class CallError(Exception):
@@ -98,11 +101,16 @@ class Reads:
         """Never an empty Node: clients of some releases die of it."""
         group = self._group(request.id)
         body = self._body(group)
+        read = self._fleet.shape(body)
+        shape = read if isinstance(read, Shape) else None
         try:
-            return translate.template(templates.from_nothing(body, group.id))
+            return translate.template(templates.from_nothing(body, group.id, shape), templates.capacity_of(body, shape))
         except ShapeError as error:
-            told = any(key.startswith(names.CAPACITY_PREFIX) for key in annotations_of(body))
-            raise CallError(_Code.FAILED_PRECONDITION if told else _Code.UNIMPLEMENTED, str(error)) from error
+            if isinstance(read, ShapeUnknown) and read.asked:
+                raise CallError(_Code.UNAVAILABLE, f"{read.why}; without that, {error}") from error
+            told = any(key.startswith(_TELL_SHAPES) for key in annotations_of(body))
+            why = f"{error} ({read.why})" if isinstance(read, ShapeUnknown) else str(error)
+            raise CallError(_Code.FAILED_PRECONDITION if told else _Code.UNIMPLEMENTED, why) from error
 
     def NodeGroupGetOptions(
         self, request: wire.NodeGroupAutoscalingOptionsRequest
@@ -120,7 +128,10 @@ class Reads:
         shapes = []
         for group in self._fleet.groups().values():
             try:
-                shapes.append(templates.from_nothing(self._body(group), group.id).labels)
+                body = self._body(group)
+                read = self._fleet.shape(body)
+                shape = read if isinstance(read, Shape) else None
+                shapes.append(templates.from_nothing(body, group.id, shape).labels)
             except (ShapeError, CallError):
                 continue  # asked for its template, the group says what is missing
         return translate.gpu_types(shapes, self._options.gpu_label)

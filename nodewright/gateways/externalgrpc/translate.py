@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.scheduling.shapes import CPU, HOSTNAME, NodeShape
+from controllers.scheduling.shapes import CPU, HOSTNAME, Amounts, NodeShape
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 
@@ -69,15 +69,14 @@ def error_of(machine: MachineFacts) -> wire.InstanceErrorInfo | None:
     )
 
 
-def template(node: NodeShape) -> wire.NodeGroupTemplateNodeInfoResponse:
+def template(node: NodeShape, capacity: Amounts) -> wire.NodeGroupTemplateNodeInfoResponse:
     """Under the number of every release."""
-    content = node_of(node).SerializeToString()
+    content = node_of(node, capacity).SerializeToString()
     return wire.NodeGroupTemplateNodeInfoResponse(nodeInfo=content, nodeBytes=content)
 
 
-def node_of(shape: NodeShape) -> core.Node:
-    """A Ready Node of that shape. What it offers and what pods may use of it are told as the same."""
-    offered = {name: core.Quantity(string=_quantity(name, amount)) for name, amount in shape.allocatable}
+def node_of(shape: NodeShape, capacity: Amounts) -> core.Node:
+    """A Ready Node of that shape: ``capacity`` is what it has, pods may use what is allocatable."""
     name = shape.name.replace("/", "-").lower()
     system = core.NodeSystemInfo(
         operatingSystem=shape.labels.get(_SYSTEM, ""), architecture=shape.labels.get(_ARCHITECTURE, "")
@@ -88,8 +87,8 @@ def node_of(shape: NodeShape) -> core.Node:
             taints=(core.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in shape.taints)
         ),
         status=core.NodeStatus(
-            capacity=offered,
-            allocatable=offered,
+            capacity=_quantities(capacity),
+            allocatable=_quantities(shape.allocatable),
             conditions=(core.NodeCondition(type="Ready", status="True", reason="Template"),),
             nodeInfo=system,
         ),
@@ -103,6 +102,10 @@ def gpu_types(labels: Iterable[Mapping[str, str]], gpu_label: str) -> wire.GetAv
         if found.get(gpu_label):
             answer.gpuTypes[found[gpu_label]].Clear()
     return answer
+
+
+def _quantities(amounts: Amounts) -> dict[str, core.Quantity]:
+    return {name: core.Quantity(string=_quantity(name, amount)) for name, amount in amounts}
 
 
 def _quantity(resource: str, amount: int) -> str:

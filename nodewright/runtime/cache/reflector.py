@@ -53,6 +53,8 @@ class ReflectorOptions:
     """A shorter interruption than this is none: what is timed by objects of the kind goes on."""
     batch: int = 200
     """Events taken in before other tasks get a turn."""
+    pause: float = 0.0
+    """How long that turn is at least: answering a call takes others several, and they want them soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Reflector:
                 self._version = str(version)
                 self._failures = 0
             if number % self._options.batch == 0:
-                await asyncio.sleep(0)
+                await asyncio.sleep(self._options.pause)
 
     def _heard(self) -> None:
         """A sign of life; before the first list nothing is complete by it."""

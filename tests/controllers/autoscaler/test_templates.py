@@ -7,7 +7,7 @@ import re
 import pytest
 
 from api import names
-from controllers.autoscaler.templates import from_node, from_nothing
+from controllers.autoscaler.templates import capacity_of, from_node, from_nothing
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.shapes import HOSTNAME, NodeShape, Taint
 from providers.base import contract
@@ -75,3 +75,51 @@ def test_a_new_node_is_like_the_real_one_but_for_its_troubles() -> None:
     assert (new.taints, new.unschedulable, new.hypothetical) == ((spot,), False, True)
     assert new.labels["zone"] == "a"
     assert new.labels[HOSTNAME] != "n-1", "nobody can ask for it by name"
+
+
+K = names.KUBELET_CONFIG_PREFIX
+RESERVED = {f"{K}KubeReserved": "cpu=200m, memory=1Gi", f"{K}SystemReserved": "memory=512Mi,pid=1000"}
+
+
+def test_what_kubelets_keep_for_themselves_is_not_for_pods() -> None:
+    settings = {**RESERVED, f"{K}EvictionHard": "memory.available<512Mi,nodefs.available<10%,imagefs.available<15%"}
+    body = {"metadata": {"annotations": {**settings, f"{P}ephemeral-disk": "100Gi"}}}
+    node = from_nothing(body, "g", SHAPE)
+    assert dict(node.allocatable) == {
+        "cpu": 7800,
+        "memory": 14 * 1024**3,
+        "ephemeral-storage": 90 * 1024**3,
+        "pods": 110,
+    }
+    assert dict(capacity_of(body, SHAPE)) == {
+        "cpu": 8000,
+        "memory": 16 * 1024**3,
+        "ephemeral-storage": 100 * 1024**3,
+        "pods": 110,
+    }
+
+
+def test_the_template_says_it_more_exactly_than_its_group_and_capacity_annotations_go_first() -> None:
+    template = {"metadata": {"annotations": {f"{K}KubeReserved": "cpu=1", f"{K}MaxPods": "30"}}}
+    body = {"metadata": {"annotations": {**SIZE, f"{K}KubeReserved": "cpu=500m"}}, "spec": {"template": template}}
+    node = from_nothing(body, "g", SHAPE)
+    assert (node.amount("cpu"), node.amount("pods")) == (1000, 30)
+    body["metadata"]["annotations"][f"{P}maxPods"] = "20"
+    assert from_nothing(body, "g").amount("pods") == 20
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "why"),
+    [
+        ("KubeReserved", "cpu", "'cpu' is not like name=quantity"),
+        ("KubeReserved", "cpu=two", "two"),
+        ("SystemReserved", "memory=4Gi", "nothing is left of memory for pods"),
+        ("EvictionHard", "memory.available=1Gi", "is not like name<quantity"),
+        ("EvictionHard", "memory.available<much", "much"),
+        ("MaxPods", "many", "many"),
+    ],
+)
+def test_reservations_that_can_not_be_meant_are_named(key: str, text: str, why: str) -> None:
+    with pytest.raises(ShapeError, match=re.escape(why)) as raised:
+        from_nothing({"metadata": {"annotations": {**SIZE, f"{K}{key}": text}}}, "g")
+    assert raised.value.field.startswith(f"metadata.annotations[{K}{key}]")

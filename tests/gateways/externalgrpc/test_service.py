@@ -18,6 +18,7 @@ from nodewright.gateways.externalgrpc import translate
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
+from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 from tests.gateways.externalgrpc.caller import (
     CAPACITY,
     GROUP,
@@ -169,6 +170,30 @@ async def test_a_group_without_capacity_has_no_template_and_a_faulty_one_says_wh
         code, why = await caller.status("NodeGroupTemplateNodeInfo", id="MachineDeployment/default/odd")
         assert code == "FAILED_PRECONDITION"
         assert names.CAPACITY_TAINTS_ANNOTATION in why
+
+
+async def test_a_template_is_what_the_provider_says_less_what_kubelets_keep(town: Town) -> None:
+    reserved = {names.KUBE_RESERVED_ANNOTATION: "cpu=500m,memory=1Gi", names.CAPACITY_MAX_PODS_ANNOTATION: "42"}
+    await group(town, 0, {**bounds(0, 5), **reserved}, cpus=4, memory="8Gi", zone="north")
+    options = GatewayOptions(providers=town.options.registry)
+    async with serving(town, options) as served:
+        answer = await served.caller("NodeGroupTemplateNodeInfo", id=GROUP)
+        found = core.Node.FromString(answer.nodeBytes)
+        capacity, allocatable = (
+            {name: amounts[name].string for name in ("cpu", "memory", "pods")}
+            for amounts in (found.status.capacity, found.status.allocatable)
+        )
+        assert capacity == {"cpu": "4000m", "memory": str(8 * 1024**3), "pods": "42"}
+        assert allocatable == {"cpu": "3500m", "memory": str(7 * 1024**3), "pods": "42"}
+        assert found.metadata.labels["topology.kubernetes.io/zone"] == "north"
+        await group(town, 0, bounds(0, 5), "later", cpus=2, memory="2Gi")
+        later = "MachineDeployment/default/later"
+        await town.until(lambda: later in served.gateway.fleet.groups())
+        code, why = await served.caller.status("NodeGroupTemplateNodeInfo", id=later)
+        assert (code, why.partition(";")[0]) in {("UNAVAILABLE", "its provider has yet to say"), ("OK", "")}
+        while (await served.caller.status("NodeGroupTemplateNodeInfo", id=later))[0] == "UNAVAILABLE":
+            pass  # each call gives the provider a turn; the autoscaler asks again in its next loop
+        assert (await served.caller("NodeGroupTemplateNodeInfo", id=later)).nodeBytes
 
 
 async def test_faulty_bounds_cost_one_group_and_a_pause_hides_one(town: Town) -> None:

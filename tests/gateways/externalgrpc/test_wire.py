@@ -76,7 +76,8 @@ def test_a_template_is_a_node_to_kubernetes_under_both_numbers() -> None:
         .annotated(names.CAPACITY_TAINTS_ANNOTATION, "dedicated=batch:NoSchedule")
         .build()
     )
-    answer = translate.template(templates.from_nothing(body, "MachineDeployment/default/batch"))
+    shape = templates.from_nothing(body, "MachineDeployment/default/batch")
+    answer = translate.template(shape, templates.capacity_of(body))
     assert answer.nodeInfo == answer.nodeBytes
     node = messages.read("core.v1.Node", memoryview(answer.nodeBytes))
     assert node["metadata"]["labels"]["zone"] == "a"
