@@ -313,30 +313,6 @@ def test_what_is_never_found_fails_after_seven_days(office: Office) -> None:
     assert office.said("job", "Failed") == ("True", "Expired")
 
 
-def test_defaults_of_a_class_hold_unless_the_request_says_otherwise(office: Office) -> None:
-    office.defaults[names.ATOMIC_SCALE_UP] = "parameters: {noRetry: true}\nbookingTime: 1h\n"
-    office.request("job", ("big", 1))
-    office.request("stubborn", ("big", 1), noRetry="false")
-    office.round()
-    assert office.said("job", "Failed")[0] == "True"
-    assert office.said("stubborn", "Failed")[0] == ""
-    office.fleet.group("a")
-    office.fleet.now += timedelta(minutes=1)
-    office.live(3)
-    office.fleet.now += timedelta(minutes=30)
-    office.round()
-    assert office.said("stubborn", "BookingExpired") == ("", "")
-
-
-def test_faulty_defaults_are_named(office: Office) -> None:
-    office.defaults[names.ATOMIC_SCALE_UP] = "bookingTime: long"
-    office.request("job", ("big", 1))
-    office.round()
-    assert office.said("job", "Failed") == ("True", "InvalidParameters")
-    message = office.condition("job", "Failed")["message"]
-    assert f"data[{names.ATOMIC_SCALE_UP}]: bookingTime" in message
-
-
 def test_of_very_many_some_are_tried_in_each_look_and_the_next_one_comes_at_once(office: Office) -> None:
     office.fleet.group("a", most=2000)
     for number in range(MOST_TRIED + 1):
