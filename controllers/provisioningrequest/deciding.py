@@ -139,6 +139,8 @@ class _Desk:
         there = {node.name for node in self._cluster.nodes}
         gone = [name for name in request.record.nodes if name not in there]
         seats = self._ground.move(request)
+        if not seats.short and seats.upcoming:
+            return Decided(request, Stage.BOOKED, note="there is room for it on Nodes that are on their way")
         if not seats.short:
             kept = [name for name in request.record.nodes if name in there]
             nodes = tuple(sorted({*seats.nodes, *kept}))

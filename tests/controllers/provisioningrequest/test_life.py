@@ -275,6 +275,9 @@ def test_room_on_a_node_that_is_gone_moves_if_it_can_and_is_revoked_if_not(offic
     assert office.said("job", "CapacityRevoked") == ("", "")
     del office.fleet.nodes[other]
     office.round()
+    assert office.said("job", "CapacityRevoked") == ("", ""), "two Nodes may come again"
+    office.fleet.deployments["a"]["spec"]["replicas"] = 0
+    office.round()
     assert office.said("job", "CapacityRevoked") == ("True", "CapacityIsGone")
     assert other in office.condition("job", "CapacityRevoked")["message"]
 
@@ -292,6 +295,9 @@ def test_a_node_that_is_not_ready_for_a_while_revokes_nothing(office: Office) ->
     office.round()
     assert office.said("job", "CapacityRevoked") == ("", "")
     office.fleet.now += timedelta(minutes=5)
+    office.round()
+    assert office.said("job", "CapacityRevoked") == ("", ""), "its group is to have one Node"
+    office.fleet.deployments["a"]["spec"]["replicas"] = 0
     office.round()
     assert office.said("job", "CapacityRevoked") == ("True", "CapacityIsGone")
 
