@@ -10,6 +10,7 @@ from controllers.autoscaler.health import hopeless, upcoming
 from controllers.autoscaler.loop import why_not
 from controllers.autoscaler.observe import GroupState, is_unschedulable
 from controllers.autoscaler.plan import Decision, plan
+from controllers.autoscaler.requests import consumed_by
 from controllers.autoscaler.standing import Standing
 from controllers.autoscaler.telling import problems_of
 from controllers.kernel.conditions import format_time
@@ -83,6 +84,9 @@ def _not_considered(standing: Standing, pod: Obj) -> str:
         return f"can't be read: {unreadable}"
     if status.get("nominatedNodeName"):
         return f"is about to get Node {status['nominatedNodeName']}, from which others are evicted for it"
+    request = consumed_by(pod)
+    if request is not None and standing.observed.options.provisioning_requests:
+        return f"takes room of ProvisioningRequest {request}, and gets no other"
     if not is_unschedulable(pod):
         return "kube-scheduler has not called it Unschedulable (condition PodScheduled)"
     least = standing.observed.options.growth.expendable_below

@@ -72,6 +72,7 @@ class _Desk:
         self._cluster = observed.standing.observed
         self._frozen = unhealthy(self._cluster)
         self._tries = MOST_TRIED
+        self._leaving_machines = {key for request in observed.requests for key in request.record.leaving}
         self._handlers: Mapping[Stage, Callable[[Request], Decided]] = {
             Stage.UNKNOWN_CLASS: self._unknown,
             Stage.LEAVING: self._leaving,
@@ -138,6 +139,8 @@ class _Desk:
         there = {node.name for node in self._cluster.nodes}
         gone = [name for name in request.record.nodes if name not in there]
         seats = self._ground.move(request)
+        if not seats.short and seats.upcoming:
+            return Decided(request, Stage.BOOKED, note="there is room for it on Nodes that are on their way")
         if not seats.short:
             kept = [name for name in request.record.nodes if name in there]
             nodes = tuple(sorted({*seats.nodes, *kept}))
@@ -151,17 +154,29 @@ class _Desk:
     # -- Nodes on their way --------------------------------------------------------------------------------------------
 
     def _growing(self, request: Request) -> Decided:
+        unclear = self._frozen or self._unclear(request)
+        if unclear:
+            return Decided(request, Stage.GROWING, note=unclear)
         deadline, why = deadline_of(request, self._observed)
         if request.problem or self._observed.now >= deadline:
             return self._roll_back(request, request.problem or why)
-        if self._frozen:
-            return Decided(request, Stage.GROWING, note=self._frozen)
         held = self._ground.held[request.ref]
         if held.short:
             return self._grow_more(request, held)
         if held.upcoming:
             return self._on_its_way(request, held, request.record, {})
         return self._provisioned(request, held)
+
+    def _unclear(self, request: Request) -> str:
+        """Why nobody can say now what is on its way for it; "" if that is known."""
+        states = {state.id: state for state in self._cluster.groups}
+        there = {f"{ref.kind.name}/{ref.key}" for ref in self._observed.standing.refs.values()}
+        for name in request.record.groups:
+            if name not in states and name in there:
+                return f"{name} is left alone for now"
+            if name in states and states[name].template is None:
+                return f"nobody knows what Nodes of {name} are like: {states[name].problem}"
+        return ""
 
     def _grow_more(self, request: Request, held: Seats) -> Decided:
         """A part of what was asked for will not come: from elsewhere, or not at all."""
@@ -203,7 +218,8 @@ class _Desk:
     # -- rolling back --------------------------------------------------------------------------------------------------
 
     def _roll_back(self, request: Request, why: str) -> Decided:
-        leaving = made_for(request, self._ground.held, self._cluster)
+        leaving = made_for(request, self._ground.held, self._cluster, self._leaving_machines)
+        self._leaving_machines.update(leaving)
         record = replace(request.record, leaving=leaving, since=None)
         if not leaving:
             return self._tried_in_vain(request, replace(record, groups={}), why)
@@ -212,7 +228,7 @@ class _Desk:
         return _said(request, _accepted(), said, record=record)
 
     def _leaving(self, request: Request) -> Decided:
-        left = still_here(request.record.leaving, self._cluster)
+        left = still_here(request.record.leaving, self._observed.standing)
         if left:
             return Decided(request, Stage.LEAVING, note=f"{len(left)} Machines have yet to go")
         if request.over:

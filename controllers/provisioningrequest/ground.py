@@ -84,11 +84,14 @@ class Ground:
         return replace(verdict, seats=seats)
 
     def move(self, request: Request) -> Seats:
-        """Room elsewhere for booked pods that have lost theirs."""
+        """Room elsewhere for booked pods that have lost theirs: on Nodes that are there, else on those to come."""
         held = self.held[request.ref]
         snapshot = self._world.picture.snapshot
-        self.held[request.ref] = held.with_more(seat(snapshot, held.short, real_rows(snapshot)))
-        return self.held[request.ref]
+        moved = held.with_more(seat(snapshot, held.short, real_rows(snapshot)))
+        if moved.short:
+            moved = moved.with_more(seat(snapshot, moved.short, snapshot.rows))
+        self.held[request.ref] = moved
+        return moved
 
     def _try(self, trial: _Trial, decide: Callable[[], Verdict]) -> Verdict:
         verdict = decide()

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
+from controllers.autoscaler.health import unhealthy
 from controllers.autoscaler.loop import why_not
 from controllers.autoscaler.observe import Observed as Cluster
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
@@ -44,7 +45,9 @@ def plan(observed: Observed) -> Plan:
         return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
     ground = Ground(_without_ended(observed))
     decided = decide_all(observed, ground)
-    leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
+    leaving = Leaving((), {}, marked=True)
+    if not unhealthy(observed.standing.observed):
+        leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
     busy = any(each.stage not in _AT_REST for each in decided)
     wait = options.scan_interval if busy else _IDLE
     if any(each.note == NEXT_LOOK for each in decided):

@@ -7,7 +7,7 @@ made smaller by as many. Whoever dies between two of these steps finds in the ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,32 +17,37 @@ from controllers.autoscaler.observe import MARK, GroupState
 from controllers.autoscaler.observe import Observed as Cluster
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.seating import Seats
+from controllers.autoscaler.standing import Standing
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref, annotations_of
 
 OUR_MARK = "nodewright-provisioningrequest"
 """Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
-_WHOLE_SECONDS = timedelta(seconds=1)
-"""Objects are created at whole seconds."""
+_CLOCKS_DIFFER = timedelta(minutes=1)
+"""The API server's clock says when a Machine was made, ours when it was asked for."""
 
 
-def made_for(request: Request, held: Mapping[Ref, Seats], cluster: Cluster) -> tuple[Key, ...]:
+def made_for(
+    request: Request, held: Mapping[Ref, Seats], cluster: Cluster, spoken_for: Container[Key]
+) -> tuple[Key, ...]:
     """Machines that were made for it and that nobody else needs: younger than its wish, without pods of others, within
-    what it asked for, and no more than the group's minimum allows.
+    what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for other requests.
     """
     found: list[Key] = []
     for state in cluster.groups:
         asked = request.record.groups.get(state.id, 0)
         if asked:
-            found += _of_group(request, state, held, cluster)[: min(asked, state.group.spare)]
+            others = sum(1 for machine in state.machines if machine.key in spoken_for)
+            own = [key for key in _of_group(request, state, held, cluster) if key not in spoken_for]
+            found += own[: max(0, min(asked, state.group.spare - others))]
     return tuple(found)
 
 
 def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Seats], cluster: Cluster) -> list[Key]:
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
-    young = [m for m in state.machines if since is None or m.created > since - _WHOLE_SECONDS]
+    young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
     young = [m for m in young if not state.is_going(m) and not m.annotated]
     young.sort(key=lambda machine: (machine.created, machine.key), reverse=True)
     lost = {machine.key for machine, _ in hopeless(state, cluster)}
@@ -65,10 +70,15 @@ class Leaving:
     marked: bool = False
 
 
-def still_here(keys: Iterable[Key], cluster: Cluster) -> tuple[Key, ...]:
-    """Those that are not on their way out by themselves yet."""
-    alive = {machine.key for state in cluster.groups for machine in state.machines if not machine.deleting}
-    return tuple(key for key in keys if key in alive)
+def still_here(keys: Iterable[Key], standing: Standing) -> tuple[Key, ...]:
+    """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
+    alone for now nobody knows, and it is waited for.
+    """
+    groups = standing.observed.groups
+    known = {machine.key: state for state in groups for machine in state.machines}
+    alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
+    going = {key for key in alive if known[key].surplus or known[key].group.spare}
+    return tuple(key for key in keys if key in going or (standing.paused and key not in known))
 
 
 def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:

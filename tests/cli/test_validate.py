@@ -170,3 +170,11 @@ def test_a_file_that_is_no_text_is_named_with_the_line(tmp_path: Path, capsys: p
     file.write_bytes(b"a: 1\nb: \xff\n")
     assert run(["validate", str(file)]) == 1
     assert f"{file}:2: not UTF-8" in capsys.readouterr().err
+
+
+def test_a_provisioning_request_is_checked_though_its_group_is_not_ours(check: Check) -> None:
+    good = Path(__file__).parents[2] / "examples" / "provisioning-request.yaml"
+    assert check(good.read_text()).findings == []
+    line, message = check(good.read_text().replace("count: 4", "count: 20000")).at("spec.podSets[0].count")
+    assert line == good.read_text().splitlines().index("      count: 4") + 1
+    assert "16384" in message

@@ -7,16 +7,17 @@ deploy/provisioningrequests alone.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from api import names
-from hack.program import Kubectl, Run, Up
+from hack.program import Kubectl, Program, Run, Up
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
 from tests.docs.pages import ROOT
@@ -41,23 +42,35 @@ RIGHTS = ("ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBi
 ELECTION = ("nodewright-leader-election-autoscaler",)
 
 
+class Cluster(NamedTuple):
+    """``controller`` None: it is one process with the control plane, and can't be killed alone."""
+
+    kubectl: Kubectl
+    controller: Program | None = None
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster) -> Kubectl:
+    return cluster.kubectl
+
+
 @pytest.fixture(scope="module", params=(pytest.param("embedded", marks=pytest.mark.slow), PLANES[1]))
-def kubectl(
+def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path
-) -> Iterator[Kubectl]:
+) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("requests")
     if request.param == "embedded":
         flags = ("--in-memory", "--autoscaler", "--enable-provisioning-requests")
         with Up(folder, kubectl_binary, *flags, *QUICK) as running:
-            yield running.kubectl
+            yield Cluster(running.kubectl)
         return
     require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
     with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
         kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        with Run(folder, kubectl), _with_its_rights(folder / "requests", plane, kubectl):
-            yield kubectl
+        with Run(folder, kubectl), _with_its_rights(folder / "requests", plane, kubectl) as controller:
+            yield Cluster(kubectl, controller)
 
 
 def _with_its_rights(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
@@ -147,15 +160,27 @@ def clear(kubectl: Kubectl, *pools: str) -> None:
     kubectl("delete", "md", *pools, "--wait", "--timeout=60s")
 
 
-async def test_nodes_of_two_groups_come_at_once_and_the_pods_are_bound_to_exactly_these(kubectl: Kubectl) -> None:
+def killed(cluster: Cluster) -> None:
+    """And started again, where that is possible."""
+    if cluster.controller is not None:
+        cluster.controller.stop(signal.SIGKILL)
+        cluster.controller.start()
+
+
+async def test_nodes_of_two_groups_come_at_once_and_the_pods_are_bound_to_exactly_these(cluster: Cluster) -> None:
+    """Though the controller is killed as soon as sizes are written, and again while the room is booked."""
+    kubectl = cluster.kubectl
     group(kubectl, "one", 2)
     group(kubectl, "two", 2)
     ask(kubectl, "job", 4)
+    await until(lambda: size(kubectl, "one") + size(kubectl, "two") > 0, SECONDS)
+    killed(cluster)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsProvisioned"), SECONDS)
     assert (size(kubectl, "one"), size(kubectl, "two")) == (2, 2)
     assert "4/4 nodes ready" in condition(kubectl, "job", "Provisioned")["message"]
     nodes = booked(kubectl, "job")
     assert nodes == {*nodes_of(kubectl, "one"), *nodes_of(kubectl, "two")}
+    killed(cluster)
     consume(kubectl, "job", 4)
     await until(lambda: holds(kubectl, "job", "BookingExpired", "CapacityBookingConsumed"), SECONDS)
     assert {pod["spec"]["nodeName"] for pod in kubectl.items("pods", "-l", "job=job")} == nodes
@@ -204,10 +229,11 @@ async def test_booked_nodes_stay_and_room_that_is_lost_is_revoked(kubectl: Kubec
     ask(kubectl, "job", 2)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsProvisioned"), SECONDS)
     assert size(kubectl, "lost") == 2
-    machine = kubectl.items("machines")[0]["metadata"]["name"]
-    kubectl("delete", "machine", machine)
+    nodes = booked(kubectl, "job")
+    kubectl("scale", "md/lost", "--replicas=1")
     await until(lambda: holds(kubectl, "job", "CapacityRevoked", "CapacityIsGone"), SECONDS)
-    assert machine in condition(kubectl, "job", "CapacityRevoked")["message"]
+    (gone,) = nodes - set(nodes_of(kubectl, "lost"))
+    assert gone in condition(kubectl, "job", "CapacityRevoked")["message"]
     clear(kubectl, "lost")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from api import names
 from controllers.autoscaler.backoff import Pauses
@@ -37,8 +40,8 @@ QUICK = AutoscalerOptions(
 SOON = ProvisioningOptions(Limits(first_pause=timedelta(hours=1)))
 
 
-def with_requests(town: Town) -> None:
-    rooms = (*wiring.rooms(), AutoscalerRoom(QUICK), ProvisioningRequestRoom(QUICK, SOON))
+def with_requests(town: Town, options: AutoscalerOptions = QUICK) -> None:
+    rooms = (*wiring.rooms(), AutoscalerRoom(options), ProvisioningRequestRoom(options, SOON))
     town.options = replace(town.options, rooms=rooms, bind_pods=True)
 
 
@@ -88,6 +91,7 @@ async def test_nodes_come_and_the_pods_take_them(town: Town) -> None:
         assert size(town, "left") + size(town, "right") == 5, "no second scale-up"
 
 
+@pytest.mark.slow
 async def test_a_stock_out_leaves_nothing_behind(town: Town) -> None:
     with_requests(town)
     await group(town, "left", 0, 3, cpus=4)
@@ -101,6 +105,7 @@ async def test_a_stock_out_leaves_nothing_behind(town: Town) -> None:
     assert town.hosts() == 0
 
 
+@pytest.mark.slow
 async def test_who_deletes_a_request_half_way_gives_the_nodes_back(town: Town) -> None:
     with_requests(town)
     await group(town, "left", 0, 3, cpus=4, bootSeconds=0.5)
@@ -118,3 +123,21 @@ async def test_the_older_version_is_served_with_the_same_fields(town: Town) -> N
     assert found["apiVersion"] == "autoscaling.x-k8s.io/v1beta1"
     assert found["spec"]["podSets"] == [{"podTemplateRef": {"name": "job"}, "count": 2}]
     assert town.objects(MACHINE_DEPLOYMENT) == []
+
+
+@pytest.mark.slow
+async def test_a_thousand_small_requests_are_served_by_one_loop(town: Town) -> None:
+    """Within the minute that ``until`` waits."""
+    with_requests(town, replace(QUICK, scan_interval=timedelta(seconds=2)))
+    await group(town, "wide", 20, 40, cpus=64, memory="512Gi")
+    async with town.controllers():
+        await town.until(lambda: town.ready() == 20)
+        for start in range(0, 1000, 50):
+            await asyncio.gather(*(request(town, f"job-{start + n}", 2, cpu="500m") for n in range(50)))
+        await town.until(
+            lambda: all(
+                (find((each.get("status") or {}).get("conditions"), "Provisioned") or {}).get("status") == "True"
+                for each in town.objects(PROVISIONING_REQUEST)
+            )
+        )
+        assert size(town, "wide") == 20, "there was room for all of them"

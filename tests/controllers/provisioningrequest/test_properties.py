@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,9 +31,20 @@ scales = st.tuples(st.just("scales"), st.just(""), st.just(0))
 STORY = st.lists(st.one_of(ask, check, dies, fails, joins, cancel, waits, consume, scales), max_size=10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(STORY)
 def test_whatever_happens_nobody_keeps_a_part_and_no_room_is_booked_twice(story: list[tuple[str, str, int]]) -> None:
+    _lived(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(STORY)
+def test_whatever_happens_in_very_many_stories(story: list[tuple[str, str, int]]) -> None:
+    _lived(story)
+
+
+def _lived(story: list[tuple[str, str, int]]) -> None:
     office = _begun()
     for what, which, number in story:
         _happens(office, what, which, number)
