@@ -10,6 +10,7 @@ import numpy as np
 from controllers.autoscaler.requests import Pods, Request
 from controllers.autoscaler.templates import PREFIX
 from controllers.kernel.refs import Ref
+from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.placement import place
 from controllers.scheduling.shapes import CPU, MEMORY, PodShape
@@ -78,7 +79,7 @@ def _row(snapshot: Snapshot, name: str) -> int | None:
 
 
 def _upcoming(
-    snapshot: Snapshot, order: Ints, before: Mapping[int, Mapping[object, int]], first_new: int
+    snapshot: Snapshot, order: Ints, before: Mapping[int, Mapping[PodClass, int]], first_new: int
 ) -> dict[str, int]:
     """Nodes to come that got pods. A row that was cut off stands right behind the one that it was cut from."""
     found: dict[str, int] = {}
