@@ -102,6 +102,8 @@ class MachineFacts:
 
 _memo: dict[str, MachineFacts] = {}
 _MEMO_SIZE = 50_000
+_replaced: dict[str, MachineFacts] = {}
+"""What the last reading took the place of: of a change each room reads both versions, one room after the other."""
 
 
 def read(obj: Obj) -> MachineFacts:
@@ -114,10 +116,16 @@ def read(obj: Obj) -> MachineFacts:
     known = _memo.get(uid)
     if known is not None and known.body is obj:
         return known
+    before = _replaced.get(uid)
+    if before is not None and before.body is obj:
+        return before
     facts = _read_or_count(obj)
     if len(_memo) >= _MEMO_SIZE:
         _memo.clear()
     _memo[uid] = facts
+    if known is not None:
+        _replaced.clear()
+        _replaced[uid] = known
     return facts
 
 

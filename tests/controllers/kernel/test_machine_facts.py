@@ -39,6 +39,17 @@ def test_the_same_object_is_read_once_and_another_one_anew() -> None:
     assert not read(machine("m").not_ready().build()).ready
 
 
+def test_a_change_is_read_once_though_several_rooms_look_at_both_its_versions() -> None:
+    old, new = machine("m-1").build(), machine("m-1").ready().build()
+    before, after = read(old), read(new)
+    for _ in range(2):
+        assert read(old) is before
+        assert read(new) is after
+    newest = machine("m-1").build()
+    read(newest)
+    assert read(old) is not before, "only what was replaced last is kept"
+
+
 ODD: dict[str, dict[str, Any]] = {
     "status is text": {"status": "broken"},
     "conditions are numbers": {"status": {"conditions": 7}},
