@@ -10,28 +10,19 @@ from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.loop import plan
 from controllers.autoscaler.observe import is_unschedulable
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.standing import Standing, stand
+from controllers.autoscaler.standing import READS, Standing, stand
 from controllers.kernel import machine_facts
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
-    CLUSTER,
     CONFIG_MAP,
-    CSI_NODE,
-    DAEMON_SET,
     LEASE,
     MACHINE,
-    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
-    NAMESPACE,
     NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
     POD,
-    POD_DISRUPTION_BUDGET,
     POD_TEMPLATE,
     PROVISIONING_REQUEST,
-    STORAGE_CLASS,
     Key,
     Kind,
     Obj,
@@ -52,24 +43,7 @@ class AutoscalerRoom:
     name = "autoscaler"
     kind: Kind = CONFIG_MAP
     spans_clusters = True
-    reads: tuple[Kind, ...] = (
-        CONFIG_MAP,
-        LEASE,
-        CLUSTER,
-        CSI_NODE,
-        MACHINE,
-        MACHINE_CLASS,
-        MACHINE_DEPLOYMENT,
-        MACHINE_SET,
-        DAEMON_SET,
-        NAMESPACE,
-        NODE,
-        PERSISTENT_VOLUME,
-        PERSISTENT_VOLUME_CLAIM,
-        POD,
-        POD_DISRUPTION_BUDGET,
-        STORAGE_CLASS,
-    )
+    reads: tuple[Kind, ...] = READS
 
     def __init__(self, options: AutoscalerOptions | None = None) -> None:
         self.options = options or AutoscalerOptions()

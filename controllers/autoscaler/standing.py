@@ -18,11 +18,13 @@ from controllers.autoscaler.templates import shape_of
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
+    CLUSTER,
     CONFIG_MAP,
     CSI_NODE,
     DAEMON_SET,
     LEASE,
     MACHINE,
+    MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
     NAMESPACE,
@@ -48,6 +50,25 @@ from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
+READS: tuple[Kind, ...] = (
+    CONFIG_MAP,
+    LEASE,
+    CLUSTER,
+    CSI_NODE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    DAEMON_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+)
+"""All that ``stand`` looks at, itself or by asking where a group's Nodes live and what its hosts would be like."""
 _OUTLIVES = 4
 """A Lease counts as held for so many times its duration: clocks differ."""
 
