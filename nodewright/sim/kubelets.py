@@ -31,8 +31,13 @@ class Kubelets:
         self._world = world
         self._clock = clock
         self._registered: dict[str, _Kubelet] = {}
+        self._heard: tuple[int, datetime | None] | None = None
+        """The hosts' revision when all were heard last, and until when none has more to say; None: look again."""
         self.is_silent: Callable[[SimulatedHost], bool] = lambda _host: False
-        """Hosts that run and can't be heard (a network that is cut)."""
+        """Hosts that run and can't be heard (a network that is cut). Whoever changes that calls ``look_again``."""
+
+    def look_again(self) -> None:
+        self._heard = None
 
     def sync(self) -> None:
         """Every booted host registers once; afterwards it reports its status when that changes (heartbeats left out).
@@ -40,9 +45,9 @@ class Kubelets:
         A Node that was deleted stays deleted: a kubelet that runs doesn't register again. While the API is down nobody
         reports, and nobody judges.
         """
-        if self._plane.down_since is not None:
-            return
         now = self._clock()
+        if self._plane.down_since is not None or self._is_still(now):
+            return
         seen: set[str] = set()
         for host in self._world.booted():
             if self.is_silent(host):
@@ -57,10 +62,17 @@ class Kubelets:
                 self._tell(host, node)
             self._registered[host.id] = _Kubelet(host, says, host.next_change_after(now))
         heard = {self._registered[id_].host.name for id_ in seen}
-        for gone in self._registered.keys() - seen:
+        for gone in sorted(self._registered.keys() - seen):  # equal seeds, equal stories
             name = self._registered.pop(gone).host.name
             if name not in heard:  # else another host of that name has taken its Node over
                 self._fall_silent(name, now)
+        self._heard = (self._world.revision, self._world.next_change_at())
+
+    def _is_still(self, now: datetime) -> bool:
+        """Nothing has happened to any host since all were heard. Most looks are at such a world."""
+        if self._heard is None or self._heard[0] != self._world.revision:
+            return False
+        return self._heard[1] is None or now < self._heard[1]
 
     def _fall_silent(self, name: str, now: datetime) -> None:
         """What the node lifecycle controller does to the Node of a kubelet that reports no more."""

@@ -119,6 +119,7 @@ class Week:
                     progress(days)
                     passed = days
                 trouble.strike(self)
+                self.engine.kubelets.look_again()
                 self._look()
             self._until(self.engine.clock() + SETTLE)
             self.engine.settle()
@@ -177,6 +178,7 @@ class Week:
                 _, says, do = self._calls.pop(0)
                 self._tell(says)
                 do()
+                self.engine.kubelets.look_again()
             if clock() >= moment:
                 self.engine.work_off()
                 return

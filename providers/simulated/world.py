@@ -61,6 +61,8 @@ class World:
         self._cpus = 0
         self._shown: dict[str, tuple[Host, datetime | None]] = {}
         self._serial = 0
+        self._revision = 0
+        self._upcoming: tuple[int, datetime | None] | None = None
         self._outage_until: datetime | None = None
         for host in journal.remembered() if journal else ():
             self._keep(host)
@@ -146,11 +148,21 @@ class World:
         self._purge()
         return tuple(self._show(host) for host in self._hosts.values())
 
+    @property
+    def revision(self) -> int:
+        """Another one whenever somebody has changed a host, or one has vanished."""
+        self._purge()
+        return self._revision
+
     def next_change_at(self) -> datetime | None:
-        """When a host will next change by itself; None if all is still."""
-        now = self._clock()
+        """When a host will next change by itself; None if all is still. Found once, and kept until then."""
+        now, known = self._clock(), self._upcoming
+        if known is not None and known[0] == self.revision and (known[1] is None or known[1] > now):
+            return known[1]
         changes = (host.next_change_after(now) for host in self._hosts.values())
-        return min((moment for moment in changes if moment is not None), default=None)
+        found = min((moment for moment in changes if moment is not None), default=None)
+        self._upcoming = (self.revision, found)
+        return found
 
     def outage(self, until: datetime) -> None:
         """Every call fails as Unavailable until then."""
@@ -262,6 +274,7 @@ class World:
         self._keep(host)
 
     def _keep(self, host: SimulatedHost) -> None:
+        self._revision += 1
         self._count(self._hosts.get(host.id), -1)
         self._count(host, 1)
         self._hosts[host.id] = host
@@ -283,6 +296,7 @@ class World:
             host = self._hosts.pop(host_id, None)
             if host is None:
                 continue
+            self._revision += 1
             self._count(host, -1)
             self._shown.pop(host_id, None)
             if self._by_uid.get(host.request.identity.machine_uid) == host_id:

@@ -1,73 +1,61 @@
-"""The simulated kubelets behave as real ones where a host follows another of the same name."""
+"""The simulation's kubelets: each is heard when it has something to say, in an order that follows from the seed."""
 
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
-from controllers.kernel.refs import NODE, Key
+from controllers.kernel.refs import NODE
+from nodewright.crds import load_crds
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.kubelets import Kubelets
 from nodewright.sim.plane import Plane
-from providers.base.contract import Host, HostIdentity, HostRequest, NodeRegistration, Versions
+from nodewright.sim.users import SIMULATED
+from providers.base.contract import HostIdentity, HostRequest
 from providers.simulated.config import Cloud
 from providers.simulated.world import World
-from tests.builders.objects import SIMULATED
 
-CONFIG: dict[str, Any] = {**SIMULATED, "bootSeconds": 5, "joinSeconds": 1, "deleteSeconds": 1}
+NAMES = [f"m-{number:02}" for number in range(12)]
 
 
-class Village:
+class Town:
+    """Twelve hosts that boot in 5 s and are Ready 5 s later."""
+
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.plane = Plane(self.clock, [], Random(1))
+        self.plane = Plane(self.clock, load_crds(), Random(0))
         self.world = World(Cloud(name="sim"), self.clock)
         self.kubelets = Kubelets(self.plane, self.world, self.clock)
+        for name in NAMES:
+            config = {**SIMULATED, "bootSeconds": 5, "joinSeconds": 5}
+            self.world.create(HostRequest(HostIdentity(f"uid-{name}", "default", name), config, "h"))
 
-    def after(self, seconds: float) -> None:
+    def ready(self) -> dict[str, str]:
+        nodes = {node["metadata"]["name"]: node for node in self.plane.list(NODE)}
+        return {n: c["status"] for n, o in nodes.items() for c in o["status"]["conditions"] if c["type"] == "Ready"}
+
+    def after(self, seconds: float) -> dict[str, str]:
         self.clock.advance(seconds)
         self.kubelets.sync()
-
-    def create(self) -> Host:
-        identity = HostIdentity("uid-m-1", "default", "m-1")
-        return self.world.create(HostRequest(identity, CONFIG, "hash", Versions("1.34.0"), NodeRegistration()))
-
-    def booted(self) -> Host:
-        host = self.create()
-        for _ in range(2):
-            self.after(10)
-        return host
-
-    def node(self) -> dict[str, Any]:
-        found = self.plane.get(NODE, Key("", "m-1"))
-        assert found is not None
-        return dict(found)
-
-    def is_ready(self) -> str:
-        return str(next(c["status"] for c in self.node()["status"]["conditions"] if c["type"] == "Ready"))
+        return self.ready()
 
 
-def test_the_node_of_a_host_that_is_gone_is_silent() -> None:
-    village = Village()
-    village.world.delete(village.booted().id)
-    village.after(10)
-    assert village.is_ready() == "Unknown"
+def test_they_are_heard_whenever_something_changes_by_time_or_by_somebody() -> None:
+    town = Town()
+    assert town.after(1) == {}
+    assert town.after(5) == dict.fromkeys(NAMES, "False")
+    assert town.after(5) == dict.fromkeys(NAMES, "True")
+    town.world.stop_host("uid-m-03")
+    assert town.after(1) == {**dict.fromkeys(NAMES, "True"), "m-03": town.ready()["m-03"]}
+    assert town.ready()["m-03"] != "True"
 
 
-def test_a_host_of_the_same_name_takes_the_node_over_and_it_stays_that_of_the_first() -> None:
-    village = Village()
-    first = village.booted()
-    village.world.delete(first.id)
-    village.after(10)
-    village.booted()
-    assert village.is_ready() == "True"
-    assert village.node()["spec"]["providerID"] == first.provider_id
-
-
-def test_it_is_not_silent_though_the_first_host_is_found_gone_only_then() -> None:
-    """Seed 505: the Node was called silent on which the next host had begun to report."""
-    village = Village()
-    village.world.delete(village.booted().id)
-    village.clock.advance(2)
-    village.booted()
-    assert village.is_ready() == "True"
+def test_those_that_fall_silent_together_do_so_by_name() -> None:
+    town = Town()
+    town.after(20)
+    before = {node["metadata"]["name"]: int(node["metadata"]["resourceVersion"]) for node in town.plane.list(NODE)}
+    town.kubelets.is_silent = lambda _host: True
+    town.kubelets.look_again()
+    assert town.after(1) == dict.fromkeys(NAMES, "Unknown")
+    after = {node["metadata"]["name"]: int(node["metadata"]["resourceVersion"]) for node in town.plane.list(NODE)}
+    assert all(after[name] > before[name] for name in NAMES)
+    assert sorted(NAMES, key=after.__getitem__) == NAMES

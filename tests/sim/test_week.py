@@ -27,5 +27,11 @@ def test_equal_seeds_live_equal_days() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_two_days_of_100_machines_end_as_declared(seed: int) -> None:
+    lived(Options(machines=100, days=2, seed=seed))
+
+
+@pytest.mark.slow
 def test_a_week_of_1000_machines_ends_as_declared() -> None:
     lived(Options(machines=1000, days=7))
