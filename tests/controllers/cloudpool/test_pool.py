@@ -188,6 +188,14 @@ def test_a_machine_that_is_given_up_is_deleted_and_replaced() -> None:
     assert told(settle(pool_of(1, running("a", **said)))) == ["delete a"]
 
 
+def test_of_a_machine_that_was_set_aside_and_then_given_up_the_one_in_its_place_stays() -> None:
+    said = {names.CLOUDPOOL_MEMBERSHIP_ANNOTATION: '{"active":false,"evictable":true}'}
+    for name in ("a", "b"):  # whatever the set's own order
+        machines = [running(each, **(said if each == name else {})) for each in ("a", "b")]
+        assert told(settle(pool_of(2, *machines, aside=name))) == [f"mark {name}", "scale 1 for None"]
+        assert told(settle(pool_of(1, *machines))) == [f"delete {name}"]
+
+
 def test_detaching_takes_owner_and_labels_but_not_the_clusters() -> None:
     pool = pool_of(1, running("a"))
     answer = detach(pool, "a", False)
