@@ -13,6 +13,7 @@ from controllers.cloudpool.changes import (
     Forbidden,
     Illegal,
     NotMember,
+    NotYet,
     attach,
     detach,
     resize,
@@ -149,6 +150,13 @@ def test_terminating_twice_lowers_the_size_once() -> None:
     marked = running("a", **{names.DELETE_MACHINE_ANNOTATION: MARK})
     assert told(terminate(pool_of(1, marked, running("b")), "a", True)) == [], "the set is about to take it"
     assert told(terminate(pool_of(2, marked, running("b")), "a", True)) == ["scale 1"], "it died before the size"
+
+
+def test_no_further_machine_is_marked_while_one_is_yet_to_go() -> None:
+    marked = running("a", **{names.DELETE_MACHINE_ANNOTATION: MARK})
+    assert isinstance(terminate(pool_of(1, marked, running("b")), "b", True), NotYet)
+    assert told(terminate(pool_of(1, marked, running("b")), "b", False)) == ["delete b"]
+    assert told(terminate(pool_of(2, marked, running("b")), "b", True)) == ["mark b", "scale 1"]
 
 
 def test_a_machine_that_is_set_aside_is_worked_for_by_another_one() -> None:
