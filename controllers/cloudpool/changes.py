@@ -56,7 +56,14 @@ class Illegal:
     instead: str
 
 
-Answer = Plan | NotMember | Forbidden | Illegal
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The controllers have yet to act on what was asked for before; they take a moment."""
+
+    why: str
+
+
+Answer = Plan | NotMember | Forbidden | Illegal | NotYet
 
 
 def resize(pool: Pool, desired: int) -> Plan:
@@ -76,6 +83,9 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
         return Plan(steps([Delete(member.facts.ref, f"{why}, to be replaced")]))
     if member.marked and pool.takes_the_marked:
         return Plan()  # asked again: it is on its way out
+    if pool.takes_the_marked and any(each.marked for each in pool.staying):
+        # Of two that are marked the set might take this one before its size is lowered, and the other would stay.
+        return NotYet(f"others of {pool.ref} are yet to go")
     return Plan(steps(marks([member], why), [scale(pool, pool.replicas - 1, why)]))
 
 

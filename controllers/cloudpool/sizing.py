@@ -20,7 +20,8 @@ Record = Mapping[str, str | None]
 
 
 def sized(pool: Pool, replicas: int, record: Record | None = None) -> Plan:
-    """Places that are not filled yet go first, then Machines in the order that MachineSets themselves keep."""
+    """Places that are not filled yet go first, then Machines that clients have given up, and the others in the order
+    that MachineSets themselves keep."""
     why = f"a client of the cloudpool asks for {counted(replicas, 'Machine')}"
     going = len(pool.staying) - replicas
     if replicas >= pool.replicas or going <= 0:
@@ -28,8 +29,8 @@ def sized(pool: Pool, replicas: int, record: Record | None = None) -> Plan:
         unmarked: list[Action] = [_unmark(member) for member in spared]
         return Plan(steps(unmarked, _scaled(pool, replicas, why, record)))
     by_name = {m.facts.key.name: m for m in pool.staying if m.machine.membership.evictable}
-    order = in_order((member.facts for member in by_name.values()), pool.policy)[:going]
-    victims = [by_name[facts.key.name] for facts in order]
+    ordered = [by_name[f.key.name] for f in in_order((member.facts for member in by_name.values()), pool.policy)]
+    victims = sorted(ordered, key=lambda member: not member.given_up)[:going]
     left = max(replicas, len(pool.staying) - len(victims))
     notes = (f"{left - replicas} more are protected by their membership status",) if left > replicas else ()
     return Plan(steps(marks(victims, why), _scaled(pool, left, why, record)), notes=notes)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from controllers.cloudpool import changes, pool, unfinished
-from controllers.cloudpool.changes import Answer, Forbidden, Illegal, NotMember
+from controllers.cloudpool.changes import Answer, Forbidden, Illegal, NotMember, NotYet
 from controllers.cloudpool.messages import Membership, ServiceState
 from controllers.cloudpool.pool import Pool
 from controllers.kernel.actions import Event, HostAction
@@ -23,6 +23,8 @@ from nodewright.runtime.kube.errors import KubeError
 _log = structlog.get_logger("nodewright.cloudpool")
 
 _TRIES = 8
+_LOOK_AGAIN = 1.0
+"""Seconds until the next look while the controllers are waited for, if nothing changes."""
 Decide = Callable[[Pool], Answer]
 
 
@@ -84,17 +86,27 @@ class Machines:
         async with self._turns.setdefault((kind, key), asyncio.Lock()):
             await self._answering()
             for _ in range(_TRIES):
-                answer = decide(await self._settled(kind, key))
+                answer = await self._decided(kind, key, decide)
                 if isinstance(answer, NotMember):
                     raise OperationError(404, f"unrecognized machine: {answer.why}")
                 if isinstance(answer, Illegal):
                     raise OperationError(400, f"illegal input: {answer.why}", answer.instead)
-                if isinstance(answer, Forbidden):
+                if isinstance(answer, Forbidden | NotYet):
                     raise OperationError(502, f"failure to process the request: {answer.why}")
                 if await self._done(answer, kind, key):
                     await self._settled(kind, key)
                     return
             raise _busy(kind, key)
+
+    async def _decided(self, kind: Kind, key: Key, decide: Decide) -> Answer:
+        """Waits for the controllers while that is what the decision says, within bounds."""
+        time = asyncio.get_running_loop().time
+        until = time() + self._api_timeout
+        answer = decide(await self._settled(kind, key))
+        while isinstance(answer, NotYet) and time() < until:
+            await self._watching.change(_LOOK_AGAIN)
+            answer = decide(await self._settled(kind, key))
+        return answer
 
     async def _settled(self, kind: Kind, key: Key) -> Pool:
         """The pool, once nothing is left to do of what was asked for before."""

@@ -177,6 +177,9 @@ def _removal(facts: GroupFacts, going: Sequence[MachineFacts], size: int, why: s
     group = facts.group
     if facts.rolling and going:
         return _impossible(f"a rollout of {group.id} is under way: which Machines go is its business until then")
+    if facts.leaving and going:
+        # A mark more, and the controllers might take it in place of one for which the size is lower already.
+        return NotNow(f"{_names(facts.leaving)} of {group.id} are yet to go")
     chosen = {machine.key for machine in (*going, *facts.leaving)}
     first = [m for m in facts.live if m.annotated and not is_marked(m) and m.key not in chosen]
     if first:

@@ -13,6 +13,7 @@ from controllers.cloudpool.changes import (
     Forbidden,
     Illegal,
     NotMember,
+    NotYet,
     attach,
     detach,
     resize,
@@ -151,6 +152,13 @@ def test_terminating_twice_lowers_the_size_once() -> None:
     assert told(terminate(pool_of(2, marked, running("b")), "a", True)) == ["scale 1"], "it died before the size"
 
 
+def test_no_further_machine_is_marked_while_one_is_yet_to_go() -> None:
+    marked = running("a", **{names.DELETE_MACHINE_ANNOTATION: MARK})
+    assert isinstance(terminate(pool_of(1, marked, running("b")), "b", True), NotYet)
+    assert told(terminate(pool_of(1, marked, running("b")), "b", False)) == ["delete b"]
+    assert told(terminate(pool_of(2, marked, running("b")), "b", True)) == ["mark b", "scale 1"]
+
+
 def test_a_machine_that_is_set_aside_is_worked_for_by_another_one() -> None:
     pool = pool_of(2, running("a"), running("b"))
     assert told(set_membership(pool, "a", Membership(False, False))) == ["patch a"]
@@ -186,6 +194,14 @@ def test_a_machine_that_is_given_up_is_deleted_and_replaced() -> None:
     assert told(set_membership(pool_of(1, running("a")), "a", Membership(False, True))) == ["patch a"]
     said = {names.CLOUDPOOL_MEMBERSHIP_ANNOTATION: '{"active":false,"evictable":true}'}
     assert told(settle(pool_of(1, running("a", **said)))) == ["delete a"]
+
+
+def test_of_a_machine_that_was_set_aside_and_then_given_up_the_one_in_its_place_stays() -> None:
+    said = {names.CLOUDPOOL_MEMBERSHIP_ANNOTATION: '{"active":false,"evictable":true}'}
+    for name in ("a", "b"):  # whatever the set's own order
+        machines = [running(each, **(said if each == name else {})) for each in ("a", "b")]
+        assert told(settle(pool_of(2, *machines, aside=name))) == [f"mark {name}", "scale 1 for None"]
+        assert told(settle(pool_of(1, *machines))) == [f"delete {name}"]
 
 
 def test_detaching_takes_owner_and_labels_but_not_the_clusters() -> None:
