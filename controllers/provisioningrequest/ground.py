@@ -123,7 +123,8 @@ class _Trial:
         """All pods at once first; if that leaves any, those for which fewest groups will do go first."""
         found = self._grow(lambda groups: [groups])
         if isinstance(found, NotFound) and len(self.pods) > 1:
-            found = self._grow(self._choosy_first)
+            otherwise = self._grow(self._choosy_first)
+            return found if isinstance(otherwise, NotFound) else otherwise
         return found
 
     def end(self, *, keep: bool) -> None:

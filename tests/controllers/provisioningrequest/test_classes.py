@@ -75,3 +75,21 @@ def test_faulty_defaults_are_named(office: Office) -> None:
     assert office.said("job", "Failed") == ("True", "InvalidParameters")
     message = office.condition("job", "Failed")["message"]
     assert f"data[{names.ATOMIC_SCALE_UP}]: bookingTime" in message
+
+
+def test_pods_for_which_only_one_group_will_do_are_not_crowded_out_of_it(office: Office) -> None:
+    """First fit by size alone gives the one group to pods that another would take as well."""
+    office.fleet.group("gpu", most=1)["metadata"]["annotations"][names.CAPACITY_LABELS_ANNOTATION] = "kind=gpu"
+    office.fleet.group("plain", most=1)
+    office.template("choosy", cpu="2", nodeSelector={"kind": "gpu"})
+    office.request("job", ("big", 1), ("choosy", 1))
+    office.round()
+    assert office.said("job")[1] == "ProvisioningInProgress"
+    assert (office.fleet.size("gpu"), office.fleet.size("plain")) == (1, 1)
+
+
+def test_what_is_missing_is_counted_over_all_sets(office: Office) -> None:
+    office.template("other", cpu="2")
+    office.request("job", ("big", 4), ("other", 1))
+    office.round()
+    assert "5 of 5 pods would have no room; there is no node group" in office.condition("job", "Provisioned")["message"]
