@@ -102,4 +102,3 @@ def test_its_schemas_word_goes_first() -> None:
     arena.edit(key, {"spec": {"providerConfig": {"value": {"cpus": "many"}}}})
     arena.round(key)
     assert TYPE not in types(arena, key)
-
