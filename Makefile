@@ -129,6 +129,11 @@ e2e-openstack: setup ## The provider's contract and fleets of servers on a real 
 	@$(PY) -m hack.openstack --install
 	@$(VENV)/bin/pytest -q -s tests/openstack
 
+.PHONY: e2e-openstack-long
+e2e-openstack-long: setup ## The same fleets, 50 servers at a time, a hundred of them in bad times
+	@$(PY) -m hack.openstack --install
+	@NODEWRIGHT_OPENSTACK_SERVERS=50 NODEWRIGHT_OPENSTACK_WAVES=2 $(VENV)/bin/pytest -q -s tests/openstack/test_main_job.py
+
 .PHONY: openstack-lock
 openstack-lock: ## Resolve the OpenStack of the tests anew and write its lock file (hashes, no addresses)
 	@$(UV_CMD) pip compile hack/openstack/requirements.in --python-version 3.11 --universal --generate-hashes \

@@ -76,13 +76,14 @@ class RealCloud:
         self._children = self._stack.enter_context(Children(folder, self._nice))
         self._database()
         self._progress("making the tables")
-        self._all_of("schemas.py", ("keystone", "nova", "neutron", "glance"))
+        self._all_of("schemas.py", ("keystone", "nova", "neutron", "glance", "cinder"))
         self._serve("keystone")
         self._all_of("seed.py", ("users",))
         for service in ("glance", "neutron", "placement"):
             self._serve(service, wait=False)
         self._nova()
-        for service in ("glance", "neutron", "placement", "nova"):
+        self._cinder()
+        for service in ("glance", "neutron", "placement", "nova", "cinder"):
             self._until_up(service)
         self._all_of("seed.py", ("project",))
         self._progress("ready")
@@ -135,6 +136,11 @@ class RealCloud:
         names = ",".join(settings.COMPUTES)
         self._start(
             "nova", [INSIDE / "nova_services.py", self.site.folder / "nova.conf", self.site.ports["nova"], names], {}
+        )
+
+    def _cinder(self) -> None:
+        self._start(
+            "cinder", [INSIDE / "cinder_services.py", self.site.folder / "cinder.conf", self.site.ports["cinder"]], {}
         )
 
     def _until_up(self, service: str) -> None:

@@ -8,41 +8,67 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 import time
-import warnings
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import openstack
 import yaml
 
+from hack.openstack.accounts import Accounts, connect
 from hack.openstack.proxy import FaultyProxy
 from hack.program import Kubectl, Up
 
-MICROVERSION = "2.79"
 SECRET = "cloud"
+PATIENCE = 1800.0
+"""Seconds; two busy cores take their time."""
+PLAIN: Mapping[str, Any] = {
+    "apiVersion": "openstack.nodewright.dev/v1alpha1",
+    "kind": "OpenStackMachineConfig",
+    "cloud": {"secretName": SECRET},
+    "flavor": "m1.tiny",
+    "image": "debian-12",
+    "availabilityZones": ["az1", "az2"],
+    "ports": [{"network": "nodes", "securityGroups": ["nodes"]}],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """``sets`` MachineSets of ``each`` Machines; ``killed``: the program dies while they come and while they go."""
+
+    sets: int
+    each: int
+    config: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
+    killed: bool = False
+
+    @property
+    def servers(self) -> int:
+        return self.sets * self.each
 
 
 @dataclass(slots=True)
 class Told:
-    """Of one fleet. ``per_machine``: servers that were ever made, by the UID of their Machine."""
+    """Of one fleet. ``accounts``: what the cloud says of it when it has gone."""
 
     servers: int
-    seconds_up: float = 0.0
-    seconds_gone: float = 0.0
-    requests: int = 0
-    per_machine: Counter[str] = field(default_factory=Counter)
-    left_servers: list[str] = field(default_factory=list)
-    left_ports: list[str] = field(default_factory=list)
+    accounts: Accounts
+    seconds_up: float
+    seconds_gone: float
+    requests: int
+    kills: int
 
-    @property
-    def duplicates(self) -> list[str]:
-        return [uid for uid, count in self.per_machine.items() if count > 1]
+    def __str__(self) -> str:
+        killed = f", the program killed {self.kills} times" if self.kills else ""
+        return (
+            f"{self.servers} servers: up in {self.seconds_up:.0f} s, gone in {self.seconds_gone:.0f} s, "
+            f"{self.requests / self.servers:.2f} requests each; {len(self.accounts.duplicates)} duplicates, "
+            f"{len(self.accounts.left)} things left{killed}"
+        )
 
 
 @contextmanager
@@ -62,36 +88,45 @@ def serving(proxy: FaultyProxy) -> Iterator[FaultyProxy]:
 
 
 def endpoints(clouds_yaml: Path) -> dict[str, str]:
-    """Where Nova and Neutron are, with the versions in their paths."""
-    connection = _connect(clouds_yaml, "demo")
+    """Where Nova and Neutron are, with the versions in their paths. Others are asked once in a long while."""
+    connection = connect(clouds_yaml, "demo")
     compute = str(connection.compute.get_endpoint()).rstrip("/")
     network = str(connection.network.get_endpoint()).rstrip("/")
     return {"compute": compute, "network": network if network.endswith("/v2.0") else f"{network}/v2.0"}
 
 
-def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, sets: int, each: int, patience: float = 900.0) -> Told:
-    """``sets`` MachineSets of ``each`` Machines: up, then gone. Raises AssertionError if it takes too long."""
-    kubectl, told = up.kubectl, Told(sets * each)
-    before = proxy.requests
+def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, wish: Wish) -> Told:
+    """Up, then gone. Raises AssertionError if it takes too long."""
+    kubectl, before, kills = up.kubectl, proxy.requests, 0
     _log_in(kubectl, clouds_yaml, proxy)
     started = time.monotonic()
-    kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(sets, each)}))
+    kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(wish)}))
     try:
-        _until(lambda: len(_bound(kubectl)) == told.servers, patience, lambda: _how_it_is(kubectl))
-        told.seconds_up = time.monotonic() - started
+        kills += _kill_after(up, proxy, "POST compute /servers", wish)
+        _until(lambda: len(_bound(kubectl)) == wish.servers, lambda: _how_it_is(kubectl))
     finally:
-        started = time.monotonic()
+        up_at = time.monotonic()
         kubectl("delete", "machinesets", "--all", "--wait=false")
-        _until(lambda: not kubectl.items("machines"), patience, lambda: _how_it_is(kubectl))
-        told.seconds_gone = time.monotonic() - started
-    told.requests = proxy.requests - before
-    _ask_the_cloud(told, clouds_yaml)
-    return told
+        kills += _kill_after(up, proxy, "DELETE compute /servers/{id}", wish)
+        _until(lambda: not kubectl.items("machines"), lambda: _how_it_is(kubectl))
+    gone_at, requests = time.monotonic(), proxy.requests - before
+    return Told(wish.servers, Accounts.of(clouds_yaml), up_at - started, gone_at - up_at, requests, kills)
+
+
+def _kill_after(up: Up, proxy: FaultyProxy, what: str, wish: Wish) -> int:
+    """SIGKILL when half of such requests have gone out, and a new start."""
+    if not wish.killed:
+        return 0
+    enough = proxy.counted[what] + wish.servers // 2
+    _until(lambda: proxy.counted[what] >= enough, lambda: f"{proxy.counted[what]} × {what}", pause=0.05)
+    up.stop(signal.SIGKILL)
+    up.start()
+    return 1
 
 
 def naive(clouds_yaml: Path, proxy: FaultyProxy, servers: int) -> int:
     """Requests that the SDK's own way takes: make each server with its port, wait for it, delete it, wait, port."""
-    connection = _connect(clouds_yaml, "demo", **proxy.overrides)
+    connection = connect(clouds_yaml, "demo", **proxy.overrides)
     flavor, image = connection.compute.find_flavor("m1.tiny"), connection.image.find_image("debian-12")
     network = connection.network.find_network("nodes")
     before = proxy.requests
@@ -107,12 +142,6 @@ def naive(clouds_yaml: Path, proxy: FaultyProxy, servers: int) -> int:
     return proxy.requests - before
 
 
-def _connect(clouds_yaml: Path, name: str, **options: Any) -> Any:
-    warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
-    cloud = yaml.safe_load(clouds_yaml.read_text())["clouds"][name]
-    return openstack.connect(load_yaml_config=False, load_envvars=False, api_timeout=60, **cloud, **options)
-
-
 def _log_in(kubectl: Kubectl, clouds_yaml: Path, proxy: FaultyProxy) -> None:
     demo = yaml.safe_load(clouds_yaml.read_text())["clouds"]["demo"]
     login = yaml.safe_dump({"clouds": {"demo": {**demo, **proxy.overrides}}})
@@ -120,31 +149,22 @@ def _log_in(kubectl: Kubectl, clouds_yaml: Path, proxy: FaultyProxy) -> None:
     kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
 
-def _sets(sets: int, each: int) -> list[dict[str, Any]]:
-    config = {
-        "apiVersion": "openstack.nodewright.dev/v1alpha1",
-        "kind": "OpenStackMachineConfig",
-        "cloud": {"secretName": SECRET},
-        "flavor": "m1.tiny",
-        "image": "debian-12",
-        "availabilityZones": ["az1", "az2"],
-        "ports": [{"network": "nodes", "securityGroups": ["nodes"]}],
-    }
+def _sets(wish: Wish) -> list[dict[str, Any]]:
     return [
         {
             "apiVersion": "cluster.k8s.io/v1alpha1",
             "kind": "MachineSet",
             "metadata": {"name": f"pool-{number}"},
             "spec": {
-                "replicas": each,
+                "replicas": wish.each,
                 "selector": {"matchLabels": {"pool": str(number)}},
                 "template": {
                     "metadata": {"labels": {"pool": str(number)}},
-                    "spec": {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": config}},
+                    "spec": {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": dict(wish.config)}},
                 },
             },
         }
-        for number in range(sets)
+        for number in range(wish.sets)
     ]
 
 
@@ -156,21 +176,9 @@ def _how_it_is(kubectl: Kubectl) -> str:
     return kubectl("get", "machines,machinesets", "-o", "wide")
 
 
-def _until(done: Any, seconds: float, tell: Any) -> None:
-    deadline = time.monotonic() + seconds
+def _until(done: Callable[[], bool], tell: Callable[[], str], pause: float = 2.0) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:.0f} s:\n{tell()}")
-        time.sleep(2)
-
-
-def _ask_the_cloud(told: Told, clouds_yaml: Path) -> None:
-    """Every server that ever was, deleted ones too, and what is left now."""
-    admin, demo = _connect(clouds_yaml, "admin"), _connect(clouds_yaml, "demo")
-    for deleted in ("true", "false"):
-        path = f"/servers/detail?all_tenants=1&deleted={deleted}&limit=1000"
-        for server in admin.compute.get(path, microversion=MICROVERSION).json()["servers"]:
-            uid = server["metadata"].get("nodewright-machine-uid")
-            told.per_machine.update([uid] if uid else [])
-    told.left_servers = [one["name"] for one in demo.compute.get("/servers").json()["servers"]]
-    told.left_ports = [one.name for one in demo.network.ports() if one.description.startswith("nodewright-machine-")]
+            raise AssertionError(f"not within {PATIENCE:.0f} s:\n{tell()}")
+        time.sleep(pause)

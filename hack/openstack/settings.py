@@ -15,8 +15,8 @@ COMPUTES = ("cn1", "cn2", "cn3")
 ZONES = {"az1": ("cn1",), "az2": ("cn2", "cn3")}
 CORES, INSTANCES = 80, 60
 """Quota of the project ``demo``."""
-SERVICES = ("keystone", "glance", "neutron", "placement", "nova")
-DATABASES = ("keystone", "glance", "neutron", "placement", "nova", "nova_api", "nova_cell0")
+SERVICES = ("keystone", "glance", "neutron", "placement", "nova", "cinder")
+DATABASES = ("keystone", "glance", "neutron", "placement", "nova", "nova_api", "nova_cell0", "cinder")
 
 Ini = Mapping[str, Mapping[str, object]]
 
@@ -31,7 +31,7 @@ class Site:
     password: str
 
     def url(self, service: str) -> str:
-        path = {"keystone": "/v3", "nova": "/v2.1"}.get(service, "")
+        path = {"keystone": "/v3", "nova": "/v2.1", "cinder": "/v3"}.get(service, "")
         return f"http://{HERE}:{self.ports[service]}{path}"
 
     def database(self, name: str) -> str:
@@ -49,6 +49,7 @@ def write_all(site: Site) -> None:
         "neutron.conf": _neutron(site),
         "placement.conf": _placement(site),
         "nova.conf": _nova(site),
+        "cinder.conf": _cinder(site),
     }
     for name, ini in files.items():
         _private(site.folder / name, _ini_text(ini))
@@ -105,7 +106,7 @@ def _neutron(site: Site) -> Ini:
         "DEFAULT": {
             "log_file": site.folder / "neutron-service.log",
             "core_plugin": "ml2",
-            "service_plugins": "router",
+            "service_plugins": "router,trunk",
             "transport_url": "fake:/",
             "api_paste_config": site.venv / "etc" / "neutron" / "api-paste.ini",
             "dhcp_agent_notification": False,
@@ -146,6 +147,7 @@ def _nova(site: Site) -> Ini:
             "compute_driver": "fake.MediumFakeDriver",  # 10 vCPU each, so that capacity can really be used up
             "host": COMPUTES[0],
             "my_ip": HERE,
+            "initial_ram_allocation_ratio": 2.0,  # 30 of the smallest servers for each
             "report_interval": 5,
             "service_down_time": 60,
             "update_resources_interval": 10,
@@ -169,6 +171,33 @@ def _nova(site: Site) -> Ini:
         "neutron": _as_service(site, "neutron"),
         "glance": {"api_servers": site.url("glance"), **_as_service(site, "glance")},
         "cinder": us,
+    }
+
+
+def _cinder(site: Site) -> Ini:
+    us = _as_service(site, "cinder")
+    return {
+        "DEFAULT": {
+            "log_file": site.folder / "cinder-service.log",
+            "transport_url": "fake:/",  # inside of one process: see inside/cinder_services.py
+            "state_path": site.folder / "state",
+            "api_paste_config": site.venv / "etc" / "cinder" / "api-paste.ini",
+            "auth_strategy": "keystone",
+            "enabled_backends": "nothing",
+            "glance_api_servers": site.url("glance"),
+            "report_interval": 5,
+            "service_down_time": 60,
+            "periodic_fuzzy_delay": 1,
+            "quota_volumes": -1,
+            "quota_gigabytes": -1,
+        },
+        "nothing": {"volume_driver": "nodewright_volumes.Driver", "volume_backend_name": "nothing"},
+        "database": _pool(site, "cinder"),
+        "coordination": {"backend_url": f"file://{site.folder / 'state' / 'coordination'}"},
+        "oslo_concurrency": {"lock_path": site.folder / "lock"},
+        "service_user": {"send_service_user_token": True, **us},
+        "keystone_authtoken": {**us, "service_token_roles_required": True},
+        "nova": us,
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hack.bench.figures import Figure, keep
 from hack.openstack import fleet
+from hack.openstack.fleet import PLAIN, Told, Wish
 from hack.openstack.proxy import Faults, FaultyProxy
 from hack.program import Up
 from tests.openstack.tier import REAL, TestCloud
@@ -14,24 +15,35 @@ from tests.openstack.tier import REAL, TestCloud
 pytestmark = REAL
 
 SETS, EACH = 2, int(os.environ.get("NODEWRIGHT_OPENSTACK_SERVERS", "20")) // 2
+WAVES = int(os.environ.get("NODEWRIGHT_OPENSTACK_WAVES", "1"))
+"""Fleets that come and go one after the other in bad times."""
 MOST_REQUESTS = 6.0
 BAD_TIMES = Faults(silent=0.01, cut_after=0.03, cut_before=0.02, internal=0.04, conflict=0.02, too_many=0.04, seed=9)
+WHOLE = {
+    **PLAIN,
+    "bootVolume": {"sizeGiB": 2},
+    "volumes": [{"sizeGiB": 1}],
+    "ports": [{"network": "nodes", "trunk": True, "floatingIP": {"network": "public"}}, {"network": "nodes"}],
+}
+"""A server with all that can be made beside it: two ports, a trunk, a floating IP, two volumes."""
+
+
+def _hold(told: Told) -> None:
+    assert told.accounts.duplicates == []
+    assert told.accounts.left == ()
 
 
 def test_twenty_servers_take_few_requests(openstack_cloud: TestCloud, tmp_path: Path, kubectl_binary: Path) -> None:
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), Faults())
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
-        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, SETS, EACH)
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, EACH))
+        each, asked = told.requests / told.servers, proxy.counted.most_common()
         naive = fleet.naive(openstack_cloud.clouds_yaml, proxy, 3) / 3
-    each = told.requests / told.servers
-    print(f"\n{told.servers} servers: up in {told.seconds_up:.0f} s, gone in {told.seconds_gone:.0f} s, "
-          f"{each:.2f} requests each, a poller for each server {naive:.2f}")  # fmt: skip
-    print(*(f"{count:5d} {asked}" for asked, count in proxy.counted.most_common()), sep="\n")
+    print(f"\n{told}; a poller for each server: {naive:.2f}")
+    print(*(f"{count:5d} {what}" for what, count in asked), sep="\n")
     figure = Figure("openstack_requests_per_server", each, "requests", "lower", "a poller for each server", naive)
     keep([figure], Path("build/bench.json"))
-    assert told.duplicates == []
-    assert told.left_servers == []
-    assert told.left_ports == []
+    _hold(told)
     assert each <= MOST_REQUESTS
 
 
@@ -40,10 +52,33 @@ def test_faults_make_no_second_server_and_leave_nothing(
 ) -> None:
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), BAD_TIMES)
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
-        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, SETS, EACH)
-    print(f"\n{told.servers} servers: up in {told.seconds_up:.0f} s, gone in {told.seconds_gone:.0f} s, "
-          f"{told.requests / told.servers:.2f} requests each; {dict(proxy.befell)}")  # fmt: skip
-    assert sum(count for fault, count in proxy.befell.items() if fault != "nothing") > told.servers / 4
-    assert told.duplicates == []
-    assert told.left_servers == []
-    assert told.left_ports == []
+        waves = [fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, EACH)) for _ in range(WAVES)]
+    print(*(f"\n{told}" for told in waves), f"\n{dict(proxy.befell)}")
+    assert sum(count for fault, count in proxy.befell.items() if fault != "nothing") > SETS * EACH * WAVES / 4
+    for told in waves:
+        _hold(told)
+
+
+def test_a_program_that_is_killed_makes_no_second_server_and_leaves_nothing(
+    openstack_cloud: TestCloud, tmp_path: Path, kubectl_binary: Path
+) -> None:
+    """SIGKILL while servers are being made, and while they are being deleted, in bad times."""
+    proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), BAD_TIMES)
+    with fleet.serving(proxy), Up(tmp_path, kubectl_binary, f"--data-dir={tmp_path / 'data'}") as up:
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, min(EACH, 10), killed=True))
+    print(f"\n{told}; {dict(proxy.befell)}")
+    assert told.kills == 2
+    _hold(told)
+
+
+def test_what_is_made_beside_servers_goes_with_them(
+    openstack_cloud: TestCloud, tmp_path: Path, kubectl_binary: Path
+) -> None:
+    """Trunks, floating IPs, volumes to boot from and others: in bad times."""
+    proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), BAD_TIMES)
+    with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, min(EACH, 3), WHOLE))
+    print(f"\n{told}; {dict(proxy.befell)}")
+    assert proxy.counted["POST network /trunks"] >= told.servers
+    assert proxy.counted["POST network /floatingips"] >= told.servers
+    _hold(told)

@@ -74,5 +74,16 @@ def glance(site: dict) -> None:
     manage.main()
 
 
+def cinder(site: dict) -> None:
+    from cinder import objects  # noqa: PLC0415
+    from cinder.common import config  # noqa: F401, PLC0415
+    from cinder.db import migration  # noqa: PLC0415
+    from oslo_config import cfg  # noqa: PLC0415
+
+    objects.register_all()
+    cfg.CONF(["--config-file", f"{site['folder']}/cinder.conf"], project="cinder")
+    migration.db_sync()
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](json.loads(sys.argv[2]))

@@ -8,16 +8,23 @@ import sys
 
 import openstack
 
-PORTS_OF = {"placement": "placement", "glance": "image", "neutron": "network", "nova": "compute"}
+TYPES = {
+    "placement": "placement",
+    "glance": "image",
+    "neutron": "network",
+    "nova": "compute",
+    "cinder": "volumev3",  # as Nova looks for it
+}
 FLAVORS = (("m1.tiny", 1, 512, 1), ("m1.small", 2, 2048, 10), ("m1.medium", 4, 4096, 20), ("m1.huge", 9, 900_000, 10))
 """name, vCPUs, MiB, GiB of disk; no compute service has room for the last one."""
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g nobody"
 
 
 def users(site: dict) -> None:
     identity = openstack.connect(cloud="admin").identity
     services = identity.create_project(name="service", domain_id="default")
     roles = {name: identity.find_role(name) for name in ("admin", "member", "service")}
-    for name, kind in PORTS_OF.items():
+    for name, kind in TYPES.items():
         user = identity.create_user(
             name=name, password=site["password"], domain_id="default", default_project_id=services.id
         )
@@ -67,6 +74,7 @@ def project(site: dict) -> None:
         security_group_id=group.id, direction="ingress", protocol="tcp", port_range_min=22, port_range_max=22
     )
     demo.compute.create_server_group(name="spread", policy="soft-anti-affinity")
+    demo.compute.create_keypair(name="nodes", public_key=PUBLIC_KEY)
 
 
 if __name__ == "__main__":

@@ -170,3 +170,29 @@ class CloudFacts:
         assert after["image"]["id"] == image
         assert after["metadata"] == {marks.UID: self.uid, "new": "yes"}
         assert after["addresses"] == before["addresses"] or after["addresses"]
+
+    async def test_a_port_that_carries_a_trunk_goes_after_it(self, cloud: Session) -> None:
+        port = (await self.a_port(cloud))["id"]
+        made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": {"port_id": port, "name": "fact"}})
+        assert await self.refused(cloud.change(NETWORK, "DELETE", f"/ports/{port}")) is ErrorClass.CONFLICT
+        found = (await cloud.get(NETWORK, f"/trunks?port_id={port}"))["trunks"]
+        assert [one["id"] for one in found] == [made["trunk"]["id"]]
+        await cloud.change(NETWORK, "DELETE", f"/trunks/{found[0]['id']}")
+        await cloud.change(NETWORK, "DELETE", f"/ports/{port}")
+
+    async def test_a_floating_ip_carries_its_mark_from_the_request_that_makes_it(self, cloud: Session) -> None:
+        port = (await self.a_port(cloud))["id"]
+        network = (await Lookup(cloud, lambda: 0.0).network("public"))["id"]
+        wish = {"floating_network_id": network, "port_id": port, "description": marks.tag_of(self.uid)}
+        made = (await cloud.change(NETWORK, "POST", "/floatingips", {"floatingip": wish}))["floatingip"]
+        listed = (await cloud.get(NETWORK, "/floatingips?limit=200&sort_key=id&sort_dir=asc"))["floatingips"]
+        (found,) = [one for one in listed if one["id"] == made["id"]]
+        assert (marks.uid_of_part(found), found["port_id"]) == (self.uid, port)
+        await cloud.change(NETWORK, "DELETE", f"/floatingips/{made['id']}")
+
+    async def test_key_pairs_and_zones_are_listed_by_name(self, cloud: Session) -> None:
+        lookup = Lookup(cloud, lambda: 0.0)
+        assert (await lookup.key_pair("nodes"))["name"] == "nodes"
+        assert (await lookup.zone("az2"))["zoneName"] == "az2"
+        assert await self.refused(lookup.key_pair("none")) is ErrorClass.NOT_FOUND
+        assert await self.refused(lookup.zone("az9")) is ErrorClass.NOT_FOUND

@@ -1,0 +1,65 @@
+"""What a cloud itself says of Machines' servers when all should be over, past all proxies."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import openstack
+import yaml
+
+MICROVERSION = "2.79"
+MARK = "nodewright-machine-"
+SETTLE_SECONDS = 60.0
+"""Nova asks Cinder to delete the volumes of a server, and does not wait until they are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """``per_machine``: servers that were ever made, deleted ones too, by the UID of their Machine. ``left``: servers,
+    ports, floating IPs, trunks and volumes of the project ``demo`` that are still there.
+    """
+
+    per_machine: Counter[str]
+    left: tuple[str, ...]
+
+    @property
+    def duplicates(self) -> list[str]:
+        return [uid for uid, count in self.per_machine.items() if count > 1]
+
+    @classmethod
+    def of(cls, clouds_yaml: Path) -> Self:
+        demo = connect(clouds_yaml, "demo")
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while (left := tuple(_left(demo))) and time.monotonic() < deadline:
+            time.sleep(2)
+        return cls(_ever_made(connect(clouds_yaml, "admin")), left)
+
+
+def connect(clouds_yaml: Path, name: str, **options: Any) -> Any:
+    warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
+    cloud = yaml.safe_load(clouds_yaml.read_text())["clouds"][name]
+    return openstack.connect(load_yaml_config=False, load_envvars=False, api_timeout=60, **cloud, **options)
+
+
+def _ever_made(admin: Any) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for deleted in ("true", "false"):
+        path = f"/servers/detail?all_tenants=1&deleted={deleted}&limit=1000"
+        for server in admin.compute.get(path, microversion=MICROVERSION).json()["servers"]:
+            uid = server["metadata"].get("nodewright-machine-uid")
+            found.update([uid] if uid else [])
+    return found
+
+
+def _left(demo: Any) -> Iterator[str]:
+    yield from (f"server {one['name']}" for one in demo.compute.get("/servers").json()["servers"])
+    yield from (f"port {one.name}" for one in demo.network.ports() if one.description.startswith(MARK))
+    yield from (f"floating IP {one.name}" for one in demo.network.ips() if one.description.startswith(MARK))
+    yield from (f"trunk {one.name}" for one in demo.network.trunks())
+    yield from (f"volume {one.id}" for one in demo.block_storage.volumes())
