@@ -21,7 +21,7 @@ from controllers.provisioningrequest.rollback import made_for, still_here
 from controllers.provisioningrequest.stages import Stage, deadline_of, problem_of, stage_of
 
 _ACCEPTED, _PROVISIONED, _AVAILABLE, _FAILED, _EXPIRED, _REVOKED = ProvisioningCondition.__members__.values()
-MOST_TRIED = 200
+MOST_TRIED = 100
 """Requests that are tried in one look: each costs some milliseconds, in which the process does nothing else."""
 NEXT_LOOK = "it is its turn in the next look"
 _TRUE: Literal["True"] = "True"
