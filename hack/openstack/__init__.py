@@ -3,6 +3,6 @@
     make openstack                     # or: python -m hack.openstack [FOLDER]
 
 installs what is missing (a minute, once), brings the cloud up on loopback (half a minute), prints where its clouds.yaml
-is, and takes it down on Ctrl-C. No guest boots, no packet flows and volumes are records; all else is real: APIs, quotas,
+is, and takes it down on Ctrl-C. No guest boots, no packet flows, volumes are records; all else is real: APIs, quotas,
 scheduling, states, the database.
 """
