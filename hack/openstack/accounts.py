@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,22 +15,28 @@ import yaml
 
 MICROVERSION = "2.79"
 MARK = "nodewright-machine-"
+FLEET = "pool-"
+"""How the names of a fleet's Machines begin."""
 SETTLE_SECONDS = 60.0
 """Nova asks Cinder to delete the volumes of a server, and does not wait until they are gone."""
+
+Life = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """``per_machine``: servers that were ever made, deleted ones too, by the UID of their Machine. ``left``: servers,
-    ports, floating IPs, trunks and volumes of the project ``demo`` that are still there.
+    """``lives``: when each server that was ever made began and ended ("" for not yet), by the name of its Machine: of
+    deleted ones Nova shows no metadata, and a name is used once.
+    ``left``: servers, ports, floating IPs, trunks and volumes of the project ``demo`` that are still there.
     """
 
-    per_machine: Counter[str]
+    lives: Mapping[str, Sequence[Life]]
     left: tuple[str, ...]
 
     @property
     def duplicates(self) -> list[str]:
-        return [uid for uid, count in self.per_machine.items() if count > 1]
+        """Machines that had two servers at a time. One after the other is none: the first had found no place."""
+        return [name for name, lives in self.lives.items() if _overlap(lives)]
 
     @classmethod
     def of(cls, clouds_yaml: Path) -> Self:
@@ -47,14 +53,20 @@ def connect(clouds_yaml: Path, name: str, **options: Any) -> Any:
     return openstack.connect(load_yaml_config=False, load_envvars=False, api_timeout=60, **cloud, **options)
 
 
-def _ever_made(admin: Any) -> Counter[str]:
-    found: Counter[str] = Counter()
+def _ever_made(admin: Any) -> dict[str, list[Life]]:
+    found: dict[str, list[Life]] = {}
     for deleted in ("true", "false"):
         path = f"/servers/detail?all_tenants=1&deleted={deleted}&limit=1000"
         for server in admin.compute.get(path, microversion=MICROVERSION).json()["servers"]:
-            uid = server["metadata"].get("nodewright-machine-uid")
-            found.update([uid] if uid else [])
+            ended = str(server["updated"]) if server["status"] == "DELETED" else ""
+            if str(server["name"]).startswith(FLEET):
+                found.setdefault(str(server["name"]), []).append((str(server["created"]), ended))
     return found
+
+
+def _overlap(lives: Sequence[Life]) -> bool:
+    ordered = sorted(lives)
+    return any(not ended or began < ended for (_, ended), (began, _) in pairwise(ordered))
 
 
 def _left(demo: Any) -> Iterator[str]:

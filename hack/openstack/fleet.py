@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from hack.openstack.accounts import Accounts, connect
+from hack.openstack.accounts import FLEET, Accounts, connect
 from hack.openstack.proxy import FaultyProxy
 from hack.program import Kubectl, Up
 
@@ -154,7 +154,7 @@ def _sets(wish: Wish) -> list[dict[str, Any]]:
         {
             "apiVersion": "cluster.k8s.io/v1alpha1",
             "kind": "MachineSet",
-            "metadata": {"name": f"pool-{number}"},
+            "metadata": {"name": f"{FLEET}{number}"},
             "spec": {
                 "replicas": wish.each,
                 "selector": {"matchLabels": {"pool": str(number)}},
