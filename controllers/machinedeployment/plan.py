@@ -64,6 +64,9 @@ def plan(observed: Observed) -> Plan:
     now = revisions.current(observed)
     if not observed.wish.paused and not observed.cluster_deleting:
         turn = in_place.turn(observed, now)
+        fewer = proportional_scale.give_up_first(observed, now, revisions.old(observed)) if turn is not None else None
+        if fewer is not None:
+            return _finish(observed, fewer, [*set_patches(observed, now, fewer)], [])
         if turn is not None:
             return _finish(observed, Targets(notes=(turn.why,)), [turn], [], Wait(GIVE_WAY, turn.why))
     if now is None and not observed.wish.paused:

@@ -46,6 +46,18 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, 
     return Targets(within_ceiling(sizes, observed.sets, allowed))
 
 
+def give_up_first(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> Targets | None:
+    """Sizes that can't wait for a set to get another template: whoever scaled down wants no Machine made for the size
+    of before, and a set that is short of one makes it (seed 34). None if nothing is to be given up.
+
+    A set alone keeps the surge, which it is given again once it updates in place.
+    """
+    active, most = _active(observed), observed.wish.limits.max_total if observed.wish.replicas else 0
+    if not _differs(active, observed.wish.replicas) or sum(state.replicas for state in active) <= most:
+        return None
+    return Targets({active[0].uid: most}) if len(active) == 1 else scale(observed, now, old)
+
+
 def _active(observed: Observed) -> list[SetState]:
     return [state for state in observed.sets if state.replicas > 0 and state.readable]
 

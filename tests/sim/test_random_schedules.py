@@ -9,9 +9,9 @@ from nodewright.sim.engine import Scenario
 from nodewright.sim.faults import Faults
 from nodewright.sim.report import Options, run, run_seed
 
-QUICK_SEEDS = (*range(24), 505, 614, 631)
-"""505: a host takes over the Node of the one before it. 614: scaled down while an old set has yet to shrink. 631: a
-host is replaced whose Node was registered and never seen."""
+QUICK_SEEDS = (*range(24), 34, 505, 614, 631)
+"""The last ones once broke a rule. 34: scaled down while a set gets another template. The others tell other stories by
+now; theirs are tests of their rooms."""
 LONG_SEEDS = 1000
 
 ONE_KIND_OF_LUCK = {

@@ -145,3 +145,27 @@ def test_a_restart_replaces_since_no_host_could_be_changed_for_it() -> None:
 def _status(world: World) -> dict[str, Any]:
     found: dict[str, Any] = world.get(MACHINE_DEPLOYMENT, "md")["status"]
     return found
+
+
+def test_who_scales_down_is_obeyed_before_the_set_gets_another_template() -> None:
+    """Seed 34: two rounds went by for the template, in which the set replaced a deleted Machine for its former size."""
+    world = a_world(surge=2, unavailable=0)
+    set_template(world, NEW)
+    while not any(body["spec"]["replicas"] == 5 for body in world.all(MACHINE_SET)):
+        round_of(world)
+    set_template(world, LATER)
+    world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"].update(replicas=1))
+    decided = plan_for(world.view(), MACHINE_DEPLOYMENT, "md")
+    assert set(sizes(decided).values()) == {3}
+    settle(world)
+    assert {m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)} == {LATER}
+    assert revisions(world)[LATER][1] == 1
+
+
+def test_a_surge_that_nobody_took_back_stays_while_the_set_gets_another_template() -> None:
+    world = a_world(surge=2, unavailable=0)
+    set_template(world, NEW)
+    while not any(body["spec"]["replicas"] == 5 for body in world.all(MACHINE_SET)):
+        round_of(world)
+    set_template(world, LATER)
+    assert not sizes(plan_for(world.view(), MACHINE_DEPLOYMENT, "md"))
