@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 GROUPS, NODES_OF_A_GROUP = 100, 150
 PER_SECOND, SECONDS = 1000, 15
-AT_ONCE, CALLS = 32, 30_000
+AT_ONCE, CALLS, TURNS = 32, 6_000, 5
 METHOD = "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroupForNode"
 
 
@@ -43,16 +44,16 @@ def gateway() -> list[Figure]:
     ):
         servers = {"gateway": plain.address, "secure": f"tls://{secure.address}", "echo": echo.address}
         latencies = _steady(servers, Path(folder))
-        rate, cost = asyncio.run(_flat_out(plain))
-        echo_rate, echo_cost = asyncio.run(_flat_out(echo))
+        flat_out = _in_turns(plain, echo)
         memory = _memory(plain.pid)
     return [
         *latencies,
         Figure("grpc_handler_mean_us", plain.handler_seconds() * 1e6, "µs", "lower"),
-        Figure("grpc_calls_per_second", rate, "calls/s", "higher", "trivial grpc.aio echo", echo_rate),
-        Figure("grpc_cpu_us_per_call", cost * 1e6, "µs", "lower", "trivial grpc.aio echo", echo_cost * 1e6),
-        # The lesser of both: where the client is the bottleneck, only the cost tells the servers apart.
-        Figure("grpc_ratio_to_echo", min(rate / echo_rate, echo_cost / cost), "", "higher", "goal", 0.7),
+        Figure(
+            "grpc_calls_per_second", flat_out.rate, "calls/s", "higher", "trivial grpc.aio echo", flat_out.echo_rate
+        ),
+        Figure("grpc_cpu_us_per_call", flat_out.cost * 1e6, "µs", "lower", "the same echo", flat_out.echo_cost * 1e6),
+        Figure("grpc_ratio_to_echo", flat_out.ratio, "", "higher", "goal", 0.7),
         Figure("grpc_gateway_memory_mib", memory, "MiB", "lower", "goal", 500.0),
     ]
 
@@ -83,6 +84,27 @@ def _show(found: Mapping[str, Latencies]) -> None:
         told = each.answered
         print(f"{name}: p50 {told['p50']:g} ms, p99 {told['p99']:g} ms ({each.due['p99']:g} from when it was due)")
         print(f"  calls by ms: {counted}")
+
+
+@dataclass(frozen=True)
+class _FlatOut:
+    """Calls a second, the server's processor seconds a call, and what part of the echo's calls that is."""
+
+    rate: float
+    cost: float
+    echo_rate: float
+    echo_cost: float
+
+    @property
+    def ratio(self) -> float:
+        """The lesser of both: where the client is the bottleneck, only the cost tells the servers apart."""
+        return min(self.rate / self.echo_rate, self.echo_cost / self.cost)
+
+
+def _in_turns(server: _Server, echo: _Server) -> _FlatOut:
+    """Of pairs of turns the one whose ratio lies in the middle: the machine is never as fast for long."""
+    pairs = [_FlatOut(*asyncio.run(_flat_out(server)), *asyncio.run(_flat_out(echo))) for _ in range(TURNS)]
+    return sorted(pairs, key=lambda pair: pair.ratio)[TURNS // 2]
 
 
 async def _flat_out(server: _Server) -> tuple[float, float]:
@@ -262,4 +284,7 @@ if __name__ == "__main__":
         "secure": _serve_secure,
         "echo": _serve_echo,
     }
-    asyncio.run(serve[sys.argv[1]](*sys.argv[2:]))
+    from nodewright.gateways.externalgrpc.loop import new_event_loop
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(serve[sys.argv[1]](*sys.argv[2:]))

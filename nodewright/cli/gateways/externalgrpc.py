@@ -142,10 +142,12 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
         metrics_port,
     )
     _check(how)
+    from nodewright.gateways.externalgrpc.loop import new_event_loop  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     configure(json=log_format.json, level=log_level.value)
-    asyncio.run(_serve(Target(kubeconfig, context), how))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(Target(kubeconfig, context), how))
 
 
 @group.command("certs", short_help="Make certificates for it and for the Cluster Autoscaler")
