@@ -16,13 +16,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import yaml
 
+from controllers.scheduling.shapes import CPU, MEMORY, Amounts
+
 INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_GIB = 1024**3
+_UNITS = {CPU: 1000, MEMORY: 1024**3}
+"""Amounts in what a price is of: a core, a GiB."""
 _HOUR = timedelta(hours=1)
 
 
@@ -41,12 +43,8 @@ class PriceTable:
         hourly = next((self.nodes[name] for name in (group, *types) if name in self.nodes), None)
         return None if hourly is None else hourly * (span / _HOUR)
 
-    def pod(self, requests: Mapping[str, Decimal], span: timedelta) -> float:
-        """``requests`` in cores, bytes and pieces."""
-        hourly = sum(
-            self.pods.get(name, 0.0) * float(amount) / (_GIB if name == "memory" else 1)
-            for name, amount in requests.items()
-        )
+    def pod(self, requests: Amounts, span: timedelta) -> float:
+        hourly = sum(self.pods.get(name, 0.0) * amount / _UNITS.get(name, 1) for name, amount in requests)
         return hourly * (span / _HOUR)
 
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Mapping
+from typing import Any
 
-from api.quantity import parse_quantity
+from controllers.scheduling.pod_requests import effective_requests
+from controllers.scheduling.shapes import Amounts
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 
 
-def requests_of(pod: core.Pod) -> dict[str, Decimal]:
-    """What a scheduler counts: all containers together, or the largest init container if that is more.
-
-    Raises ValueError for a quantity that is none.
-    """
-    total = _sum(container.resources.requests for container in pod.spec.containers)
-    for container in pod.spec.initContainers:
-        for name, amount in _sum([container.resources.requests]).items():
-            total[name] = max(total.get(name, Decimal(0)), amount)
-    return _sum_of(total, _sum([pod.spec.overhead]))
-
-
-def _sum(lists: Iterable[Mapping[str, core.Quantity]]) -> dict[str, Decimal]:
-    total: dict[str, Decimal] = {}
-    for each in lists:
-        total = _sum_of(total, {name: parse_quantity(amount.string) for name, amount in each.items()})
-    return total
+def requests_of(pod: core.Pod) -> Amounts:
+    """What a scheduler counts. Raises ShapeError, a ValueError, naming the quantity that is none."""
+    spec = {
+        "containers": list(map(_container, pod.spec.containers)),
+        "initContainers": list(map(_container, pod.spec.initContainers)),
+        "resources": _resources(pod.spec.resources),
+        "overhead": _quantities(pod.spec.overhead),
+    }
+    return effective_requests(spec, {}, bound=False)
 
 
-def _sum_of(one: Mapping[str, Decimal], other: Mapping[str, Decimal]) -> dict[str, Decimal]:
-    return {name: one.get(name, Decimal(0)) + other.get(name, Decimal(0)) for name in {*one, *other}}
+def _container(found: core.Container) -> dict[str, Any]:
+    return {"resources": _resources(found.resources), "restartPolicy": found.restartPolicy}
+
+
+def _resources(found: core.ResourceRequirements) -> dict[str, Any]:
+    return {"requests": _quantities(found.requests)}
+
+
+def _quantities(found: Mapping[str, core.Quantity]) -> dict[str, str]:
+    return {name: amount.string for name, amount in found.items()}

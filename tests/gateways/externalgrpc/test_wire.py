@@ -153,7 +153,7 @@ def test_prices_come_by_group_then_by_type_and_for_as_long_as_is_asked() -> None
     assert table.node("MachineDeployment/default/a", labels, timedelta(hours=2)) == 4
     assert table.node("", labels, timedelta(minutes=30)) == 0.25
     assert table.node("", {}, timedelta(hours=1)) is None
-    assert PriceTable().pod({}, timedelta(hours=1)) == 0
+    assert PriceTable().pod((), timedelta(hours=1)) == 0
 
 
 def container(**requests: str) -> core.Container:
@@ -168,8 +168,22 @@ def test_a_pod_costs_what_a_scheduler_counts() -> None:
         overhead={"cpu": core.Quantity(string="100m")},
     )
     pod = core.Pod.FromString(core.Pod(spec=spec).SerializeToString())
-    assert {name: float(amount) for name, amount in requests_of(pod).items()} == {"cpu": 2.1, "memory": GIB}
+    assert dict(requests_of(pod)) == {"cpu": 2100, "memory": GIB}
     assert PriceTable(pods={"cpu": 1.0, "memory": 0.5}).pod(requests_of(pod), timedelta(hours=1)) == pytest.approx(2.6)
+
+
+def test_sidecars_cost_as_long_as_the_pod_and_pod_level_resources_go_before_both() -> None:
+    sidecar = container(cpu="1")
+    sidecar.restartPolicy = "Always"
+    spec = core.PodSpec(containers=[container(cpu="1", memory="1Gi")], initContainers=[sidecar, container(cpu="500m")])
+    assert dict(requests_of(core.Pod(spec=spec))) == {"cpu": 2000, "memory": GIB}
+    spec.resources.requests["cpu"].string = "3"
+    assert dict(requests_of(core.Pod(spec=spec))) == {"cpu": 3000, "memory": GIB}
+
+
+def test_a_quantity_that_is_none_is_named() -> None:
+    with pytest.raises(ValueError, match=r"spec\.containers\[0\]\.resources\.requests\[cpu\]"):
+        requests_of(core.Pod(spec=core.PodSpec(containers=[container(cpu="much")])))
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ class Pod(_message.Message):
     def __init__(self, spec: _Optional[_Union[PodSpec, _Mapping]] = ...) -> None: ...
 
 class PodSpec(_message.Message):
-    __slots__ = ("containers", "initContainers", "overhead")
+    __slots__ = ("containers", "initContainers", "overhead", "resources")
     class OverheadEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -128,16 +128,20 @@ class PodSpec(_message.Message):
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     INITCONTAINERS_FIELD_NUMBER: _ClassVar[int]
     OVERHEAD_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     containers: _containers.RepeatedCompositeFieldContainer[Container]
     initContainers: _containers.RepeatedCompositeFieldContainer[Container]
     overhead: _containers.MessageMap[str, Quantity]
-    def __init__(self, containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., initContainers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., overhead: _Optional[_Mapping[str, Quantity]] = ...) -> None: ...
+    resources: ResourceRequirements
+    def __init__(self, containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., initContainers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., overhead: _Optional[_Mapping[str, Quantity]] = ..., resources: _Optional[_Union[ResourceRequirements, _Mapping]] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("resources",)
+    __slots__ = ("resources", "restartPolicy")
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RESTARTPOLICY_FIELD_NUMBER: _ClassVar[int]
     resources: ResourceRequirements
-    def __init__(self, resources: _Optional[_Union[ResourceRequirements, _Mapping]] = ...) -> None: ...
+    restartPolicy: str
+    def __init__(self, resources: _Optional[_Union[ResourceRequirements, _Mapping]] = ..., restartPolicy: _Optional[str] = ...) -> None: ...
 
 class ResourceRequirements(_message.Message):
     __slots__ = ("requests",)
