@@ -137,9 +137,11 @@ def with_options(
         found, faults = node_group_options(annotations_of(bodies[group.ref.uid]))
         if faults:
             bad.append(BadGroup(group.ref, f"metadata.annotations[{faults[0].field}]", faults[0].message))
-        elif found.zero_or_max:
+        elif found.zero_or_max and 0 < group.bounds.min_size < group.bounds.max_size:
             field = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
-            bad.append(BadGroup(group.ref, f"metadata.annotations[{field}]", "groups are not scaled as a whole here"))
+            least, most = group.bounds.min_size, group.bounds.max_size
+            why = f"a group that has no Nodes or {most} can't have a minimum of {least}"
+            bad.append(BadGroup(group.ref, f"metadata.annotations[{field}]", why))
         else:
             options[group.id] = found
     return tuple(group for group in groups if group.id in options), options, tuple(bad)

@@ -18,7 +18,7 @@ from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.picture import Picture
 from controllers.kernel.conditions import format_time
-from controllers.scheduling.binpacking import Estimate, commit, estimate
+from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import HOSTNAME, NodeShape, PodShape
@@ -110,10 +110,12 @@ class _Growth:
             return None
         room = sum(group.headroom for group in self._sharing(state, template))
         allowed, why = self._allowance.nodes(template)
-        if not allowed:
-            self._skipped[state.id] = why
+        if not allowed or (state.is_whole and allowed < room):
+            self._skipped[state.id] = f"it grows by {room} Nodes or not at all: {why}" if state.is_whole else why
             return None
         found = self._estimated(template, min(room, allowed))
+        if state.is_whole and found.nodes:
+            found = filled_up(found, room)
         price = self._observed.options.growth.choosing.price(state.id, template)
         return Option(state.id, template, found, price) if found.nodes else None
 
@@ -138,13 +140,18 @@ class _Growth:
 
     def _sharing(self, state: GroupState, template: NodeShape) -> list[NodeGroup]:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._observed.options.growth.balance:
+        if not self._observed.options.growth.balance or state.is_whole:
             return [self._groups[state.id]]
         return [
             self._groups[other.id]
             for other in self._observed.groups
             if other.id == state.id
-            or (other.template is not None and alike(template, other.template) and not self._hindrance(other))
+            or (
+                other.template is not None
+                and not other.is_whole
+                and alike(template, other.template)
+                and not self._hindrance(other)
+            )
         ]
 
     def _shared(self, chosen: Option) -> dict[str, int]:

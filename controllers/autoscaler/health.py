@@ -8,6 +8,7 @@ from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.scheduling.shapes import Keeping
 from providers.base.errors import ErrorClass
 
 OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
@@ -35,11 +36,24 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
     return found
 
 
+def forsaken(state: GroupState, observed: Observed) -> str:
+    """Why a group that is scaled as a whole goes again: some Machine of it will never be a Node. "" where all may yet,
+    and where pods run on the others already: then it is for people to say what goes.
+    """
+    troubles = hopeless(state, observed) if state.is_whole else ()
+    if not troubles or any(pod.node in state.joined and _is_work(pod.kind.keeping) for pod in observed.pods):
+        return ""
+    machine, why = troubles[0]
+    return f"{state.id} is scaled as a whole, and its Machine {machine.key.name} is no Node: {why}"
+
+
 def upcoming(state: GroupState, observed: Observed) -> int:
     """Nodes that were asked for and will join: all replicas but those that joined, won't, or fell ill.
 
     It comes from the API alone, so that a restart asks for nothing twice.
     """
+    if forsaken(state, observed):
+        return 0
     ill = sum(
         1
         for machine in state.machines
@@ -68,6 +82,11 @@ def resting(observed: Observed) -> dict[str, Backoff]:
 def is_late(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
     """Whether it should be a Ready Node by now."""
     return observed.now - machine.created >= _patience(state, observed)
+
+
+def _is_work(keeping: Keeping) -> bool:
+    """Not what comes with every Node, nor what is done."""
+    return not (keeping.mirror or keeping.daemon_set or keeping.finished)
 
 
 def _patience(state: GroupState, observed: Observed) -> timedelta:

@@ -77,6 +77,11 @@ class GroupState:
         return self.group.id
 
     @property
+    def is_whole(self) -> bool:
+        """It has all of its Nodes or none: it grows to its maximum and goes at once."""
+        return bool(self.options.zero_or_max)
+
+    @property
     def surplus(self) -> int:
         """Machines that are more than is asked for: the set has yet to let them go."""
         return max(0, sum(1 for machine in self.machines if not machine.deleting) - self.group.replicas)

@@ -7,7 +7,8 @@ which finishes the work or takes the mark back: what is marked is never counted 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from api.durations import format_duration
 from controllers.autoscaler.allowance import MILLI
-from controllers.autoscaler.health import hopeless
+from controllers.autoscaler.health import forsaken, hopeless
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.picture import Picture
 from controllers.kernel.machine_facts import MachineFacts
@@ -99,18 +100,19 @@ class _Shrinking:
         self._unsettled = {state.id: state.unsettled for state in observed.groups}
         given_up = [victim for state in observed.groups for victim in _given_up(state, observed)]
         self._given_up = tuple(given_up)
+        self._forsaken = {victim.machine.key: victim.why for victim in given_up}
         self._spare = {
             state.id: state.group.spare - sum(1 for victim in given_up if victim.group == state.id)
             for state in observed.groups
         }
 
     def decide(self, grows: bool) -> Shrinking:
-        possible = self._removal([Candidate(name) for name in self._candidates()])
+        possible = self._removal([self._candidate(name) for name in self._complete(set(self._candidates()))])
         before, now = self._observed.memory.unneeded, self._observed.now
         unneeded = {removed.node: before.get(removed.node, now) for removed in possible.removed}
         marked = {m.node_name for state in self._observed.groups for m in state.marked if not state.surplus}
         cooling = self._cooling(grows)
-        ripe = self._ripe(unneeded, marked) if not cooling else marked & unneeded.keys()
+        ripe = self._complete(self._ripe(unneeded, marked) if not cooling else marked & unneeded.keys())
         going = self._going(ripe) if ripe and not grows else ()
         victims = (*self._given_up, *going)
         taken = {victim.machine.key for victim in victims}
@@ -132,9 +134,32 @@ class _Shrinking:
             else:
                 self._staying[name] = stays
 
+    def _candidate(self, name: str, group: str = "") -> Candidate:
+        return Candidate(name, group, bundle=self._bundle(name))
+
+    def _bundle(self, name: str) -> str:
+        """The group, if its Nodes go together."""
+        state = self._owner[name][0]
+        return state.id if state.is_whole else ""
+
+    def _complete(self, candidates: set[str]) -> list[str]:
+        """Without the Nodes of groups that are scaled as a whole and of which some other is no candidate."""
+        found = Counter(self._owner[name][0].id for name in candidates)
+        kept = []
+        for name in sorted(candidates):
+            state = self._owner[name][0]
+            if state.is_whole and found[state.id] < state.group.replicas:
+                why = f"{state.id} is scaled as a whole, and not all of its {state.group.replicas} Machines may go"
+                self._staying[name] = Staying(removal.Staying.TOGETHER, why)
+            else:
+                kept.append(name)
+        return kept
+
     def _hindrance(self, name: str, state: GroupState, machine: MachineFacts) -> Staying | None:
         if state.is_going(machine):
             return Staying(Needed.IN_PROGRESS, f"its Machine {machine.key} is going")
+        if machine.key in self._forsaken:
+            return Staying(Needed.IN_PROGRESS, self._forsaken[machine.key])
         if self._unsettled[state.id]:
             return Staying(Needed.OTHER, self._unsettled[state.id])
         if name in self._observed.protected:
@@ -189,7 +214,7 @@ class _Shrinking:
         return found
 
     def _ripe(self, unneeded: Mapping[str, datetime], marked: set[str]) -> set[str]:
-        ripe = set()
+        ripe: set[str] = set()
         for name, since in unneeded.items():
             time = _first(self._owner[name][0].options.unneeded_time, self._options.unneeded_time)
             if name in marked or self._observed.now - since >= time:
@@ -220,38 +245,55 @@ class _Shrinking:
             or since(memory.failed_at, options.delay_after_failure, "a group failed to grow")
         )
 
-    def _going(self, ripe: set[str]) -> tuple[Victim, ...]:
+    def _going(self, ripe: Iterable[str]) -> tuple[Victim, ...]:
         """As many as may go at a time, those that are on their way included."""
         leaving = sum(1 for state in self._observed.groups for m in state.machines if m.node_name and state.is_going(m))
-        most = self._options.parallel - leaving
-        candidates = [Candidate(name, self._owner[name][0].id) for name in sorted(ripe)]
-        found = self._removal(candidates, max(0, most)).removed
+        most = max(0, self._options.parallel - leaving)
+        candidates = [self._candidate(name, self._owner[name][0].id) for name in ripe]
+        sizes = Counter(candidate.bundle for candidate in candidates if candidate.bundle)
+        waits = {name for name, size in sizes.items() if leaving and size > most}
+        for candidate in candidates:
+            if candidate.bundle in waits:
+                why = f"{sizes[candidate.bundle]} Nodes go at once, when the {leaving} that are going have gone"
+                self._staying[candidate.name] = Staying(Needed.OTHER, why)
+        found = self._removal([candidate for candidate in candidates if candidate.bundle not in waits], most).removed
         drains = self._options.parallel_drains - leaving
-        victims = []
-        for removed in self._above_the_least(found):
-            if removed.moves:
-                if drains <= 0:
-                    why = f"{counted(self._options.parallel_drains, 'Node is', 'Nodes are')} drained at a time"
-                    self._staying[removed.node] = Staying(Needed.OTHER, why)
-                    continue
-                drains -= 1
-            victims.append(self._victim(removed))
+        victims: list[Victim] = []
+        for unit in self._above_the_least(self._units(found)):
+            drained = sum(1 for removed in unit if removed.moves)
+            if drained > drains and (len(unit) == 1 or drains < self._options.parallel_drains):
+                why = f"{counted(self._options.parallel_drains, 'Node is', 'Nodes are')} drained at a time"
+                self._stay(unit, Staying(Needed.OTHER, why))
+                continue
+            drains -= drained
+            victims += map(self._victim, unit)
         return tuple(victims)
 
-    def _above_the_least(self, found: Iterable[Removed]) -> Iterable[Removed]:
+    def _units(self, found: Iterable[Removed]) -> list[Sequence[Removed]]:
+        """What goes together; in the order in which it goes."""
+        units: dict[str, list[Removed]] = {}
+        for removed in found:
+            units.setdefault(self._bundle(removed.node) or f"Node {removed.node}", []).append(removed)
+        return list(units.values())
+
+    def _stay(self, unit: Iterable[Removed], staying: Staying) -> None:
+        self._staying.update({removed.node: staying for removed in unit})
+
+    def _above_the_least(self, units: Iterable[Sequence[Removed]]) -> Iterable[Sequence[Removed]]:
         """Leave as many cores and as much memory as the cluster must have."""
         limits = self._observed.options.growth
         cores = sum(node.amount(CPU) for node in self._nodes.values()) - limits.cores.least * MILLI
         memory = sum(node.amount(MEMORY) for node in self._nodes.values()) - limits.memory.least
-        for removed in found:
-            node: NodeShape = self._nodes[removed.node]
-            if node.amount(CPU) > cores or node.amount(MEMORY) > memory:
+        for unit in units:
+            nodes = [self._nodes[removed.node] for removed in unit]
+            of_cores, of_memory = (sum(node.amount(what) for node in nodes) for what in (CPU, MEMORY))
+            if of_cores > cores or of_memory > memory:
                 why = "the cluster would have less cores or memory than it must have"
-                self._staying[removed.node] = Staying(Needed.MINIMAL_LIMIT, why)
+                self._stay(unit, Staying(Needed.MINIMAL_LIMIT, why))
                 continue
-            cores -= node.amount(CPU)
-            memory -= node.amount(MEMORY)
-            yield removed
+            cores -= of_cores
+            memory -= of_memory
+            yield unit
 
     def _victim(self, removed: Removed) -> Victim:
         state, machine = self._owner[removed.node]
@@ -273,5 +315,9 @@ def _given_up(state: GroupState, observed: Observed) -> list[Victim]:
     """Machines that nobody should wait for, as far as the minimum allows."""
     if state.unsettled:
         return []
+    if state.is_whole:
+        why = forsaken(state, observed)
+        all_of_them = [Victim(state.id, machine, why, machine.node_name) for machine in state.machines if why]
+        return all_of_them if len(all_of_them) <= state.group.spare else []
     found = [Victim(state.id, machine, why) for machine, why in hopeless(state, observed)]
     return found[: state.group.spare]

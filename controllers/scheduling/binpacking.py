@@ -65,6 +65,12 @@ def estimate(
         snapshot.revert()
 
 
+def filled_up(found: Estimate, nodes: int) -> Estimate:
+    """With so many Nodes, though the pods need fewer: the others stay empty."""
+    empty = nodes - found.nodes
+    return replace(found, nodes=nodes, filled=(*found.filled, Filled(empty, {}))) if empty > 0 else found
+
+
 def commit(snapshot: Snapshot, node: NodeShape, found: Estimate, daemons: Sequence[PodClass] = ()) -> list[int]:
     """Add the Nodes of an estimate with their pods, for the next one to see; returns their rows."""
     rows = []

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ class Staying(StrEnum):
     ENOUGH = "NotUnneededOtherReason"
     RECEIVES_PODS = "ReceivesPods"
     """It is needed for the pods of Nodes that go."""
+    TOGETHER = "AtomicScaleDownFailed"
+    """It goes with others or not at all, and one of them stays."""
     NOT_FOUND = "NoNodeInfo"
 
 
@@ -44,17 +47,21 @@ class Staying(StrEnum):
 class Candidate:
     """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against.
 
-    ``first``: it goes before all that are not, because nobody would miss it.
+    ``first``: it goes before all that are not, because nobody would miss it. ``bundle``: all candidates of that name go
+    together or none does; "": it goes alone.
     """
 
     name: str
     group: str = ""
     first: bool = False
+    bundle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalQuestion:
-    """``pods`` of all Nodes, not only of the candidates. ``most_of`` caps removals per group, ``most`` all of them."""
+    """``pods`` of all Nodes, not only of the candidates. ``most_of`` caps removals per group, ``most`` all of them, but
+    for a bundle that is larger, and then goes alone.
+    """
 
     nodes: Sequence[NodeShape]
     pods: Sequence[PodShape]
@@ -117,13 +124,21 @@ def plan_removal(
 def _plan(planner: _Planner) -> RemovalPlan:
     removed: list[Removed] = []
     kept: list[Kept] = []
-    for candidate in planner.in_order():
-        answer = planner.consider(candidate, len(removed))
-        if isinstance(answer, Removed):
-            removed.append(answer)
+    for bundle in planner.in_bundles():
+        answer = planner.consider(bundle, len(removed))
+        if isinstance(answer, Kept):
+            kept += _all_kept(bundle, answer)
         else:
-            kept.append(answer)
+            removed += answer
     return RemovalPlan(tuple(removed), tuple(kept))
+
+
+def _all_kept(bundle: Sequence[Candidate], because: Kept) -> list[Kept]:
+    why = f"{len(bundle)} Nodes go together or not at all, and {because.node} stays: {because.why}"
+    return [
+        because if candidate.name == because.node else Kept(candidate.name, Staying.TOGETHER, why)
+        for candidate in bundle
+    ]
 
 
 class _Planner:
@@ -143,17 +158,48 @@ class _Planner:
         known = {candidate.name: candidate for candidate in self._question.candidates}
         return sorted(known.values(), key=self._disturbance)
 
-    def consider(self, candidate: Candidate, removed: int) -> Removed | Kept:
+    def in_bundles(self) -> list[Sequence[Candidate]]:
+        """Each where the first of it stands."""
+        bundles: dict[tuple[str, str], list[Candidate]] = {}
+        for candidate in self.in_order():
+            bundles.setdefault((candidate.bundle, "" if candidate.bundle else candidate.name), []).append(candidate)
+        return list(bundles.values())
+
+    def consider(self, bundle: Sequence[Candidate], removed: int) -> list[Removed] | Kept:
+        """What becomes of all of them, or the one that stays."""
+        group, size = bundle[0].group, len(bundle)
+        moving: dict[str, list[PodShape]] = {}
+        for candidate in bundle:
+            found = self._hindrance(candidate, removed, size) or self._moving(candidate.name)
+            if isinstance(found, Kept):
+                return found
+            moving[candidate.name] = found
+        everything = list(chain.from_iterable(moving.values()))
+        over = self._purse.lacks(everything)
+        if over is not None:
+            return Kept(over.pod.node, Staying.BLOCKED_BY_POD, f"pod {over.pod}: {over.why}", over.pod, Blocking.BUDGET)
+        answer = self._move(moving)
+        if not isinstance(answer, Kept):
+            self._purse.take(everything)
+            self._gone[group] += size
+        return answer
+
+    def _hindrance(self, candidate: Candidate, removed: int, size: int) -> Kept | None:
         name = candidate.name
         if name not in self._load:
             return Kept(name, Staying.NOT_FOUND, "there is no such Node")
         if name in self._receiving:
             return Kept(name, Staying.RECEIVES_PODS, f"it takes pods of Node {self._receiving[name]}")
-        if self._question.most is not None and removed >= self._question.most:
+        most = self._question.most
+        if most is not None and removed + size > most and (removed or not most or size == 1):
             return Kept(name, Staying.ENOUGH, f"{removed} Nodes go at a time")
-        most = self._question.most_of.get(candidate.group)
-        if most is not None and self._gone[candidate.group] >= most:
-            return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {most} Nodes")
+        of_group = self._question.most_of.get(candidate.group)
+        if of_group is not None and self._gone[candidate.group] + size > of_group:
+            return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {of_group} Nodes")
+        return None
+
+    def _moving(self, name: str) -> list[PodShape] | Kept:
+        """The pods that need another place."""
         moving: list[PodShape] = []
         for pod in self._tenants.on(name):
             found = verdict(pod, self._question.rules, self._purse)
@@ -161,31 +207,29 @@ class _Planner:
                 return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
             if isinstance(found, Moves):
                 moving.append(pod)
-        over = self._purse.lacks(moving)
-        if over is not None:
-            return Kept(name, Staying.BLOCKED_BY_POD, f"pod {over.pod}: {over.why}", over.pod, Blocking.BUDGET)
-        answer = self._move(name, moving)
-        if isinstance(answer, Removed):
-            self._purse.take(moving)
-            self._gone[candidate.group] += 1
-        return answer
+        return moving
 
-    def _move(self, name: str, moving: Sequence[PodShape]) -> Removed | Kept:
+    def _move(self, moving: Mapping[str, Sequence[PodShape]]) -> list[Removed] | Kept:
         self._seeker.fork()
-        self._snapshot.close(self._snapshot.row(name))
-        moves: list[Move] = []
-        for group in self._biggest_first(moving):
-            shares = self._seeker.place(group.pod_class, len(group))
-            seats = [self._snapshot.nodes[row].name for row, count in shares for _ in range(count)]
-            if len(seats) < len(group):
-                kept = self._no_place(name, group)
-                self._seeker.revert()
-                return kept
-            moves.extend(map(Move, group.pods, seats))
+        for name in moving:
+            self._snapshot.close(self._snapshot.row(name))
+        removed: list[Removed] = []
+        for name, pods in moving.items():
+            moves: list[Move] = []
+            for group in self._biggest_first(pods):
+                shares = self._seeker.place(group.pod_class, len(group))
+                seats = [self._snapshot.nodes[row].name for row, count in shares for _ in range(count)]
+                if len(seats) < len(group):
+                    kept = self._no_place(name, group)
+                    self._seeker.revert()
+                    return kept
+                moves.extend(map(Move, group.pods, seats))
+            removed.append(Removed(name, tuple(moves)))
         self._seeker.commit()
-        for move in moves:
-            self._receiving.setdefault(move.to, name)
-        return Removed(name, tuple(moves))
+        for each in removed:
+            for move in each.moves:
+                self._receiving.setdefault(move.to, each.node)
+        return removed
 
     def _no_place(self, name: str, group: Group) -> Kept:
         why = self._explained.get(group.pod_class, "no Node takes it")

@@ -129,7 +129,7 @@ def test_of_nodes_with_gpus_only_those_count() -> None:
         ("scaledownunneededtime", "soon", "'soon' is not a duration like 90s, 10m or 1h30m"),
         ("maxnodeprovisiontime", "-1m", "'-1m' is not a duration like 90s, 10m or 1h30m"),
         ("ignoredaemonsetsutilization", "yes", "'yes' is not true or false"),
-        ("zeroormaxnodescaling", "true", "groups are not scaled as a whole here"),
+        ("zeroormaxnodescaling", "maybe", "'maybe' is not true or false"),
     ],
 )
 def test_a_faulty_option_is_named_and_the_other_groups_go_on(option: str, value: str, said: str) -> None:

@@ -114,6 +114,61 @@ def test_a_group_keeps_its_minimum_and_only_so_many_go_at_a_time() -> None:
     assert [each.reason for each in found.kept] == [Staying.GROUP_MIN_SIZE, Staying.GROUP_MIN_SIZE]
 
 
+def bundled(there: list[NodeShape], running: list[PodShape], of: dict[str, str], **more: Any) -> RemovalPlan:
+    """``of``: Node → its bundle."""
+    return plan_removal(
+        RemovalQuestion(there, running, [Candidate(name, bundle=each) for name, each in of.items()], RULES, **more)
+    )
+
+
+def test_a_bundle_goes_as_a_whole_and_its_nodes_are_no_place_for_each_other() -> None:
+    app = kind()
+    there = [machine(name) for name in "abcd"]
+    found = bundled(there, [*pods("a", 1, app), *pods("b", 1, app)], {"a": "whole", "b": "whole", "c": ""})
+    assert names(found) == ["c", "a", "b"]
+    assert {move.to for each in found.removed for move in each.moves} == {"d"}
+
+
+def test_if_one_of_a_bundle_stays_all_stay_and_take_nothing() -> None:
+    app, stuck = kind(), kind(cpu=9, labels={"app": "web"})
+    there = [machine(name) for name in "abcd"]
+    running = [*pods("a", 1, app), *pods("b", 1, stuck), *pods("c", 1, stuck)]
+    found = bundled(there, running, {"a": "whole", "b": "whole", "c": ""}, budgets=[budget(2, {"app": "web"})])
+    assert names(found) == ["a", "b"], "d takes the pod of b, nobody is left for that of c"
+    found = bundled(there, running, {"a": "whole", "b": "whole", "c": ""}, budgets=[budget(0, {"app": "web"})])
+    assert names(found) == []
+    reasons = {kept.node: kept.reason for kept in found.kept}
+    assert reasons == {"a": Staying.TOGETHER, "b": Staying.BLOCKED_BY_POD, "c": Staying.BLOCKED_BY_POD}
+    (why,) = (kept.why for kept in found.kept if kept.node == "a")
+    assert why.startswith("2 Nodes go together or not at all, and b stays: pod default/b-")
+
+
+def test_a_bundle_without_place_gives_back_the_room_that_its_first_nodes_took() -> None:
+    small, big = kind(cpu=4), kind(cpu=9)
+    running = [*pods("a", 1, small), *pods("b", 1, big), *pods("c", 2, small)]
+    found = bundled([machine(name) for name in "abcd"], running, {"a": "w", "b": "w", "c": ""})
+    assert names(found) == ["c"], "d has room for the pods of c, as nothing of the bundle has moved there"
+    assert [kept.reason for kept in found.kept] == [Staying.TOGETHER, Staying.NO_PLACE]
+
+
+@pytest.mark.parametrize(
+    ("most", "gone"), [(0, []), (1, ["a"]), (2, ["a"]), (3, ["a"]), (4, ["a", "b", "c", "d"]), (None, list("abcd"))]
+)
+def test_a_bundle_that_is_larger_than_what_may_go_at_a_time_waits_until_it_goes_alone(
+    most: int | None, gone: list[str]
+) -> None:
+    there = [machine(name) for name in "abcdz"]
+    assert names(bundled(there, [], {"a": "", "b": "w", "c": "w", "d": "w"}, most=most)) == gone
+    alone = bundled(there, [], {"b": "w", "c": "w", "d": "w"}, most=most)
+    assert names(alone) == ([] if most == 0 else ["b", "c", "d"])
+
+
+def test_a_bundle_counts_as_a_whole_against_the_minimum_of_its_group() -> None:
+    there = [machine(name) for name in "abc"]
+    question = RemovalQuestion(there, [], [Candidate(each, "g", bundle="g") for each in "ab"], RULES, most_of={"g": 1})
+    assert [kept.reason for kept in plan_removal(question).kept] == [Staying.GROUP_MIN_SIZE, Staying.TOGETHER]
+
+
 def test_a_node_that_takes_pods_does_not_go_itself() -> None:
     app = kind()
     found = plan([machine("a"), machine("b")], [*pods("a", 1, app), *pods("b", 1, app)], "a b")
@@ -214,7 +269,9 @@ def clusters(draw: Any) -> RemovalQuestion:
     ]
     budgets = [budget(draw(st.integers(0, 3)), {"app": app}, app) for app in ("web", "db")]
     chosen = draw(st.lists(st.sampled_from(there), unique_by=lambda each: each.name))
-    return RemovalQuestion(there, running, [Candidate(n.name) for n in chosen], RULES, budgets, NAMESPACES)
+    bundles = st.sampled_from(("", "", "one", "other"))
+    candidates = [Candidate(node.name, bundle=draw(bundles)) for node in chosen]
+    return RemovalQuestion(there, running, candidates, RULES, budgets, NAMESPACES)
 
 
 def replay(question: RemovalQuestion) -> None:
@@ -225,8 +282,14 @@ def replay(question: RemovalQuestion) -> None:
     )
     classes = classes_of(question.pods, question.namespaces)
     snapshot = Snapshot(question.nodes, question.pods, classes)
+    bundle = {each.name: each.bundle for each in question.candidates}
+    going = {each.node for each in found.removed}
+    for name in {each for each in bundle.values() if each}:
+        assert len({node in going for node, of in bundle.items() if of == name}) == 1
     for removed in found.removed:
-        snapshot.close(snapshot.row(removed.node))
+        for node in going:
+            if node == removed.node or bundle[node] == bundle[removed.node] != "":
+                snapshot.close(snapshot.row(node))
         for move in removed.moves:
             row = snapshot.row(move.to)
             assert not snapshot.closed[row], "pods must not move to a Node that goes"
