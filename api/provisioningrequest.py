@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names
+from api import names, provisioning_names
 from api.meta import Conditions, ObjectMeta
 from api.model import Model, Rule, Schema
 from api.resource import AGE, Column, Resource
@@ -28,7 +28,7 @@ class PodSet(Model):
 
     pod_template_ref: PodTemplateReference
     """Which PodTemplate the pods will be like. What a scheduler looks at must be the same in both."""
-    count: Annotated[int, Field(ge=1, le=names.MAX_PODS_OF_SET), Schema({"format": "int32"})]
+    count: Annotated[int, Field(ge=1, le=provisioning_names.MAX_PODS_OF_SET), Schema({"format": "int32"})]
     """How many pods."""
 
 
@@ -41,7 +41,7 @@ class ProvisioningRequestSpec(Model):
 
     pod_sets: Annotated[
         list[PodSet],
-        Field(min_length=1, max_length=names.MAX_POD_SETS),
+        Field(min_length=1, max_length=provisioning_names.MAX_POD_SETS),
         Schema({"x-kubernetes-list-type": "atomic"}, (_IMMUTABLE,)),
     ]
     """The pods, set by set."""
@@ -66,7 +66,10 @@ class ProvisioningRequestStatus(Model):
     conditions: Conditions | None = None
     """Accepted, Provisioned, Failed, BookingExpired, CapacityRevoked, CapacityAvailable."""
     provisioning_class_details: (
-        Annotated[dict[str, Annotated[str, Field(max_length=names.MAX_DETAIL)]], Field(max_length=names.MAX_DETAILS)]
+        Annotated[
+            dict[str, Annotated[str, Field(max_length=provisioning_names.MAX_DETAIL)]],
+            Field(max_length=provisioning_names.MAX_DETAILS),
+        ]
         | None
     ) = None
     """What the class has to say beside: the booked Nodes, the groups that grew, the next try."""
@@ -98,13 +101,13 @@ class ProvisioningRequest(Model):
             ),
             AGE,
         ),
-        group=names.PROVISIONING_GROUP,
+        group=provisioning_names.PROVISIONING_GROUP,
         version="v1",
         older_versions=("v1beta1",),
         categories=(),
     )
 
-    api_version: str = names.PROVISIONING_API_VERSION
+    api_version: str = provisioning_names.PROVISIONING_API_VERSION
     """Version of the schema of this object."""
     kind: Literal["ProvisioningRequest"] = "ProvisioningRequest"
     """Kind of this object."""

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 
-from api import names
+from api.provisioning_names import (
+    BOOKED_NODES_DETAIL,
+    LEAVING_MACHINES_DETAIL,
+    MAX_DETAIL,
+    MAX_DETAILS,
+    NODE_GROUPS_DETAIL,
+    PROVISIONING_SINCE_DETAIL,
+    RETRIES_DETAIL,
+    RETRY_AFTER_DETAIL,
+)
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.refs import Key
 
@@ -27,42 +36,40 @@ class Record:
 
 
 OWNED = (
-    names.BOOKED_NODES_DETAIL,
-    names.NODE_GROUPS_DETAIL,
-    names.PROVISIONING_SINCE_DETAIL,
-    names.LEAVING_MACHINES_DETAIL,
-    names.RETRIES_DETAIL,
-    names.RETRY_AFTER_DETAIL,
+    BOOKED_NODES_DETAIL,
+    NODE_GROUPS_DETAIL,
+    PROVISIONING_SINCE_DETAIL,
+    LEAVING_MACHINES_DETAIL,
+    RETRIES_DETAIL,
+    RETRY_AFTER_DETAIL,
 )
 
 
 def write(record: Record) -> dict[str, str]:
     """Same record, same details; what is empty is left out."""
-    found = dict(_chunks(names.BOOKED_NODES_DETAIL, record.nodes))
-    found |= dict(
-        _chunks(names.NODE_GROUPS_DETAIL, (f"{group}={nodes}" for group, nodes in sorted(record.groups.items())))
-    )
-    found |= dict(_chunks(names.LEAVING_MACHINES_DETAIL, map(str, record.leaving)))
+    found = dict(_chunks(BOOKED_NODES_DETAIL, record.nodes))
+    found |= dict(_chunks(NODE_GROUPS_DETAIL, (f"{group}={nodes}" for group, nodes in sorted(record.groups.items()))))
+    found |= dict(_chunks(LEAVING_MACHINES_DETAIL, map(str, record.leaving)))
     if record.since is not None:
-        found[names.PROVISIONING_SINCE_DETAIL] = format_time(record.since)
+        found[PROVISIONING_SINCE_DETAIL] = format_time(record.since)
     if record.retries:
-        found[names.RETRIES_DETAIL] = str(record.retries)
+        found[RETRIES_DETAIL] = str(record.retries)
     if record.retry_after is not None:
-        found[names.RETRY_AFTER_DETAIL] = format_time(record.retry_after)
+        found[RETRY_AFTER_DETAIL] = format_time(record.retry_after)
     return found
 
 
 def read(details: object) -> Record:
     """What can't be read counts as not there."""
     found = {str(key): str(value) for key, value in details.items()} if isinstance(details, Mapping) else {}
-    retries = found.get(names.RETRIES_DETAIL, "")
+    retries = found.get(RETRIES_DETAIL, "")
     return Record(
-        tuple(_words(found, names.BOOKED_NODES_DETAIL)),
-        dict(_sizes(_words(found, names.NODE_GROUPS_DETAIL))),
-        parse_time(found.get(names.PROVISIONING_SINCE_DETAIL)),
-        tuple(Key(*word.split("/", 1)) for word in _words(found, names.LEAVING_MACHINES_DETAIL) if "/" in word),
+        tuple(_words(found, BOOKED_NODES_DETAIL)),
+        dict(_sizes(_words(found, NODE_GROUPS_DETAIL))),
+        parse_time(found.get(PROVISIONING_SINCE_DETAIL)),
+        tuple(Key(*word.split("/", 1)) for word in _words(found, LEAVING_MACHINES_DETAIL) if "/" in word),
         int(retries) if retries.isascii() and retries.isdigit() else 0,
-        parse_time(found.get(names.RETRY_AFTER_DETAIL)),
+        parse_time(found.get(RETRY_AFTER_DETAIL)),
     )
 
 
@@ -74,7 +81,7 @@ def is_owned(detail: str) -> bool:
 
 def fits(record: Record) -> bool:
     """Whether a status can hold it at all."""
-    return len(write(record)) <= names.MAX_DETAILS
+    return len(write(record)) <= MAX_DETAILS
 
 
 def _chunks(name: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -83,7 +90,7 @@ def _chunks(name: str, words: Iterable[str]) -> Iterator[tuple[str, str]]:
     line: list[str] = []
     key, length = name, 0
     for word in words:
-        if line and length + len(word) > names.MAX_DETAIL:
+        if line and length + len(word) > MAX_DETAIL:
             yield key, " ".join(line)
             key, line, length = f"{name}-{next(numbers)}", [], 0
         line.append(word)

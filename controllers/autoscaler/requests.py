@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from api import names
+from api import provisioning_names
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
 from controllers.autoscaler.record import Record
@@ -98,7 +98,9 @@ def consumed_by(pod: Obj) -> Key | None:
     annotations = pod["metadata"].get("annotations")
     if not annotations:
         return None
-    name = annotations.get(names.CONSUME_REQUEST_ANNOTATION) or annotations.get(names.CA_CONSUME_REQUEST_ANNOTATION)
+    name = annotations.get(provisioning_names.CONSUME_REQUEST_ANNOTATION) or annotations.get(
+        provisioning_names.CA_CONSUME_REQUEST_ANNOTATION
+    )
     return Key(pod["metadata"].get("namespace", ""), str(name)) if name else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.seating import Seats
 
@@ -73,7 +73,7 @@ class ProvisioningClass(Protocol):
 class CheckCapacity:
     """Only what is there."""
 
-    names = (names.CHECK_CAPACITY, names.PROPOSED_CHECK_CAPACITY)
+    names = (provisioning_names.CHECK_CAPACITY, provisioning_names.PROPOSED_CHECK_CAPACITY)
 
     def decide(self, trial: Trial) -> Verdict:
         seats = trial.fit()
@@ -88,7 +88,7 @@ class CheckCapacity:
 class AtomicScaleUp:
     """What is there, and what can be added."""
 
-    names = (names.ATOMIC_SCALE_UP, names.PROPOSED_ATOMIC_SCALE_UP)
+    names = (provisioning_names.ATOMIC_SCALE_UP, provisioning_names.PROPOSED_ATOMIC_SCALE_UP)
 
     def decide(self, trial: Trial) -> Verdict:
         seats = trial.fit()
@@ -104,4 +104,4 @@ BUILT_IN: Mapping[str, ProvisioningClass] = by_name((CheckCapacity(), AtomicScal
 
 def is_reserved(name: str) -> bool:
     """Whether nobody but the project itself names classes so."""
-    return name.endswith(names.RESERVED_CLASS_SUFFIXES)
+    return name.endswith(provisioning_names.RESERVED_CLASS_SUFFIXES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.standing import Standing, stand
@@ -53,7 +53,7 @@ class Setting:
 
 
 def observe(view: View, setting: Setting, reader: Reader) -> Observed:
-    config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, names.PROVISIONING_CLASSES))
+    config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, provisioning_names.PROVISIONING_CLASSES))
     options = setting.options
     return Observed(
         stand(view, setting.autoscaler, reader),

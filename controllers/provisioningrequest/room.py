@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.room import GATHER, AutoscalerRoom, hopes_the_same, never_mind
 from controllers.kernel.conditions import is_true
@@ -47,7 +47,7 @@ class ProvisioningRequestRoom:
     ) -> None:
         like = AutoscalerRoom(replace(autoscaler or AutoscalerOptions(), provisioning_requests=True))
         self.setting = Setting(like.options, options or ProvisioningOptions(), {**(classes or {}), **BUILT_IN})
-        self.key = Key(like.options.namespace, names.PROVISIONING_CLASSES)
+        self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
         self.parts: Mapping[Kind, Key] = like.parts
         self._reader = Reader()

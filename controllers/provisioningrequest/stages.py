@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from api import names
+from api import provisioning_names
 from api.conditions import ProvisioningCondition, Reason
 from controllers.autoscaler.requests import Request
 from controllers.kernel.conditions import find
@@ -88,7 +88,7 @@ def problem_of(request: Request, observed: Observed) -> str:
     """What is wrong with its parameters, or with the defaults of its class."""
     defaults = observed.defaults_of(request)
     if defaults.problem:
-        return f"ConfigMap {names.PROVISIONING_CLASSES}: data[{request.class_name}]: {defaults.problem}"
+        return f"ConfigMap {provisioning_names.PROVISIONING_CLASSES}: data[{request.class_name}]: {defaults.problem}"
     parameters = observed.parameters_of(request)
     valid, retry = parameters.get(VALID_UNTIL), parameters.get(NO_RETRY)
     if valid is not None and not (valid.isascii() and valid.isdigit() and 0 < int(valid) < 10**9):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from api import names
+from api import names, provisioning_names
 from controllers.autoscaler.groups import Discovery
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.observe import Objects, observe
@@ -22,7 +22,7 @@ from controllers.scheduling.reading import Reader
 from hack.bench.figures import Figure
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-GROUPS, SETS, SMALL = 20, names.MAX_POD_SETS, 1000
+GROUPS, SETS, SMALL = 20, provisioning_names.MAX_POD_SETS, 1000
 OPTIONS = AutoscalerOptions(
     GrowthOptions(cores=Range(0, 10**7), memory=Range(0, 10**17), nodes_per_scale_up=10**6),
     discovery=Discovery(),
@@ -72,7 +72,7 @@ class _Cluster:
             spec = {"metadata": {"labels": {"job": template}}, "spec": {"containers": [container]}}
             self.templates.append({"metadata": _meta(template), "template": spec})
             wanted.append({"podTemplateRef": {"name": template}, "count": count})
-        spec = {"provisioningClassName": names.ATOMIC_SCALE_UP, "podSets": wanted}
+        spec = {"provisioningClassName": provisioning_names.ATOMIC_SCALE_UP, "podSets": wanted}
         self.requests.append({"metadata": _meta(name), "spec": spec})
 
     def decide(self, now: datetime = NOW) -> Plan:
@@ -137,7 +137,9 @@ def _six_hundred() -> tuple[int, int]:
 def _largest() -> int:
     """As many pods as a request may ask for: 32 sets of 16384 that differ."""
     cluster = _Cluster(64, 5000)
-    cluster.ask("job", [(f"t{number}", names.MAX_PODS_OF_SET, f"{250 + 10 * number}m") for number in range(SETS)])
+    cluster.ask(
+        "job", [(f"t{number}", provisioning_names.MAX_PODS_OF_SET, f"{250 + 10 * number}m") for number in range(SETS)]
+    )
     return sum(action.replicas for action in cluster.decide().actions() if isinstance(action, Scale))
 
 
@@ -152,7 +154,9 @@ def _thousand() -> list[float]:
         seconds, decided = _timed(cluster.decide)
         cluster.carry_out(decided)
         looks.append(seconds)
-        served = sum(1 for request in cluster.requests if names.PROVISIONING_SINCE_DETAIL in _details(request))
+        served = sum(
+            1 for request in cluster.requests if provisioning_names.PROVISIONING_SINCE_DETAIL in _details(request)
+        )
     if served != SMALL:
         raise RuntimeError(f"{served} of {SMALL} requests were served")
     return looks

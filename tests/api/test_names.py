@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from api import conditions, names
+from api import conditions, names, provisioning_names
 from api.selectors import label_key_error, label_value_error
 
 ROOT = Path(__file__).resolve().parents[2]
+MODULES = (names, provisioning_names)
 KEYS = {
     name: value
-    for name, value in vars(names).items()
+    for module in MODULES
+    for name, value in vars(module).items()
     if name.endswith(("_LABEL", "_ANNOTATION")) and isinstance(value, str) and name.isupper()
 }
 
@@ -51,8 +55,9 @@ def test_names_that_others_hard_code_are_spelt_as_they_spell_them(constant: str,
     assert getattr(names, constant) == value
 
 
-def test_every_constant_says_what_it_means() -> None:
-    body = ast.parse((ROOT / "api" / "names.py").read_text()).body
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_constant_says_what_it_means(module: ModuleType) -> None:
+    body = ast.parse(inspect.getsource(module)).body
     silent = [
         ast.unparse(node.target)
         for node, after in zip(body, [*body[1:], None], strict=True)

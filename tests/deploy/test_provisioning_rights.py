@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.room import AutoscalerRoom
 from controllers.provisioningrequest.room import ProvisioningRequestRoom
@@ -51,7 +51,7 @@ def lived() -> Watched:
     office.make("web", fails=1)
     for _ in range(4):
         office.round()
-    office.request("check", ("big", 1), class_name=names.CHECK_CAPACITY, noRetry="true")
+    office.request("check", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY, noRetry="true")
     office.round()
     office.round(after=timedelta(days=7))
     office.round()

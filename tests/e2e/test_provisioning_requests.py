@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from api import names
+from api import names, provisioning_names
 from hack.program import Kubectl, Program, Run, Up
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
@@ -60,7 +60,7 @@ def tidy(cluster: Cluster) -> Iterator[None]:
     yield
     kubectl = cluster.kubectl
     kubectl("delete", "provreq,podtemplates,pods", "--all", "--wait=false")
-    kubectl("delete", "cm", names.PROVISIONING_CLASSES, "-n", "kube-system", "--ignore-not-found")
+    kubectl("delete", "cm", provisioning_names.PROVISIONING_CLASSES, "-n", "kube-system", "--ignore-not-found")
     kubectl("delete", "md", "--all", "--wait", "--timeout=60s", timeout=70)
 
 
@@ -109,7 +109,9 @@ def group(kubectl: Kubectl, name: str, most: int, room: int | None = None, boot:
     kubectl("apply", "-f", "-", stdin=text)
 
 
-def ask(kubectl: Kubectl, name: str, count: int, pool: str = "", class_name: str = names.ATOMIC_SCALE_UP) -> None:
+def ask(
+    kubectl: Kubectl, name: str, count: int, pool: str = "", class_name: str = provisioning_names.ATOMIC_SCALE_UP
+) -> None:
     """Room for so many pods, each of which fills a Node; ``pool``: of one group only."""
     template = {"metadata": {"labels": {"job": name}}, "spec": pod_spec(pool)}
     sets = [{"podTemplateRef": {"name": name}, "count": count}]
@@ -117,7 +119,7 @@ def ask(kubectl: Kubectl, name: str, count: int, pool: str = "", class_name: str
     items = [
         {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template},
         {
-            "apiVersion": names.PROVISIONING_API_VERSION,
+            "apiVersion": provisioning_names.PROVISIONING_API_VERSION,
             "kind": "ProvisioningRequest",
             "metadata": {"name": name},
             "spec": spec,
@@ -133,7 +135,10 @@ def pod_spec(pool: str) -> dict[str, Any]:
 
 
 def consume(kubectl: Kubectl, name: str, count: int, pool: str = "") -> None:
-    annotations = {names.CONSUME_REQUEST_ANNOTATION: name, names.CLASS_NAME_ANNOTATION: names.ATOMIC_SCALE_UP}
+    annotations = {
+        provisioning_names.CONSUME_REQUEST_ANNOTATION: name,
+        provisioning_names.CLASS_NAME_ANNOTATION: provisioning_names.ATOMIC_SCALE_UP,
+    }
     meta = {"labels": {"job": name}, "annotations": annotations}
     pods = [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "name": f"{name}-{n}"}, "spec": pod_spec(pool)}
@@ -154,7 +159,7 @@ def holds(kubectl: Kubectl, name: str, type_: str, reason: str) -> bool:
 
 def booked(kubectl: Kubectl, name: str) -> set[str]:
     details = kubectl.json("get", "provreq", name)["status"].get("provisioningClassDetails", {})
-    return set(details.get(names.BOOKED_NODES_DETAIL, "").split())
+    return set(details.get(provisioning_names.BOOKED_NODES_DETAIL, "").split())
 
 
 def size(kubectl: Kubectl, name: str) -> int:
@@ -216,9 +221,9 @@ async def test_who_deletes_a_request_half_way_gets_rid_of_the_nodes(kubectl: Kub
 async def test_a_booking_ends_and_its_nodes_go(kubectl: Kubectl) -> None:
     """The time is a default of the class, from the ConfigMap."""
     group(kubectl, "brief", 2)
-    config = ("configmap", names.PROVISIONING_CLASSES, "-n", "kube-system")
-    kubectl("create", *config, f"--from-literal={names.PROPOSED_ATOMIC_SCALE_UP}={SHORT}")
-    ask(kubectl, "job", 2, class_name=names.PROPOSED_ATOMIC_SCALE_UP)
+    config = ("configmap", provisioning_names.PROVISIONING_CLASSES, "-n", "kube-system")
+    kubectl("create", *config, f"--from-literal={provisioning_names.PROPOSED_ATOMIC_SCALE_UP}={SHORT}")
+    ask(kubectl, "job", 2, class_name=provisioning_names.PROPOSED_ATOMIC_SCALE_UP)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsProvisioned"), SECONDS)
     await until(lambda: holds(kubectl, "job", "BookingExpired", "CapacityReservationTimeExpired"), SECONDS)
     await until(lambda: size(kubectl, "brief") == 0 and not kubectl.items("nodes"), SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.options import AutoscalerOptions, HealthOptions, ShrinkOptions
 from controllers.autoscaler.room import AutoscalerRoom
@@ -53,13 +53,21 @@ async def request(town: Town, name: str, count: int, cpu: str = "3") -> None:
         POD_TEMPLATE, {"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": template}
     )
     sets = [{"podTemplateRef": {"name": name}, "count": count}]
-    spec = {"provisioningClassName": names.ATOMIC_SCALE_UP, "podSets": sets}
-    body = {"apiVersion": names.PROVISIONING_API_VERSION, "kind": "ProvisioningRequest", "metadata": meta, "spec": spec}
+    spec = {"provisioningClassName": provisioning_names.ATOMIC_SCALE_UP, "podSets": sets}
+    body = {
+        "apiVersion": provisioning_names.PROVISIONING_API_VERSION,
+        "kind": "ProvisioningRequest",
+        "metadata": meta,
+        "spec": spec,
+    }
     await town.client.create(PROVISIONING_REQUEST, body)
 
 
 async def consumer(town: Town, of: str, name: str, cpu: str = "3") -> None:
-    annotations = {names.CONSUME_REQUEST_ANNOTATION: of, names.CLASS_NAME_ANNOTATION: names.ATOMIC_SCALE_UP}
+    annotations = {
+        provisioning_names.CONSUME_REQUEST_ANNOTATION: of,
+        provisioning_names.CLASS_NAME_ANNOTATION: provisioning_names.ATOMIC_SCALE_UP,
+    }
     meta = {"name": name, "namespace": "default", "annotations": annotations}
     container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     await town.client.create(
@@ -82,7 +90,7 @@ async def test_nodes_come_and_the_pods_take_them(town: Town) -> None:
         await town.until(lambda: said(town, "job", "Provisioned") == ("True", "CapacityIsProvisioned"))
         assert size(town, "left") + size(town, "right") == 5
         (found,) = town.objects(PROVISIONING_REQUEST)
-        booked = set(found["status"]["provisioningClassDetails"][names.BOOKED_NODES_DETAIL].split())
+        booked = set(found["status"]["provisioningClassDetails"][provisioning_names.BOOKED_NODES_DETAIL].split())
         assert booked == {node["metadata"]["name"] for node in town.objects(NODE)}
         for number in range(5):
             await consumer(town, "job", f"job-{number}")

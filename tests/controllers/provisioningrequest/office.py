@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.plan import plan as autoscale
 from controllers.autoscaler.standing import stand
@@ -47,7 +47,9 @@ class Office:
         }
         return self.templates[name]
 
-    def request(self, name: str, *sets: tuple[str, int], class_name: str = names.ATOMIC_SCALE_UP, **more: str) -> Obj:
+    def request(
+        self, name: str, *sets: tuple[str, int], class_name: str = provisioning_names.ATOMIC_SCALE_UP, **more: str
+    ) -> Obj:
         """``more``: its parameters."""
         self.requests[name] = {
             "metadata": {
@@ -67,7 +69,7 @@ class Office:
 
     def consumer(self, request: str, name: str, cpu: str = "3", node: str = "", key: str = "") -> Obj:
         pod = self.fleet.pod(name, cpu, node)
-        annotations = {key or names.CONSUME_REQUEST_ANNOTATION: request}
+        annotations = {key or provisioning_names.CONSUME_REQUEST_ANNOTATION: request}
         pod["metadata"]["annotations"] = annotations
         return pod
 
@@ -86,12 +88,12 @@ class Office:
         return found
 
     def booked(self, request: str) -> set[str]:
-        return set(self.details(request).get(names.BOOKED_NODES_DETAIL, "").split())
+        return set(self.details(request).get(provisioning_names.BOOKED_NODES_DETAIL, "").split())
 
     def view(self) -> FakeView:
         more: list[tuple[Kind, Obj]] = [(PROVISIONING_REQUEST, copy.deepcopy(each)) for each in self.requests.values()]
         more += [(POD_TEMPLATE, each) for each in self.templates.values()]
-        more += [(CONFIG_MAP, config_map(names.PROVISIONING_CLASSES, **self.defaults))]
+        more += [(CONFIG_MAP, config_map(provisioning_names.PROVISIONING_CLASSES, **self.defaults))]
         return view_of(self.fleet, *more)
 
     def observed(self) -> Observed:

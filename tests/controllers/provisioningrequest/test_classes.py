@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from api import names
+from api import names, provisioning_names
 from controllers.provisioningrequest.classes import NotFound, Trial, Verdict, by_name
 from tests.controllers.provisioningrequest.office import Office
 
@@ -54,7 +54,7 @@ def test_its_faults_are_told_to_those_who_ask_for_it_and_touch_nobody_else(offic
 
 
 def test_defaults_of_a_class_hold_unless_the_request_says_otherwise(office: Office) -> None:
-    office.defaults[names.ATOMIC_SCALE_UP] = "parameters: {noRetry: true}\nbookingTime: 1h\n"
+    office.defaults[provisioning_names.ATOMIC_SCALE_UP] = "parameters: {noRetry: true}\nbookingTime: 1h\n"
     office.request("job", ("big", 1))
     office.request("stubborn", ("big", 1), noRetry="false")
     office.round()
@@ -69,12 +69,12 @@ def test_defaults_of_a_class_hold_unless_the_request_says_otherwise(office: Offi
 
 
 def test_faulty_defaults_are_named(office: Office) -> None:
-    office.defaults[names.ATOMIC_SCALE_UP] = "bookingTime: long"
+    office.defaults[provisioning_names.ATOMIC_SCALE_UP] = "bookingTime: long"
     office.request("job", ("big", 1))
     office.round()
     assert office.said("job", "Failed") == ("True", "InvalidParameters")
     message = office.condition("job", "Failed")["message"]
-    assert f"data[{names.ATOMIC_SCALE_UP}]: bookingTime" in message
+    assert f"data[{provisioning_names.ATOMIC_SCALE_UP}]: bookingTime" in message
 
 
 def test_pods_for_which_only_one_group_will_do_are_not_crowded_out_of_it(office: Office) -> None:

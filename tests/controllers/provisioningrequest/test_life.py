@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from api import names
+from api import provisioning_names
 from controllers.kernel.plan import Wait
 from controllers.provisioningrequest.deciding import MOST_TRIED
 from tests.controllers.provisioningrequest.office import Office
@@ -22,7 +22,7 @@ def office() -> Office:
 def test_room_that_is_there_is_booked_at_once(office: Office) -> None:
     office.fleet.group("a")["spec"]["replicas"] = 3
     office.fleet.settle()
-    office.request("job", ("big", 2), class_name=names.CHECK_CAPACITY)
+    office.request("job", ("big", 2), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     assert office.said("job", "Accepted") == ("True", "Accepted")
     assert office.said("job") == ("True", "CapacityIsFound")
@@ -34,7 +34,7 @@ def test_room_that_is_there_is_booked_at_once(office: Office) -> None:
 def test_a_check_adds_no_nodes_and_says_what_is_missing(office: Office) -> None:
     office.fleet.group("a")["spec"]["replicas"] = 1
     office.fleet.settle()
-    office.request("job", ("big", 3), class_name=names.PROPOSED_CHECK_CAPACITY)
+    office.request("job", ("big", 3), class_name=provisioning_names.PROPOSED_CHECK_CAPACITY)
     office.round()
     assert office.said("job") == ("False", "CapacityIsNotFound")
     assert office.said("job", "CapacityAvailable") == ("False", "CapacityIsNotFound")
@@ -47,7 +47,7 @@ def test_checks_of_one_look_see_each_other(office: Office) -> None:
     office.fleet.group("a")["spec"]["replicas"] = 3
     office.fleet.settle()
     for name in ("one", "two"):
-        office.request(name, ("big", 2), class_name=names.CHECK_CAPACITY)
+        office.request(name, ("big", 2), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     assert (office.said("one")[0], office.said("two")[0]) == ("True", "False")
     assert office.fleet.size("a") == 3
@@ -122,7 +122,7 @@ def test_a_part_that_fails_for_good_rolls_all_back_and_rests(office: Office) -> 
     message = office.condition("job", "Provisioned")["message"]
     assert "StockOut: no host is left" in message
     assert "tried again at" in message
-    assert office.details("job").keys() == {names.RETRIES_DETAIL, names.RETRY_AFTER_DETAIL}
+    assert office.details("job").keys() == {provisioning_names.RETRIES_DETAIL, provisioning_names.RETRY_AFTER_DETAIL}
     assert not office.plan().steps
     office.fleet.now += timedelta(minutes=6)
     office.live(4)
@@ -152,7 +152,9 @@ def test_pauses_grow_from_one_minute_to_ten(office: Office) -> None:
     assert pauses == [1, 2, 4, 8, 10, 10]
 
 
-@pytest.mark.parametrize("class_name", [names.ATOMIC_SCALE_UP, names.PROPOSED_ATOMIC_SCALE_UP])
+@pytest.mark.parametrize(
+    "class_name", [provisioning_names.ATOMIC_SCALE_UP, provisioning_names.PROPOSED_ATOMIC_SCALE_UP]
+)
 def test_it_is_tried_until_its_time_is_over(office: Office, class_name: str) -> None:
     office.request("job", ("big", 1), class_name=class_name, ValidUntilSeconds="90")
     office.round(after=timedelta(seconds=80))
@@ -174,7 +176,7 @@ def test_its_time_may_end_while_nodes_are_on_their_way(office: Office) -> None:
 
 
 def test_without_retry_the_first_failure_is_the_last(office: Office) -> None:
-    office.request("job", ("big", 1), noRetry="true", class_name=names.CHECK_CAPACITY)
+    office.request("job", ("big", 1), noRetry="true", class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     assert office.said("job", "Failed") == ("True", "CapacityIsNotFound")
 
@@ -208,7 +210,7 @@ def test_a_template_that_is_missing_fails_it_and_when_it_comes_it_is_taken_up(of
 def test_an_unknown_class_of_the_project_is_told_and_others_are_left_alone(office: Office) -> None:
     office.request("ours", ("big", 1), class_name="guess.autoscaling.x-k8s.io")
     office.request("theirs", ("big", 1), class_name="queued-provisioning.example.com")
-    office.request("another", ("big", 1), class_name=names.CHECK_CAPACITY, processorInstance="elsewhere")
+    office.request("another", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY, processorInstance="elsewhere")
     office.round()
     assert office.said("ours", "Accepted") == ("False", "UnknownProvisioningClass")
     assert "status" not in office.requests["theirs"]
@@ -234,7 +236,7 @@ def test_a_booking_that_pods_consume_ends_when_all_have_a_node(office: Office) -
     office.consumer("job", "one", node=first)
     office.round()
     assert office.said("job", "BookingExpired") == ("", "")
-    office.consumer("job", "two", node=second, key=names.CA_CONSUME_REQUEST_ANNOTATION)
+    office.consumer("job", "two", node=second, key=provisioning_names.CA_CONSUME_REQUEST_ANNOTATION)
     office.round()
     assert office.said("job", "BookingExpired") == ("True", "CapacityBookingConsumed")
 
@@ -243,7 +245,7 @@ def test_a_booking_ends_after_ten_minutes_and_frees_the_room(office: Office) -> 
     office.fleet.group("a", most=1)
     office.request("job", ("big", 1))
     office.live(3)
-    office.request("next", ("big", 1), class_name=names.CHECK_CAPACITY)
+    office.request("next", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     assert office.said("next")[0] == "False"
     office.fleet.now += timedelta(minutes=10)
@@ -257,7 +259,7 @@ def test_deleting_a_request_frees_its_room(office: Office) -> None:
     office.request("job", ("big", 1))
     office.live(3)
     del office.requests["job"]
-    office.request("next", ("big", 1), class_name=names.CHECK_CAPACITY)
+    office.request("next", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     assert office.said("next")[0] == "True"
 
@@ -265,7 +267,7 @@ def test_deleting_a_request_frees_its_room(office: Office) -> None:
 def test_room_on_a_node_that_is_gone_moves_if_it_can_and_is_revoked_if_not(office: Office) -> None:
     office.fleet.group("a", most=3)["spec"]["replicas"] = 2
     office.fleet.settle()
-    office.request("job", ("big", 1), class_name=names.CHECK_CAPACITY)
+    office.request("job", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     (node,) = office.booked("job")
     del office.fleet.nodes[node]
@@ -285,7 +287,7 @@ def test_room_on_a_node_that_is_gone_moves_if_it_can_and_is_revoked_if_not(offic
 def test_a_node_that_is_not_ready_for_a_while_revokes_nothing(office: Office) -> None:
     office.fleet.group("a", most=1)["spec"]["replicas"] = 1
     office.fleet.settle()
-    office.request("job", ("big", 1), class_name=names.CHECK_CAPACITY)
+    office.request("job", ("big", 1), class_name=provisioning_names.CHECK_CAPACITY)
     office.round()
     (node,) = office.booked("job")
     since = office.fleet.now.strftime("%Y-%m-%dT%H:%M:%SZ")

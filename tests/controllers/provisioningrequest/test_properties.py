@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import names
+from api import provisioning_names
 from controllers.autoscaler import record as records
 from controllers.autoscaler.record import Record
 from controllers.kernel.refs import Key
@@ -66,7 +66,7 @@ def _happens(office: Office, what: str, which: str, number: int) -> None:
     kept = {name: office.details(name) for name in office.requests if _holds(office, name)}
     match what:
         case "ask" | "check":
-            class_name = names.ATOMIC_SCALE_UP if what == "ask" else names.CHECK_CAPACITY
+            class_name = provisioning_names.ATOMIC_SCALE_UP if what == "ask" else provisioning_names.CHECK_CAPACITY
             office.request(f"r-{office.fleet.now:%d-%H%M%S}", (which, number), class_name=class_name)
             office.round()
         case "dies":
@@ -92,7 +92,7 @@ def _happens(office: Office, what: str, which: str, number: int) -> None:
         case _:
             office.autoscale()
     for name, before in kept.items():
-        if _holds(office, name) and before.get(names.BOOKED_NODES_DETAIL):
+        if _holds(office, name) and before.get(provisioning_names.BOOKED_NODES_DETAIL):
             assert office.booked(name), "a restart keeps bookings"
 
 
@@ -150,9 +150,9 @@ def _comes_to_rest(office: Office) -> None:
     assert not office.plan().steps or _next_try(office)
     for name in office.requests:
         details = office.details(name)
-        assert names.LEAVING_MACHINES_DETAIL not in details
-        assert names.PROVISIONING_SINCE_DETAIL not in details, "it is all there, or given up"
-        assert (office.said(name)[0] == "True") or names.BOOKED_NODES_DETAIL not in details
+        assert provisioning_names.LEAVING_MACHINES_DETAIL not in details
+        assert provisioning_names.PROVISIONING_SINCE_DETAIL not in details, "it is all there, or given up"
+        assert (office.said(name)[0] == "True") or provisioning_names.BOOKED_NODES_DETAIL not in details
 
 
 def _next_try(office: Office) -> bool:
@@ -176,11 +176,16 @@ def test_many_long_names_go_on_in_further_details_and_come_back() -> None:
     nodes = tuple(f"a-group-with-a-rather-long-name-{number:06}" for number in range(5000))
     details = records.write(Record(nodes))
     assert len(details) > 5
-    assert all(len(text) <= names.MAX_DETAIL for text in details.values())
+    assert all(len(text) <= provisioning_names.MAX_DETAIL for text in details.values())
     assert records.read(details).nodes == nodes
     assert all(records.is_owned(key) for key in details)
 
 
 def test_details_that_can_not_be_read_count_as_not_there() -> None:
-    assert records.read({names.RETRIES_DETAIL: "many", names.NODE_GROUPS_DETAIL: "x a=b", "other": "1"}) == Record()
+    assert (
+        records.read(
+            {provisioning_names.RETRIES_DETAIL: "many", provisioning_names.NODE_GROUPS_DETAIL: "x a=b", "other": "1"}
+        )
+        == Record()
+    )
     assert records.read("nonsense") == Record()
