@@ -86,6 +86,8 @@ class Creation:
             if error.error_class in _FOR_GOOD:
                 await self._undo(uid)
             raise
+        finally:
+            self._tools.zones.made(uid)
 
     async def _make(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> Host:
         uid = request.identity.machine_uid
@@ -121,8 +123,7 @@ class Creation:
         lookup = self._tools.lookup
         flavor, image = await asyncio.gather(lookup.flavor(config.flavor), lookup.image(config.image))
         group = await lookup.server_group(config.server_group) if config.server_group is not None else None
-        taken = (hosts.zone_of(one) for servers in census.servers.values() for one in servers)
-        zone = self._tools.zones.choose(request, config.availability_zones, taken)
+        zone = self._tools.zones.choose(request, config.availability_zones, census)
         return ServerPlace(str(flavor["id"]), str(image["id"]), zone, str(group["id"]) if group else "")
 
     async def _ports(

@@ -45,12 +45,25 @@ def uid_of_server(server: Mapping[str, Any]) -> str:
     return str((server.get("metadata") or {}).get(UID) or "")
 
 
+def pool_of(machine: str) -> str:
+    """Who is to be spread together: Machines of one set are named alike up to their number, as a person's are."""
+    return machine.rpartition("-")[0]
+
+
+def machine_of(request: HostRequest) -> str:
+    return f"{request.identity.namespace}/{request.identity.name}"[:255]
+
+
+def machine_of_server(server: Mapping[str, Any]) -> str:
+    return str((server.get("metadata") or {}).get(MACHINE) or "")
+
+
 def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
     """All metadata of a server that is as ``request`` wants it."""
     identity = request.identity
     marks = {
         UID: identity.machine_uid,
-        MACHINE: f"{identity.namespace}/{identity.name}"[:255],
+        MACHINE: machine_of(request),
         CLUSTER: identity.cluster[:255],
         SPEC_HASH: request.spec_hash[:255],
         PARTS: parts_text(parts_of(request, config)),

@@ -199,6 +199,9 @@ async def test_servers_are_spread_over_the_zones(cloud: FakeCloud) -> None:
         await provider.create(request(availabilityZones=["az1", "az2"]))
     zones = sorted(server["OS-EXT-AZ:availability_zone"] for server in cloud.servers.values())
     assert zones == ["az1", "az1", "az2", "az2"]
+    await asyncio.gather(*(provider.create(request(availabilityZones=["az1", "az2"])) for _ in range(20)))
+    zones = [server["OS-EXT-AZ:availability_zone"] for server in cloud.servers.values()]
+    assert zones.count("az1") == zones.count("az2") == 12, "a burst too, though it shares one census"
     fixed = await provider.create(replace(request(availabilityZones=["az1"]), failure_domain="az2"))
     assert fixed.failure_domain == "az2"
 
