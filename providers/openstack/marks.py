@@ -37,8 +37,21 @@ def tag_of(machine_uid: str) -> str:
 
 def uid_of_part(part: Mapping[str, Any]) -> str:
     """The Machine's UID in the description of a port or floating IP, "" if none."""
+    mark = str(part.get("description") or "").partition(" ")[0]
+    return mark.removeprefix(_MACHINE_TAG) if mark.startswith(_MACHINE_TAG) else ""
+
+
+def description_of(request: HostRequest, config: OpenStackMachineConfig) -> str:
+    """Of ports and floating IPs: whose they are, and a digest of what they were made for."""
+    ports = [port.model_dump(mode="json") for port in config.ports]
+    groups = config.model_dump(mode="json")["security_groups"]
+    return f"{tag_of(request.identity.machine_uid)} {_digest([ports, groups])}"
+
+
+def is_for_another_config(part: Mapping[str, Any], wanted: str) -> bool:
+    """Whether a port says that it was made for another config than one of description ``wanted``."""
     text = str(part.get("description") or "")
-    return text.removeprefix(_MACHINE_TAG) if text.startswith(_MACHINE_TAG) else ""
+    return " " in text and text != wanted
 
 
 def uid_of_server(server: Mapping[str, Any]) -> str:
