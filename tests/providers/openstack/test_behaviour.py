@@ -95,7 +95,7 @@ async def test_a_lost_answer_makes_no_second_server(
 
 
 async def test_ports_of_a_create_that_was_refused_go_at_once(cloud: FakeCloud) -> None:
-    cloud.quota = 0
+    cloud.nova.quota = 0
     provider, wanted = provider_of(cloud), request()
     with pytest.raises(ProviderError) as caught:
         await provider.create(wanted)
@@ -106,7 +106,7 @@ async def test_ports_of_a_create_that_was_refused_go_at_once(cloud: FakeCloud) -
 
 
 async def test_ports_wait_for_their_server_to_go(cloud: FakeCloud) -> None:
-    cloud.deletions_take = 3
+    cloud.nova.deletions_take = 3
     provider, wanted = provider_of(cloud), request()
     await provider.create(wanted)
     host = await until(provider, wanted.identity.machine_uid, HostState.RUNNING)

@@ -80,7 +80,7 @@ async def test_a_service_that_gave_up_is_asked_again_at_once_and_silence_is_wait
 
 
 async def test_what_is_refused_for_good_is_no_progress(cloud: FakeCloud) -> None:
-    cloud.quota = 0
+    cloud.nova.quota = 0
     error = await refused(provider_of(cloud), request())
     assert (error.error_class, error.progressed) == (ErrorClass.QUOTA_EXCEEDED, False)
     assert whole(cloud) == [0, 0, 0, 0]
