@@ -53,6 +53,8 @@ def decide(observed: Observed) -> Decision | None:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
             return _going(Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
+        case HostAbsent(remains=remains) if remains is not None:
+            return _delete_host(observed, remains, Drained(), ())
         case HostAbsent() if unreached.is_frozen(observed) and not unreached.never_had_a_node(observed):
             said = unreached.holds(observed, "its host is gone, its Node stays")
             return _going(Blocked(said[1], unreached.LOOK_AGAIN), said)

@@ -38,8 +38,8 @@ def decide(observed: Observed, request: HostRequest) -> Decision:
     match observed.reads.host:
         case HostUnknown(why):
             return unknown(observed, why)
-        case HostAbsent():
-            return _absent(observed, request)
+        case HostAbsent(remains):
+            return _absent(observed, request, remains)
         case HostPresent(host):
             return _present(observed, request, host)
 
@@ -71,11 +71,13 @@ def with_finalizer(observed: Observed) -> list[str] | None:
     return None if names.MACHINE_FINALIZER in have else [*have, names.MACHINE_FINALIZER]
 
 
-def _absent(observed: Observed, request: HostRequest) -> Decision:
+def _absent(observed: Observed, request: HostRequest, remains: Host | None) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
         return lost(observed)
     if observed.provider_id and observed.unreached is not None:
         return unreached.hold_change(observed, REPLACEMENT)
+    if observed.provider_id and remains is not None:
+        return replacement.remove_old(observed, remains)
     if observed.provider_id:
         return replacement.forget_old(observed)
     return _create(observed, request)

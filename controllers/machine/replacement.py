@@ -73,11 +73,11 @@ def is_old(observed: Observed, host: Host) -> bool:
 
 
 def remove_old(observed: Observed, host: Host) -> Decision:
-    """Drain the old host's Node, then delete the host."""
+    """Drain the old host's Node, then delete the host, or what is left of it."""
     recorded = observed.status["replacement"]
     why = str(recorded.get("reason") or "the provider can't change it in place")
     stale = up_to_date(False, Reason.REPLACING, why)
-    if host.state is not HostState.DELETING:
+    if host.state not in {HostState.DELETING, HostState.UNFINISHED}:
         not_yet = _not_yet(observed, stale)
         if not_yet is not None:
             return not_yet

@@ -11,6 +11,7 @@ import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,9 +54,10 @@ class Wish:
 
 @dataclass(slots=True)
 class Told:
-    """Of one fleet. ``accounts``: what the cloud says of it when it has gone."""
+    """Of one fleet. ``accounts``: what the cloud says of it when it has gone. ``zones``: servers of each zone."""
 
     servers: int
+    zones: Mapping[str, int]
     accounts: Accounts
     seconds_up: float
     seconds_gone: float
@@ -63,9 +65,10 @@ class Told:
     kills: int
 
     def __str__(self) -> str:
+        zones = ", ".join(f"{count} in {zone}" for zone, count in sorted(self.zones.items()))
         killed = f", the program killed {self.kills} times" if self.kills else ""
         return (
-            f"{self.servers} servers: up in {self.seconds_up:.0f} s, gone in {self.seconds_gone:.0f} s, "
+            f"{self.servers} servers ({zones}): up in {self.seconds_up:.0f} s, gone in {self.seconds_gone:.0f} s, "
             f"{self.requests / self.servers:.2f} requests each; {len(self.accounts.duplicates)} duplicates, "
             f"{len(self.accounts.left)} things left{killed}"
         )
@@ -98,19 +101,21 @@ def endpoints(clouds_yaml: Path) -> dict[str, str]:
 def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, wish: Wish) -> Told:
     """Up, then gone. Raises AssertionError if it takes too long."""
     kubectl, before, kills = up.kubectl, proxy.requests, 0
+    zones: Counter[str] = Counter()
     _log_in(kubectl, clouds_yaml, proxy)
     started = time.monotonic()
     kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(wish)}))
     try:
         kills += _kill_after(up, proxy, "POST compute /servers", wish)
         _until(lambda: len(_bound(kubectl)) == wish.servers, lambda: _how_it_is(kubectl))
+        zones.update(str(one["status"].get("failureDomain")) for one in _bound(kubectl))
     finally:
         up_at = time.monotonic()
         kubectl("delete", "machinesets", "--all", "--wait=false")
         kills += _kill_after(up, proxy, "DELETE compute /servers/{id}", wish)
         _until(lambda: not kubectl.items("machines"), lambda: _how_it_is(kubectl))
     gone_at, requests = time.monotonic(), proxy.requests - before
-    return Told(wish.servers, Accounts.of(clouds_yaml), up_at - started, gone_at - up_at, requests, kills)
+    return Told(wish.servers, zones, Accounts.of(clouds_yaml), up_at - started, gone_at - up_at, requests, kills)
 
 
 def _kill_after(up: Up, proxy: FaultyProxy, what: str, wish: Wish) -> int:

@@ -5,7 +5,8 @@ Rules that are not written here are not rules; the contract tests (``providers.b
 1. ``create`` is idempotent by ``identity.machine_uid``: called again (also at the same time, also after a crash between
    the provider's work and its answer) it returns the same host and makes no second one.
 2. ``list`` shows every host of the scope that carries a Machine's UID, in one call; a host is listed from the moment
-   ``create`` was accepted until nothing of it is left that costs money.
+   ``create`` was accepted until nothing of it is left that costs money. Where a creation that failed or was killed
+   leaves something behind, that is shown as a host that is ``Unfinished``.
    ``get`` and ``list`` agree on it. Once it is ``Running`` it has a ``provider_id`` and at least one of ``addresses``.
 3. A host keeps ``machine_uid`` and ``spec_hash`` of the request it was made or last updated for (tag, metadata, file).
 4. ``delete`` of a host that is gone is no error; deletion is finished when ``list`` no longer shows it.
@@ -32,6 +33,9 @@ class HostState(StrEnum):
     DELETING = "Deleting"
     FAILED = "Failed"
     """Will not come up; ``failure`` says why."""
+    UNFINISHED = "Unfinished"
+    """There is no host, but something was made for one or is left of one (a disk, an address), and nobody is at it:
+    ``create`` goes on with it, ``delete`` removes it."""
 
 
 @dataclass(frozen=True, slots=True)

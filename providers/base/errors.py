@@ -84,11 +84,15 @@ REACTIONS: dict[ErrorClass, Reaction] = {
 class ProviderError(Exception):
     """Raised by every provider method. ``message`` is shown to people: it must hold no secrets.
 
-    ``retry_after``: seconds the provider asked to wait, if it did.
+    ``retry_after``: seconds the provider asked to wait, if it did. ``progressed``: the call got further than the one
+    before it and the next goes on from there, so the back-off starts anew.
     """
 
-    def __init__(self, error_class: ErrorClass, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, error_class: ErrorClass, message: str, retry_after: float | None = None, progressed: bool = False
+    ) -> None:
         super().__init__(f"{error_class}: {message}")
         self.error_class = error_class
         self.message = message
         self.retry_after = retry_after
+        self.progressed = progressed

@@ -15,10 +15,10 @@ from typing import Any
 
 from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import hosts, requests
+from providers.openstack import hosts, marks, requests
 from providers.openstack.census import Census, Counter
 from providers.openstack.config import OpenStackMachineConfig, Port
-from providers.openstack.errors import Ambiguous
+from providers.openstack.errors import Ambiguous, Ended
 from providers.openstack.lookup import Lookup
 from providers.openstack.remains import Remains
 from providers.openstack.requests import PortPlace, ServerPlace
@@ -61,6 +61,8 @@ class Creation:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._unsure: dict[str, float] = {}
+        self._got_further: set[str] = set()
+        """Machine UIDs for which the call that runs has made something."""
 
     async def make(self, request: HostRequest, config: OpenStackMachineConfig) -> Host:
         """The host of ``request``; the one that is there if there is one. Raises ProviderError."""
@@ -72,20 +74,27 @@ class Creation:
         if uid in census.servers:
             self._unsure.pop(uid, None)
             return hosts.host_of(hosts.the_one(census.servers[uid]))
-        self._raise_if_unsure(uid)
+        self._raise_if_unsure(uid, census)
         try:
             return await self._make(request, config, census)
-        except Ambiguous:
-            self._tools.remains.watch(uid)
-            self._unsure[uid] = self._tools.now()
-            raise
         except ProviderError as error:
-            self._tools.remains.watch(uid)
-            if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
-                self._tools.lookup.forget()
-            if error.error_class in _FOR_GOOD:
-                await self._undo(uid)
-            raise
+            await self._failed(uid, error)
+            progressed = uid in self._got_further and error.error_class not in _FOR_GOOD
+            raise ProviderError(error.error_class, error.message, error.retry_after, progressed) from None
+        finally:
+            self._got_further.discard(uid)
+            self._tools.zones.made(uid)
+
+    async def _failed(self, uid: str, error: ProviderError) -> None:
+        self._tools.remains.watch(uid)
+        if isinstance(error, Ambiguous):
+            if not isinstance(error, Ended):
+                self._unsure[uid] = self._tools.now()
+            return
+        if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
+            self._tools.lookup.forget()
+        if error.error_class in _FOR_GOOD:
+            await self._undo(uid)
 
     async def _make(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> Host:
         uid = request.identity.machine_uid
@@ -95,7 +104,7 @@ class Creation:
         ports = await self._ports(request, config, port_places, census)
         await self._floating_ips(request, config, port_places, ports, census)
         body = requests.server_body(request, config, place, ports, user_data)
-        answer = await self._tools.requests.change(COMPUTE, "POST", "/servers", body)
+        answer = await self._post(uid, COMPUTE, "/servers", body)
         identity = str(answer["server"]["id"])
         self._unsure.pop(uid, None)
         return Host(
@@ -109,9 +118,12 @@ class Creation:
             kubelet_version=request.versions.kubelet,
         )
 
-    def _raise_if_unsure(self, uid: str) -> None:
-        """A POST that got lost on its way may still arrive; a census that shows nothing is no proof yet."""
-        since = self._unsure.get(uid)
+    def _raise_if_unsure(self, uid: str, census: Census) -> None:
+        """A POST that got lost on its way may still arrive; a census that shows nothing is no proof yet.
+
+        Ports that another program made may be followed by the server that it asked for before it died.
+        """
+        since = self._unsure.get(uid, self._tools.remains.found_at(uid, census))
         left = 0.0 if since is None else since + UNSURE - self._tools.now()
         if left > 0:
             text = "the last request to make the server was not answered: waiting whether it was carried out"
@@ -121,36 +133,37 @@ class Creation:
         lookup = self._tools.lookup
         flavor, image = await asyncio.gather(lookup.flavor(config.flavor), lookup.image(config.image))
         group = await lookup.server_group(config.server_group) if config.server_group is not None else None
-        taken = (hosts.zone_of(one) for servers in census.servers.values() for one in servers)
-        zone = self._tools.zones.choose(request, config.availability_zones, taken)
+        zone = self._tools.zones.choose(request, config.availability_zones, census)
         return ServerPlace(str(flavor["id"]), str(image["id"]), zone, str(group["id"]) if group else "")
 
     async def _ports(
         self, request: HostRequest, config: OpenStackMachineConfig, places: list[PortPlace], census: Census
     ) -> list[str]:
         """Ids of the server's ports in the order of the config; all that are missing are made by one request."""
-        found = census.parts.ports.get(request.identity.machine_uid, ()) if census.parts else ()
+        uid, description = request.identity.machine_uid, marks.description_of(request, config)
+        found = census.parts.ports.get(uid, ()) if census.parts else ()
+        if any(marks.is_for_another_config(port, description) for port in found):
+            await self._undo(uid)
+            raise ProviderError(ErrorClass.CONFLICT, "ports that were made for an earlier config go first")
         by_name = {str(port["name"]): str(port["id"]) for port in found}
         names = [requests.port_name(request, index) for index in range(len(config.ports))]
         missing = [
-            requests.port_body(request, port, place, index)
-            for index, (port, place) in enumerate(zip(config.ports, places, strict=True))
-            if names[index] not in by_name
+            requests.port_body(name, port, place, description)
+            for name, port, place in zip(names, config.ports, places, strict=True)
+            if name not in by_name
         ]
+        made: dict[str, str] = {}
         if missing:
-            answer = await self._tools.requests.change(NETWORK, "POST", "/ports", {"ports": missing})
-            by_name |= {str(port["name"]): str(port["id"]) for port in answer["ports"]}
-        ids = [by_name[name] for name in names]
-        for port, identity, name in zip(config.ports, ids, names, strict=True):
-            if port.trunk:
-                await self._trunk(identity, name)
-        return ids
+            answer = await self._post(uid, NETWORK, "/ports", {"ports": missing})
+            made = {str(port["name"]): str(port["id"]) for port in answer["ports"]}
+        for port, name in zip(config.ports, names, strict=True):
+            if port.trunk and (name in made or not await self._has_trunk(by_name[name])):
+                trunk = {"port_id": made.get(name) or by_name[name], "name": name}
+                await self._post(uid, NETWORK, "/trunks", {"trunk": trunk})
+        return [made.get(name) or by_name[name] for name in names]
 
-    async def _trunk(self, port: str, name: str) -> None:
-        answer = await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")
-        if not answer.get("trunks"):
-            body = {"trunk": {"port_id": port, "name": name}}
-            await self._tools.requests.change(NETWORK, "POST", "/trunks", body)
+    async def _has_trunk(self, port: str) -> bool:
+        return bool((await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks"))
 
     async def _floating_ips(
         self,
@@ -160,13 +173,19 @@ class Creation:
         ports: list[str],
         census: Census,
     ) -> None:
-        found = census.parts.floating_ips.get(request.identity.machine_uid, ()) if census.parts else ()
+        uid, description = request.identity.machine_uid, marks.description_of(request, config)
+        found = census.parts.floating_ips.get(uid, ()) if census.parts else ()
         have = {str(one.get("port_id")) for one in found}
         for port, place, identity in zip(config.ports, places, ports, strict=True):
             if port.floating_ip is not None and identity not in have:
                 self._tools.counter.floating_ips = True
-                body = requests.floating_ip_body(request, identity, place.floating_network)
-                await self._tools.requests.change(NETWORK, "POST", "/floatingips", {"floatingip": body})
+                body = requests.floating_ip_body(identity, place.floating_network, description)
+                await self._post(uid, NETWORK, "/floatingips", {"floatingip": body})
+
+    async def _post(self, uid: str, service: str, path: str, body: Any) -> dict[str, Any]:
+        answer = await self._tools.requests.change(service, "POST", path, body)
+        self._got_further.add(uid)
+        return answer
 
     async def _undo(self, uid: str) -> None:
         """The cloud refused for good: ports that wait for nothing go. Whatever fails here is done by the next list."""

@@ -25,7 +25,11 @@ _LONGEST = 400
 
 
 class Ambiguous(ProviderError):
-    """Nobody knows whether the request was carried out."""
+    """Nobody knows whether the request was carried out, or still will be."""
+
+
+class Ended(Ambiguous):
+    """The service itself gave up on the request: it will not be carried out any more, and a census tells if it was."""
 
 
 def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
@@ -35,7 +39,8 @@ def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -
     text = f"{message} ({request_id})" if request_id else message
     error_class = _class_of(status, message, reads)
     if not reads and status >= 500:
-        return Ambiguous(error_class, text, _retry_after(headers))
+        kind = Ended if status == 500 else Ambiguous  # others come from what stands before a service, and says no more
+        return kind(error_class, text, _retry_after(headers))
     return ProviderError(error_class, text, _retry_after(headers))
 
 

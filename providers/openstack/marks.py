@@ -37,12 +37,38 @@ def tag_of(machine_uid: str) -> str:
 
 def uid_of_part(part: Mapping[str, Any]) -> str:
     """The Machine's UID in the description of a port or floating IP, "" if none."""
+    mark = str(part.get("description") or "").partition(" ")[0]
+    return mark.removeprefix(_MACHINE_TAG) if mark.startswith(_MACHINE_TAG) else ""
+
+
+def description_of(request: HostRequest, config: OpenStackMachineConfig) -> str:
+    """Of ports and floating IPs: whose they are, and a digest of what they were made for."""
+    ports = [port.model_dump(mode="json") for port in config.ports]
+    groups = config.model_dump(mode="json")["security_groups"]
+    return f"{tag_of(request.identity.machine_uid)} {_digest([ports, groups])}"
+
+
+def is_for_another_config(part: Mapping[str, Any], wanted: str) -> bool:
+    """Whether a port says that it was made for another config than one of description ``wanted``."""
     text = str(part.get("description") or "")
-    return text.removeprefix(_MACHINE_TAG) if text.startswith(_MACHINE_TAG) else ""
+    return " " in text and text != wanted
 
 
 def uid_of_server(server: Mapping[str, Any]) -> str:
     return str((server.get("metadata") or {}).get(UID) or "")
+
+
+def pool_of(machine: str) -> str:
+    """Who is to be spread together: Machines of one set are named alike up to their number, as a person's are."""
+    return machine.rpartition("-")[0]
+
+
+def machine_of(request: HostRequest) -> str:
+    return f"{request.identity.namespace}/{request.identity.name}"[:255]
+
+
+def machine_of_server(server: Mapping[str, Any]) -> str:
+    return str((server.get("metadata") or {}).get(MACHINE) or "")
 
 
 def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
@@ -50,7 +76,7 @@ def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[st
     identity = request.identity
     marks = {
         UID: identity.machine_uid,
-        MACHINE: f"{identity.namespace}/{identity.name}"[:255],
+        MACHINE: machine_of(request),
         CLUSTER: identity.cluster[:255],
         SPEC_HASH: request.spec_hash[:255],
         PARTS: parts_text(parts_of(request, config)),

@@ -2,6 +2,9 @@
 
 Nova's users may not delete the port of a server that still exists, so ports go after it; until then the Machine's host
 is shown as Deleting, which is what keeps the Machine's finalizer. Each list finishes what the last one could not.
+
+Ports of a server that never came (a request failed, the program died) are shown as a host that is Unfinished: the next
+creation goes on with them, or they go with their Machine.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from providers.openstack.census import Census
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 from providers.openstack.zones import Zones
 
-ABANDONED = 45.0
-"""Seconds after which ports without a server count as left behind, whoever made them: no request runs for longer."""
+ABANDONED = 900.0
+"""Seconds after which ports without a server count as left behind, whoever made them: no back-off is longer."""
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 """Between attempts to find a place for a server, doubling."""
 MOST_AT_ONCE = 64
@@ -56,7 +59,7 @@ class Remains:
         self._no_place: dict[str, _NoPlace] = {}
         self._creating: set[str] = set()
         self._tried: set[str] = set()
-        """UIDs whose creation failed here, and will be tried again: their ports are no news to anybody."""
+        """UIDs whose creation failed here: what was asked for them is known."""
         self._looked = False
 
     @property
@@ -79,6 +82,12 @@ class Remains:
     def expect(self, uid: str) -> None:
         """The server of ``uid`` goes or will not come: what was made for it goes too."""
         self._expected.add(uid)
+
+    def found_at(self, uid: str, census: Census) -> float | None:
+        """Since when there are parts of ``uid`` that another program made; None: there are none, or they are ours."""
+        if uid in self._tried or census.parts is None or uid not in census.parts.uids:
+            return None
+        return self._watched.setdefault(uid, census.began)
 
     def watch(self, uid: str) -> None:
         """Something may be made for ``uid`` of which nobody will hear."""
@@ -115,7 +124,7 @@ class Remains:
         return (*shown, *await self.clear(census), *self._unborn(census))
 
     async def clear(self, census: Census, only: str = "") -> tuple[Host, ...]:
-        """Delete ports and floating IPs that are alone; what could not be deleted is shown as a host that goes."""
+        """Delete ports and floating IPs that are alone and not to be gone on with; what is left is shown as hosts."""
         if census.parts is None:
             return ()
         self._looked = True
@@ -125,8 +134,8 @@ class Remains:
         self._track(census, alone)
         due = [uid for uid in sorted(alone) if self._is_due(uid) and (not only or uid == only)][:MOST_AT_ONCE]
         left = await self._all(self._clear_one(uid, census) for uid in due)
-        young = (_going(uid) for uid in sorted(alone - set(due) - self._tried))
-        return (*(host for host in left if host is not None), *young)
+        unfinished = (_left(uid, census, HostState.UNFINISHED) for uid in sorted(alone - set(due)))
+        return (*(host for host in left if host is not None), *unfinished)
 
     def _track(self, census: Census, alone: set[str]) -> None:
         """Who is to be looked at again. A UID that has its server needs no watching; one that has nothing is done."""
@@ -149,7 +158,7 @@ class Remains:
             problem = problem or await self._quietly(self._delete(NETWORK, f"/floatingips/{floating['id']}"))
         for port in census.parts.ports.get(uid, ()):
             problem = problem or await self._quietly(self._delete_port(str(port["id"])))
-        return _going(uid, problem) if problem else None
+        return _left(uid, census, HostState.DELETING, problem) if problem else None
 
     async def _delete_port(self, port: str) -> None:
         try:
@@ -199,6 +208,8 @@ class Remains:
         return list(await asyncio.gather(*work))
 
 
-def _going(uid: str, problem: str = "") -> Host:
-    """What is left of a server, shown as a host on its way out."""
-    return Host(f"{_REMAINS}{uid}", uid, "", "", HostState.DELETING, "", failure=problem)
+def _left(uid: str, census: Census, state: HostState, problem: str = "") -> Host:
+    """What is left of a server, or was made for one, shown as a host; ports are named after their Machine."""
+    ports = census.parts.ports.get(uid, ()) if census.parts else ()
+    name = str(ports[0].get("name") or "").rpartition("-")[0] if ports else ""
+    return Host(f"{_REMAINS}{uid}", uid, name, "", state, "", failure=problem)

@@ -42,11 +42,11 @@ def port_name(request: HostRequest, index: int) -> str:
     return f"{request.identity.name}-{index}"[:255]
 
 
-def port_body(request: HostRequest, port: Port, place: PortPlace, index: int) -> dict[str, Any]:
+def port_body(name: str, port: Port, place: PortPlace, description: str) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "name": port_name(request, index),
+        "name": name,
         "network_id": place.network,
-        "description": marks.tag_of(request.identity.machine_uid),
+        "description": description,
     }
     if port.vnic_type != "normal":
         body["binding:vnic_type"] = port.vnic_type
@@ -80,12 +80,8 @@ def port_properties(port: Port, place: PortPlace, new: bool = False) -> dict[str
     return body
 
 
-def floating_ip_body(request: HostRequest, port_id: str, network: str) -> dict[str, Any]:
-    return {
-        "floating_network_id": network,
-        "port_id": port_id,
-        "description": marks.tag_of(request.identity.machine_uid),
-    }
+def floating_ip_body(port_id: str, network: str, description: str) -> dict[str, Any]:
+    return {"floating_network_id": network, "port_id": port_id, "description": description}
 
 
 def server_body(

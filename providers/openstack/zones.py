@@ -3,33 +3,73 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from providers.base.contract import HostRequest
+from providers.base.contract import HostRequest, HostState
+from providers.openstack import hosts, marks
+from providers.openstack.census import Census
 
 AVOIDED = 300.0
 """Seconds for which a zone in which the scheduler found no place comes last."""
 
 
+@dataclass(slots=True)
+class _Choice:
+    """For a server that no census has shown yet. ``ended``: when its creation was over, None while it is under way."""
+
+    zone: str
+    pool: str
+    ended: float | None = None
+
+
 class Zones:
+    """Many servers are made after one census: each sees where the ones before it are about to go."""
+
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._full_at: dict[str, float] = {}
+        self._chosen: dict[str, _Choice] = {}
+        """By Machine UID."""
 
     def found_full(self, zone: str) -> None:
         self._full_at[zone] = self._now()
 
-    def choose(self, request: HostRequest, wanted: Sequence[str], taken: Iterable[str]) -> str:
-        """The Machine's failure domain if it has one; else of ``wanted`` the one with the fewest in ``taken``.
+    def made(self, uid: str) -> None:
+        """The creation that a zone was chosen for is over; the next census tells what came of it."""
+        if uid in self._chosen:
+            self._chosen[uid].ended = self._now()
 
-        "" leaves it to the cloud.
+    def choose(self, request: HostRequest, wanted: Sequence[str], census: Census) -> str:
+        """The Machine's failure domain if it has one; else of ``wanted`` the one with the fewest servers.
+
+        Of its own pool first: many of another pool in a zone must not drive all of this one out of it. "" leaves it
+        to the cloud.
         """
-        if request.failure_domain:
-            return request.failure_domain
-        if not wanted:
-            return ""
-        used = Counter(taken)
-        return min(wanted, key=lambda zone: (self._is_full(zone), used[zone], wanted.index(zone)))
+        uid, pool = request.identity.machine_uid, marks.pool_of(marks.machine_of(request))
+        self._forget(uid, census)
+        taken = list(self._taken(census))
+        alike, used = Counter(zone for zone, of in taken if of == pool), Counter(zone for zone, _ in taken)
+        zone = request.failure_domain
+        if not zone and wanted:
+            zone = min(wanted, key=lambda one: (self._is_full(one), alike[one], used[one], wanted.index(one)))
+        if zone:
+            self._chosen[uid] = _Choice(zone, pool)
+        return zone
+
+    def _taken(self, census: Census) -> Iterator[tuple[str, str]]:
+        for servers in census.servers.values():
+            server = hosts.the_one(servers)
+            if hosts.state_of(server) is not HostState.DELETING:
+                yield hosts.zone_of(server), marks.pool_of(marks.machine_of_server(server))
+        yield from ((choice.zone, choice.pool) for choice in self._chosen.values())
+
+    def _forget(self, again: str, census: Census) -> None:
+        """What the census shows by itself, and what came to nothing. ``again``: who chooses anew."""
+        for uid, choice in list(self._chosen.items()):
+            over = choice.ended is not None and choice.ended < census.began
+            if over or uid == again or uid in census.servers:
+                del self._chosen[uid]
 
     def _is_full(self, zone: str) -> bool:
         return self._now() - self._full_at.get(zone, float("-inf")) < AVOIDED

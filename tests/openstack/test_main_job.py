@@ -47,6 +47,7 @@ def test_twenty_servers_take_few_requests(openstack_cloud: TestCloud, tmp_path: 
     keep([figure], Path("build/bench.json"))
     _hold(told)
     assert each <= MOST_REQUESTS
+    assert told.zones == dict.fromkeys(("az1", "az2"), told.servers // 2), "nothing went wrong, so they are spread"
 
 
 def test_faults_make_no_second_server_and_leave_nothing(

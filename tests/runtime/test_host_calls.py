@@ -10,7 +10,7 @@ import pytest
 from controllers.kernel.actions import UpdateHost
 from controllers.kernel.view import HostNeed, HostPresent
 from providers.base.contract import Host, HostState, InProgress, NeedsDrain
-from providers.base.errors import ErrorClass
+from providers.base.errors import ErrorClass, ProviderError
 from tests.runtime.cloud_scene import (
     CONFIG,
     Scene,
@@ -113,6 +113,21 @@ async def test_a_failed_call_waits_longer_each_time_and_is_not_made_before(stage
     assert [attempt.failures, attempt.error_class, attempt.call] == [3, ErrorClass.QUOTA_EXCEEDED, "create"]
     for pause, want in zip(pauses, [30, 60, 120], strict=True):
         assert want * 0.75 <= pause <= want * 1.25
+
+
+@scene()
+async def test_a_call_that_got_further_is_waited_for_as_if_it_had_failed_for_the_first_time(stage: Scene) -> None:
+    further = ProviderError(ErrorClass.INTERNAL, "half of it is made", progressed=True)
+    stage.cloud.errors["create"] = [error(ErrorClass.INTERNAL), error(ErrorClass.INTERNAL), further]
+    failures = []
+    for _ in range(3):
+        assert stage.directory.submit(create())
+        await stage.settled()
+        attempt = (await stage.look(spec_hash="h1")).attempt
+        assert attempt is not None
+        failures.append(attempt.failures)
+        await asyncio.sleep((attempt.retry_at - stage.clock()).total_seconds() + 0.1)
+    assert failures == [1, 2, 1]
 
 
 @scene()

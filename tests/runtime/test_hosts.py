@@ -109,6 +109,19 @@ async def test_a_deleted_host_is_there_until_a_list_no_longer_shows_it(stage: Sc
 
 
 @scene()
+async def test_what_was_half_made_is_no_host_but_goes_along_in_what_is_read(stage: Scene) -> None:
+    left = stage.cloud.hosts["u1"] = Host("remains-u1", "u1", "m", "", HostState.UNFINISHED, "")
+    assert (await stage.look()).host == HostAbsent(left)
+    assert (await stage.look(config=None)).host == HostAbsent(left), "wherever it is"
+    stage.cloud.errors["create"] = [error(ErrorClass.INTERNAL)]
+    stage.directory.submit(create())
+    await stage.settled()
+    lists = stage.cloud.lists()
+    assert (await stage.look()).host == HostAbsent(left)
+    assert stage.cloud.lists() > lists, "only a list begun after the call can tell"
+
+
+@scene()
 async def test_a_delete_that_finds_nothing_has_succeeded(stage: Scene) -> None:
     stage.cloud.errors["delete"] = [error(ErrorClass.NOT_FOUND)]
     stage.directory.submit(delete(Host("h", "u1", "u1", "fake://u1", HostState.RUNNING, "h1")))

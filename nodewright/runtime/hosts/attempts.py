@@ -32,7 +32,8 @@ class Attempts:
 
     def failed(self, uid: str, call: str, spec_hash: str, error: ProviderError) -> Attempt:
         before = self.of(uid, spec_hash)
-        failures = before.failures + 1 if before is not None and before.call == call else 1
+        in_a_row = before is not None and before.call == call and not error.progressed
+        failures = before.failures + 1 if before is not None and in_a_row else 1
         now = self._now()
         pause = timedelta(seconds=backoff(error.error_class, failures, self._random, error.retry_after))
         attempt = Attempt(call, error.error_class, error.message, failures, now, now + pause)

@@ -34,7 +34,7 @@ from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
-from providers.base.contract import HostIdentity, Problem, Provider, Secrets
+from providers.base.contract import HostIdentity, HostState, Problem, Provider, Secrets
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -225,14 +225,14 @@ class HostDirectory:
         uid = need.machine_uid
         for key in dict.fromkeys(key for key in (self._home.get(uid), asked) if key is not None):
             read = self._read(key, need)
-            if not isinstance(read, HostAbsent):
+            if not isinstance(read, HostAbsent) or read.remains is not None:
                 self._home.setdefault(uid, key)
                 if isinstance(read, HostPresent):
                     self._home[uid] = key
                 return read
         for key, scope in self._scopes.items():
             host = scope.listing.host(uid)
-            if host is not None:
+            if host is not None and host.state is not HostState.UNFINISHED:
                 self._home[uid] = key
                 return HostPresent(host)
         if asked is not None:
@@ -256,6 +256,10 @@ class HostDirectory:
         if any(read is None for read in reads.values()):
             return None
         unknown = next((read for read in reads.values() if isinstance(read, HostUnknown)), None)
+        for key, read in reads.items():
+            if unknown is None and isinstance(read, HostAbsent) and read.remains is not None:
+                self._home[need.machine_uid] = key
+                return read
         return unknown or HostAbsent()
 
     def _default_scopes(self) -> list[ScopeKey]:

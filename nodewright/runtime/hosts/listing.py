@@ -43,10 +43,11 @@ class Listing:
         """Present or absent if known within ``fresh_within``, else None: list first."""
         listed_at = float("-inf") if self._started is None else self._started
         entry = self._entries.get(uid)
-        if entry is not None:
+        remains = entry.host if entry is not None and entry.host.state is HostState.UNFINISHED else None
+        if entry is not None and remains is None:
             return HostPresent(entry.host) if now - max(listed_at, entry.called_at) <= fresh_within else None
         asked_after_call = listed_at > self._called.get(uid, float("-inf"))
-        return HostAbsent() if asked_after_call and now - listed_at <= fresh_within else None
+        return HostAbsent(remains) if asked_after_call and now - listed_at <= fresh_within else None
 
     def hosts(self) -> tuple[Host, ...]:
         """All that are known, those that share a Machine's UID included."""
@@ -77,7 +78,8 @@ class Listing:
             self._put(uid, None)
             changed.add(uid)
         # A Machine that waits to see its host absent is waiting for just this list.
-        changed.update(uid for uid, called in self._called.items() if called <= started and uid not in chosen)
+        there = {uid for uid, host in chosen.items() if host.state is not HostState.UNFINISHED}
+        changed.update(uid for uid, called in self._called.items() if called <= started and uid not in there)
         self._called = {uid: called for uid, called in self._called.items() if called > started}
         self._started = started
         return changed

@@ -21,7 +21,9 @@ def secrets_of(action: HostAction) -> list[str]:
 def told(error: ProviderError, action: HostAction | None = None) -> ProviderError:
     """``error`` as it may be told; the same one if there is nothing to hide."""
     message = without(secrets_of(action) if action is not None else (), error.message)
-    return error if message == error.message else ProviderError(error.error_class, message, error.retry_after)
+    if message == error.message:
+        return error
+    return ProviderError(error.error_class, message, error.retry_after, error.progressed)
 
 
 def without(secrets: Iterable[str], text: str) -> str:

@@ -36,7 +36,7 @@ from controllers.kernel.view import (
     LiveCheck,
 )
 from controllers.machine.room import MachineRoom
-from providers.base.contract import HostRequest, UpdateAnswer
+from providers.base.contract import Host, HostRequest, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.base.registry import Registry
 from providers.simulated.config import Cloud
@@ -63,6 +63,8 @@ class Arena:
     live: LiveCheck = NOBODY_ASKED
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
+    remains: Host | None = None
+    """What the cloud shows where there is no host."""
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
     def __post_init__(self) -> None:
@@ -213,9 +215,12 @@ class Arena:
             match action:
                 case CreateHost():
                     self.world.create(action.request)
+                    self.remains = None
                 case UpdateHost():
                     answer = self.world.update(action.request, action.host.id, action.drained)
                     self.answers[uid] = (action.request.spec_hash, answer, self.now)
+                case DeleteHost() if action.host == self.remains:
+                    self.remains = None
                 case DeleteHost():
                     self.world.delete(action.host.id)
         except ProviderError as error:
@@ -236,7 +241,7 @@ class Arena:
             found = next((host for host in self.world.list() if host.machine_uid == uid), None)
         except ProviderError as error:
             return HostUnknown(str(error))
-        return HostPresent(found) if found else HostAbsent()
+        return HostPresent(found) if found else HostAbsent(self.remains)
 
     def _patch(self, action: Patch) -> None:
         have = self.view.get(action.target.kind, action.target.key)

@@ -1,0 +1,72 @@
+"""A host of which only parts were made: gone on with at once, and removed with its Machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.kernel.actions import CreateHost, DeleteHost
+from controllers.kernel.refs import Key
+from providers.base.contract import Host, HostState
+from tests.builders import machine, node
+from tests.controllers.machine.arena import Arena
+
+QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds": 0.5}
+
+
+def with_remains(arena: Arena, key: Key) -> Host:
+    uid = str(arena.machine(key)["metadata"]["uid"])
+    arena.remains = Host(f"remains-{uid}", uid, key.name, "", HostState.UNFINISHED, "")
+    return arena.remains
+
+
+def calls(arena: Arena) -> list[str]:
+    return [type(action).__name__ for action in arena.done if isinstance(action, CreateHost | DeleteHost)]
+
+
+def test_what_was_begun_is_gone_on_with_at_once() -> None:
+    arena = Arena()
+    key = arena.apply(machine("m-1").provider_config(**QUICK))
+    with_remains(arena, key)
+    arena.run(key)
+    assert calls(arena) == ["CreateHost"]
+    assert arena.condition(key, "Ready")["status"] == "True"
+
+
+def test_a_machine_that_goes_takes_along_what_was_made_for_it() -> None:
+    arena = Arena()
+    key = arena.apply(machine("m-1").provider_config(**QUICK))
+    arena.cloud_answers = False
+    arena.run(key, 5)
+    arena.cloud_answers = True
+    left = with_remains(arena, key)
+    arena.delete(key)
+    arena.run(key)
+    assert [action.host for action in arena.done if isinstance(action, DeleteHost)] == [left]
+    assert arena.remains is None
+    assert not arena.exists(key)
+
+
+def test_a_host_that_vanished_but_for_its_parts_is_not_made_again() -> None:
+    arena = Arena()
+    key = arena.apply(machine("m-1").provider_config(**QUICK))
+    arena.run(key)
+    arena.done.clear()
+    (host,) = arena.world.hosts()
+    arena.world.lose_host(host.machine_uid)
+    with_remains(arena, key)
+    arena.run(key, 120)
+    assert calls(arena) == []
+    assert arena.condition(key, "InfrastructureReady")["reason"] == "HostMissing"
+
+
+def test_what_is_left_of_a_replaced_host_goes_before_the_next_one_is_made() -> None:
+    """Its parts were made for another config."""
+    arena = Arena()
+    builder = machine("m-1").provider_config(**QUICK).provider_id("simulated:///old")
+    builder.status["replacement"] = {"providerID": "simulated:///old"}
+    key = arena.apply(builder)
+    left = with_remains(arena, key)
+    arena.view.put(node("m-1"))
+    arena.run(key)
+    assert calls(arena)[:2] == ["DeleteHost", "CreateHost"]
+    assert next(action.host for action in arena.done if isinstance(action, DeleteHost)) == left

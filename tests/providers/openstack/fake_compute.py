@@ -1,0 +1,151 @@
+"""As much of Nova as the provider uses."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from tests.providers.openstack.fake_network import FakeNeutron
+from tests.providers.openstack.paging import Refused, Thing, page
+
+FLAVORS = {
+    "m1.tiny": (1, 512, 1),
+    "m1.small": (2, 2048, 10),
+    "m1.medium": (4, 4096, 20),
+    "m1.huge": (9, 900_000, 10),
+    "g1.small": (2, 4096, 10),
+}
+KEY_PAIRS = ("nodes",)
+NO_PLACE = "m1.huge"
+"""A flavor that no compute service has room for."""
+
+
+class FakeNova:
+    """``has_image`` says whether there is an image of an id."""
+
+    def __init__(self, neutron: FakeNeutron, has_image: Callable[[str], bool], instances: int) -> None:
+        self.quota = instances
+        self.servers: dict[str, Thing] = {}
+        self.deletions_take = 1
+        self._neutron = neutron
+        self._has_image = has_image
+        self._flavors = [
+            {"id": str(number), "name": name, "vcpus": size[0], "ram": size[1], "disk": size[2], "extra_specs": {}}
+            for number, (name, size) in enumerate(FLAVORS.items(), 1)
+        ]
+        self._flavors[-1]["extra_specs"] = {"pci_passthrough:alias": "nvidia-a100:2", "hw:mem_page_size": "1GB"}
+        self._server_groups = [{"id": str(uuid.uuid4()), "name": "spread", "policy": "soft-anti-affinity"}]
+        self._numbers = itertools.count(2)
+
+    def answer(self, request: web.Request, path: str, body: Any) -> tuple[int, Any]:
+        words = path.strip("/").split("/")
+        match (request.method, words):
+            case ("GET", ["servers", "detail"]):
+                self._step()
+                return 200, page("servers", list(self.servers.values()), request)
+            case ("POST", ["servers"]):
+                return 202, {"server": self._boot(body)}
+            case ("GET", ["flavors", "detail"]):
+                return 200, page("flavors", self._flavors, request)
+            case ("GET", ["os-server-groups"]):
+                return 200, {"server_groups": self._server_groups}
+            case ("GET", ["os-keypairs"]):
+                return 200, {"keypairs": [{"keypair": {"name": name}} for name in KEY_PAIRS]}
+            case ("GET", ["os-availability-zone"]):
+                zones = [{"zoneName": name, "zoneState": {"available": True}} for name in ("az1", "az2")]
+                return 200, {"availabilityZoneInfo": zones}
+        server = self.servers.get(words[1]) if len(words) > 1 else None
+        if server is None:
+            raise Refused(404, f"Instance {words[1] if len(words) > 1 else path} could not be found.", "itemNotFound")
+        match (request.method, words[2:]):
+            case ("GET", []):
+                self._step(only=server["id"])
+                return 200, {"server": server}
+            case ("DELETE", []):
+                server["OS-EXT-STS:task_state"] = "deleting"
+                server["steps"] = self.deletions_take
+                return 204, None
+            case ("PUT", ["tags"]):
+                server["tags"] = body["tags"]
+                return 200, {"tags": server["tags"]}
+            case ("PUT", ["metadata"]):
+                server["metadata"] = body["metadata"]
+                return 200, {"metadata": server["metadata"]}
+            case ("POST", ["action"]):
+                return 202, self._act(server, body)
+        raise Refused(404, path, "itemNotFound")
+
+    def _boot(self, body: Thing) -> Thing:
+        wish = body["server"]
+        flavor = next((one for one in self._flavors if one["id"] == wish["flavorRef"]), None)
+        if flavor is None:
+            raise Refused(400, f"Flavor {wish['flavorRef']} could not be found.")
+        if wish["imageRef"] and not self._has_image(wish["imageRef"]):
+            raise Refused(400, f"Can not find requested image {wish['imageRef']}")
+        if wish.get("availability_zone", "az1") not in {"az1", "az2"}:
+            raise Refused(400, "The requested availability zone is not available")
+        if len(wish.get("user_data", "")) > 65535:
+            raise Refused(
+                400,
+                f"Invalid input for field/attribute user_data. Value: {wish['user_data']}. "
+                f"'{wish['user_data']}' is too long",
+            )
+        if len(self.servers) + 1 > self.quota:
+            text = f"Quota exceeded for instances: Requested 1, but already used {self.quota} of {self.quota} instances"
+            raise Refused(403, text, "forbidden")
+        identity = str(uuid.uuid4())
+        addresses = [self._neutron.plug(identity, network["port"]) for network in wish["networks"]]
+        server = {
+            "id": identity,
+            "name": wish["name"],
+            "status": "BUILD",
+            "created": f"2026-01-01T00:00:{next(self._numbers) % 60:02d}Z",
+            "metadata": wish["metadata"],
+            "tags": wish["tags"],
+            "image": {"id": wish["imageRef"]} if wish["imageRef"] else "",
+            "flavor": {"original_name": flavor["name"]},
+            "addresses": {"nodes": addresses},
+            "OS-EXT-AZ:availability_zone": wish.get("availability_zone", "az1"),
+            "OS-EXT-STS:task_state": None,
+            "OS-SRV-USG:launched_at": None,
+            "steps": 1,
+        }
+        self.servers[identity] = server
+        return {"id": identity}
+
+    def _step(self, only: str = "") -> None:
+        for server in list(self.servers.values()):
+            if only and server["id"] != only:
+                continue
+            if server["steps"] > 0:
+                server["steps"] -= 1
+                continue
+            if server["OS-EXT-STS:task_state"] == "deleting":
+                del self.servers[server["id"]]
+                self._neutron.unplug(server["id"])
+            elif server["status"] == "BUILD" and server["flavor"]["original_name"] == NO_PLACE:
+                server |= {"status": "ERROR", "fault": {"code": 500, "message": "No valid host was found. "}}
+            elif server["status"] in {"BUILD", "REBUILD"}:
+                server |= {"status": "ACTIVE", "OS-SRV-USG:launched_at": "2026-01-01T00:00:01.000000"}
+            elif server["status"] == "RESIZE":
+                server["status"] = "VERIFY_RESIZE"
+
+    def _act(self, server: Thing, body: Thing) -> Thing | None:
+        if server["status"] not in {"ACTIVE", "VERIFY_RESIZE", "SHUTOFF"}:
+            raise Refused(409, f"Cannot do that while it is in vm_state {server['status']}", "conflictingRequest")
+        match body:
+            case {"resize": {"flavorRef": flavor}}:
+                name = next(one["name"] for one in self._flavors if one["id"] == flavor)
+                server |= {"status": "RESIZE", "flavor": {"original_name": name}, "steps": 1}
+            case {"confirmResize": None}:
+                server["status"] = "ACTIVE"
+            case {"rebuild": wish}:
+                server |= {"status": "REBUILD", "image": {"id": wish["imageRef"]}, "steps": 1}
+                server["metadata"] = wish["metadata"]
+            case {"os-stop": None}:
+                server["status"] = "SHUTOFF"
+        return None

@@ -1,0 +1,101 @@
+"""As much of Neutron as the provider uses."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from typing import Any
+
+from aiohttp import web
+
+from tests.providers.openstack.paging import Refused, Thing, page
+
+
+class FakeNeutron:
+    def __init__(self) -> None:
+        self.ports: dict[str, Thing] = {}
+        self.floating_ips: dict[str, Thing] = {}
+        self.trunks: dict[str, Thing] = {}
+        self.networks = {name: str(uuid.uuid4()) for name in ("nodes", "public")}
+        self.subnets = {"nodes": str(uuid.uuid4())}
+        self.groups = {name: str(uuid.uuid4()) for name in ("default", "nodes")}
+        self._numbers = itertools.count(2)
+
+    def plug(self, server: str, identity: str) -> Thing:
+        """A server takes a port; answers the address as Nova shows it."""
+        port = self.ports.get(identity)
+        if port is None:
+            raise Refused(400, f"Port {identity} could not be found.")
+        if port["device_id"]:
+            raise Refused(409, f"Port {port['id']} is still in use.", "conflictingRequest")
+        port["device_id"] = server
+        return {"addr": port["fixed_ips"][0]["ip_address"], "OS-EXT-IPS:type": "fixed", "version": 4}
+
+    def unplug(self, server: str) -> None:
+        for port in self.ports.values():
+            port["device_id"] = "" if port["device_id"] == server else port["device_id"]
+
+    def answer(self, request: web.Request, path: str, body: Any) -> tuple[int, Any]:
+        words, query = path.strip("/").split("/"), request.query
+        named = {"networks": self.networks, "subnets": self.subnets, "security-groups": self.groups}
+        match (request.method, words):
+            case ("GET", [plural]) if plural in named:
+                found = [{"id": value, "name": name} for name, value in named[plural].items()]
+                wanted = [one for one in found if query.get("name", one["name"]) == one["name"]]
+                wanted = [one for one in wanted if query.get("id", one["id"]) == one["id"]]
+                return 200, {plural.replace("-", "_"): wanted}
+            case ("GET", ["ports"]):
+                wanted = query.get("description")
+                found = [port for port in self.ports.values() if wanted in {None, port["description"]}]
+                return 200, page("ports", sorted(found, key=lambda one: str(one["id"])), request)
+            case ("POST", ["ports"]):
+                return 201, {"ports": [self._port(wish) for wish in body["ports"]]}
+            case ("PUT", ["ports", identity]):
+                self._found(self.ports, identity, "Port").update(body["port"])
+                return 200, {"port": self.ports[identity]}
+            case ("DELETE", ["ports", identity]):
+                return self._unplug(self._found(self.ports, identity, "Port"))
+            case ("GET", ["floatingips"]):
+                return 200, page("floatingips", list(self.floating_ips.values()), request)
+            case ("POST", ["floatingips"]):
+                made = {"id": str(uuid.uuid4()), **body["floatingip"]}
+                self.floating_ips[made["id"]] = made
+                return 201, {"floatingip": made}
+            case ("DELETE", ["floatingips", identity]):
+                del self.floating_ips[self._found(self.floating_ips, identity, "Floating IP")["id"]]
+                return 204, None
+            case ("GET", ["trunks"]):
+                found = [one for one in self.trunks.values() if query.get("port_id", "") in {"", one["port_id"]}]
+                return 200, {"trunks": found}
+            case ("POST", ["trunks"]):
+                made = {"id": str(uuid.uuid4()), **body["trunk"]}
+                self.trunks[made["id"]] = made
+                return 201, {"trunk": made}
+            case ("DELETE", ["trunks", identity]):
+                del self.trunks[self._found(self.trunks, identity, "Trunk")["id"]]
+                return 204, None
+        raise Refused(404, path, "NeutronError")
+
+    def _port(self, wish: Thing) -> Thing:
+        if wish["network_id"] not in self.networks.values():
+            raise Refused(404, f"Network {wish['network_id']} could not be found.", "NeutronError")
+        number = next(self._numbers)
+        fixed = [{"ip_address": f"10.9.{number >> 8 & 3}.{number & 255}"}]
+        port = {"id": str(uuid.uuid4()), "device_id": "", "status": "ACTIVE", "fixed_ips": fixed, **wish}
+        port["fixed_ips"] = [{**fixed[0], **one} for one in wish.get("fixed_ips", fixed)]
+        self.ports[port["id"]] = port
+        return port
+
+    def _unplug(self, port: Thing) -> tuple[int, Any]:
+        if any(trunk["port_id"] == port["id"] for trunk in self.trunks.values()):
+            raise Refused(409, f"Port {port['id']} is currently a parent port for trunk", "NeutronError")
+        if port["device_id"]:
+            raise Refused(403, f"(rule:delete_port) is disallowed by policy for {port['id']}", "NeutronError")
+        del self.ports[port["id"]]
+        return 204, None
+
+    @staticmethod
+    def _found(things: dict[str, Thing], identity: str, kind: str) -> Thing:
+        if identity not in things:
+            raise Refused(404, f"{kind} {identity} could not be found.", "NeutronError")
+        return things[identity]
