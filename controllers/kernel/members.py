@@ -40,6 +40,11 @@ class Members:
         """Machines that may hold a host and are not seen deleting."""
         return self.existing + len(self.leaving)
 
+    @property
+    def recallable(self) -> tuple[MachineFacts, ...]:
+        """Those leaving that stay after all if the set is told to be bigger: not who goes for its health."""
+        return tuple(machine for machine in self.leaving if not machine.condemned)
+
 
 def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str, now: datetime) -> Members:
     """Sort the owned Machines into buckets; ``prefix`` is that of the names that the MachineSet makes."""

@@ -74,12 +74,14 @@ def _room(observed: Observed) -> int:
 def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:
     """Bigger sets first, newer first among equals; what rounding leaves goes to the first.
 
-    Machines that a set was to give up and still has are taken back before others are made (found by simulation).
+    Machines that a set was to give up and still has are taken back before others are made (found by simulation), also
+    those that it has chosen already (seed 1289): it takes its choice back as far as it is told to be bigger.
     """
     order = sorted(active, key=lambda state: (-state.replicas, -state.created.timestamp(), state.name))
     sizes, left = {}, add
     for state in order:
-        back = min(max(state.members.existing - state.replicas, 0), left)
+        there = state.members.existing + len(state.members.recallable)
+        back = min(max(there - state.replicas, 0), left)
         sizes[state.uid] = state.replicas + back
         left -= back
     for state in order:

@@ -74,8 +74,7 @@ def taken_back(observed: Observed, missing: int) -> frozenset[str]:
     Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back,
     but none that is to go for its health.
     """
-    spared = (machine for machine in observed.members.leaving if not machine.condemned)
-    best_last = in_order(spared, observed.wish.policy)
+    best_last = in_order(observed.members.recallable, observed.wish.policy)
     return frozenset(machine.key.name for machine in best_last[len(best_last) - min(missing, len(best_last)) :])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
-from tests.builders import World, machine_deployment
+from tests.builders import World, machine, machine_deployment
 from tests.builders.loop import round_of, settle
 from tests.builders.objects import MachineSetBuilder
 from tests.controllers.machinedeployment.stories import (
@@ -92,6 +92,12 @@ def sized(body: MachineSetBuilder) -> MachineSetBuilder:
     return body.annotated(names.MAX_REPLICAS_ANNOTATION, "6")
 
 
+def a_choice(of: MachineSetBuilder, *leaving: str) -> MachineSetBuilder:
+    """The set has written down who goes."""
+    of.status["ordinals"] = {"next": 3, "leaving": list(leaving)}
+    return of
+
+
 class TestScalingInTheMiddle:
     def mid_rollout(self) -> World:
         """10 replicas, surge 3, unavailable 2: 8 old and 5 new ones, which are not up yet."""
@@ -123,6 +129,22 @@ class TestScalingInTheMiddle:
         old, new = sized(a_set("old", 1, of=md)), sized(a_set("new", 3, NEW, of=md))
         found = next_sizes(md, old, machines(old, 3), new, machines(new, 1, pending=2))
         assert found["old"] >= 3
+
+    def test_so_are_those_that_their_set_has_chosen_already(self) -> None:
+        """Seed 1289: the process died between the choice and the delete, and somebody scaled up in between."""
+        md = deployment(6, 3)
+        old, new = sized(a_set("old", 1, of=md)), sized(a_set("new", 2, NEW, of=md))
+        chosen = a_choice(old, "old-ok-1", "old-ok-2")
+        assert next_sizes(md, chosen, machines(old, 3), new, machines(new, 2)) == {"old": 3, "new": 4}
+
+    def test_but_not_one_that_goes_for_its_health(self) -> None:
+        """Its set takes that choice back at no size: another would be made in its place."""
+        md = deployment(6, 3)
+        old, new = sized(a_set("old", 1, of=md)), sized(a_set("new", 2, NEW, of=md))
+        sick = machine("old-sick").of(old).not_ready().condition("HealthCheckSucceeded", "False", "UnhealthyNode")
+        sick.condition("OwnerRemediated", "False", "WaitingForRemediation")
+        chosen = a_choice(old, "old-ok-1", "old-sick")
+        assert next_sizes(md, chosen, machines(old, 2), sick, new, machines(new, 2))["old"] == 2
 
     def test_the_rollout_goes_on_afterwards(self) -> None:
         world = self.mid_rollout()
