@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
+
+from nodewright.cli.columns import line_of, widths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,20 @@ class Figure:
 
 
 def show(title: str, figures: Sequence[Figure], console: Console) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in ("figure", "value", "unit", "better", "beside", ""):
-        table.add_column(column, justify="right" if column in ("value", "") else "left")
-    for figure in figures:
-        beside = "" if figure.peer_value is None else f"{figure.peer_value:g}"
-        table.add_row(figure.name, f"{figure.value:.4g}", figure.unit, figure.better, figure.peer, beside)
-    console.print(table)
+    """Names are never cut, since one asks for a figure by its name; what it is compared with moves below it instead."""
+    head = [Text(column, "bold") for column in ("figure", "value", "unit", "better", "beside")]
+    measured = [[Text(f.name), Text(f"{f.value:.4g}"), Text(f.unit), Text(f.better)] for f in figures]
+    widths = widths_of([head, *measured])
+    lines = [Text(title, "italic"), line_of(head, widths)]
+    for row, figure in zip(measured, figures, strict=True):
+        beside = figure.peer if figure.peer_value is None else f"{figure.peer} {figure.peer_value:g}"
+        line = line_of([*row, Text(beside)], [*widths[:-1], 0])
+        if line.cell_len <= console.width or not beside:
+            lines.append(line)
+        else:
+            lines += [line_of(row, widths), Text(f"    beside {beside}")]
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def keep(figures: Sequence[Figure], path: Path) -> None:

@@ -72,11 +72,14 @@ def build_app(names: Sequence[str]) -> typer.Typer:
 
     import typer  # noqa: PLC0415
 
+    from nodewright.cli.help import Command  # noqa: PLC0415
+
     app = typer.Typer(
         name="nodewright",
         help="Declarative machines for Kubernetes: YAML in, Machines become Nodes.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_root)
@@ -85,7 +88,7 @@ def build_app(names: Sequence[str]) -> typer.Typer:
         if hasattr(module, "group"):
             app.add_typer(module.group, name=name, help=module.HELP, short_help=COMMANDS[name])
         else:
-            app.command(name, help=module.HELP, short_help=COMMANDS[name])(module.command)
+            app.command(name, cls=Command, help=module.HELP, short_help=COMMANDS[name])(module.command)
     return app
 
 
@@ -147,8 +150,9 @@ def _as_usage_error(error: Exception, argv: Sequence[str]) -> CliError | None:
     describe = getattr(error, "format_message", None)
     if describe is None or not hasattr(error, "exit_code"):
         return None
-    command = f" {argv[0]}" if argv and argv[0] in COMMANDS else ""
-    return CliError(str(describe()), f"`nodewright{command} --help` shows what there is", USAGE)
+    command = f"nodewright {argv[0]}" if argv and argv[0] in COMMANDS else "nodewright"
+    command = getattr(getattr(error, "ctx", None), "command_path", command)
+    return CliError(str(describe()), f"`{command} --help` shows what there is", USAGE)
 
 
 def _unknown(name: str) -> CliError:

@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-FILE_WIDTH = 200
-"""Columns when nobody looks: wide, so that lines stay whole for grep."""
+FILE_WIDTH = 10_000
+"""Columns when nobody looks: so wide that lines stay whole for grep."""
 
 
 def console(file: IO[str] | None = None) -> Console:

@@ -8,10 +8,13 @@ import pty
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from nodewright.cli.demo.narrator import machine_table
 from nodewright.cli.demo.picture import MachineRow, Picture, changes
 
 
@@ -74,3 +77,16 @@ def test_a_machine_counts_as_ready_only_with_the_kubelet_it_asks_for() -> None:
     behind = MachineRow("a", "", "Updating", True, "", "n", "1.33.0", "1.34.0", "h", False)
     assert behind.state == "Updating"
     assert Picture(machines=(behind,)).ready == 0
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_live_table_cuts_no_name_and_leaves_out_nodes_where_it_is_narrow(width: int) -> None:
+    name, host = "workers-2fnw64cj-5gndt-0", "simulated://default/sim-000017"
+    going = MachineRow(name, "workers-2fnw64cj", "Running", False, "Draining", name, "1.32.4", "1.33.0", host, True)
+    out = Console(file=StringIO(), width=width)
+    out.print(machine_table((going,), out.width))
+    shown = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in shown
+    assert "1.32.4 → 1.33.0" in shown
+    assert "sim-000017" in shown
+    assert shown.count(name) == (1 if width == 80 else 2)

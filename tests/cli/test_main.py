@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def test_an_unknown_command_is_a_usage_error_that_guesses(capsys: pytest.Capture
     [
         (["version", "--nonsense"], "No such option: --nonsense"),
         (["--nonsense"], "No such option: --nonsense"),
-        (["describe", "md"], "Missing argument 'name'"),
+        (["describe", "md"], "Missing argument 'NAME'"),
         (["up", "--port", "70000"], "--port"),
         (["validate"], "Missing argument"),
         (["simulate", "--seeds", "none"], "--seeds"),
@@ -147,3 +148,37 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("platform.python_version", interrupt)
     assert cli.run(["version"]) == 130
+
+
+def helps(command: list[str]) -> list[tuple[str, ...]]:
+    """The command and every one below it."""
+    module = importlib.import_module(f"nodewright.cli.commands.{command[0]}")
+    if not hasattr(module, "group"):
+        return [tuple(command)]
+    return [tuple(command), *((*command, str(below.name)) for below in module.group.registered_commands)]
+
+
+@pytest.mark.parametrize("command", [words for name in cli.COMMANDS for words in helps([name])], ids=" ".join)
+def test_help_cuts_no_option_on_a_narrow_terminal(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.run([*command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert not re.search(r"--\S+ <(str|int|float)", shown), "a placeholder says what to write, not how it is parsed"
+
+
+def test_options_of_the_autoscaler_stand_together_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["up", "--help"]) == 0
+    own, autoscaler = capsys.readouterr().out.split("\nAutoscaler:\n")
+    assert "--in-memory" in own
+    assert "--node-group-auto-discovery" not in own
+    assert "--node-group-auto-discovery" in autoscaler
+
+
+def test_wrong_usage_points_to_the_help_of_the_very_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["rollout", "status"]) == 2
+    assert "`nodewright rollout status --help`" in capsys.readouterr().err
+    assert cli.run(["up", "--prot", "1"]) == 2
+    assert "`nodewright up --help`" in capsys.readouterr().err

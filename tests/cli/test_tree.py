@@ -26,7 +26,7 @@ from nodewright.cli.exits import CliError
 from nodewright.cli.screen import console
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.drawing import age, rows, table
+from nodewright.cli.tree.drawing import age, lines, rows
 from nodewright.cli.tree.growing import Taste, grow
 from nodewright.cli.tree.warnings import latest
 from nodewright.runtime.cache.cache import Cache
@@ -214,12 +214,51 @@ def test_ages_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
 
 def test_the_drawing_has_every_line_and_no_colour_in_a_file() -> None:
     deployment, rest = of_three()
-    file = StringIO()
     tree = tree_of(CLUSTER, cluster("dev"), deployment, *rest)
-    console(file).print(table(tree, NOW))
-    shown = file.getvalue()
+    shown = printed(tree)
     assert "\x1b[" not in shown
     assert all(branch.name in shown for _, branch in rows(tree))
+
+
+def printed(tree: Branch, width: int = 200) -> str:
+    file = StringIO()
+    out = console(file)
+    for line in lines(tree, NOW, width):
+        out.print(line, soft_wrap=True)
+    return file.getvalue()
+
+
+WORDY = Branch(
+    "MachineSet/workers-2fnw64cj",
+    Mood.BAD,
+    "0/5 ready",
+    "QuotaExceeded",
+    NOW,
+    "5× QuotaExceeded: hosts of workers-2fnw64cj-mwjxm-0, workers-2fnw64cj-mwjxm-1 and more",
+    "raise the quota",
+    (Branch("5 Machines"),),
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 132])
+def test_no_name_is_cut_or_broken_however_narrow_the_terminal(width: int) -> None:
+    shown = printed(Branch("MachineDeployment/workers", children=(WORDY,)), width)
+    for name in (
+        "MachineSet/workers-2fnw64cj",
+        "workers-2fnw64cj-mwjxm-0,",
+        "workers-2fnw64cj-mwjxm-1 ",
+        "→ raise the quota",
+    ):
+        assert name in shown.replace("\n", " \n"), shown
+
+
+def test_messages_stand_beside_the_tree_where_there_is_room_and_below_their_line_where_there_is_none() -> None:
+    wide, narrow = printed(WORDY, 132).splitlines(), printed(WORDY, 80).splitlines()
+    assert wide[0].endswith("MESSAGE")
+    assert "5× QuotaExceeded: hosts" in wide[1]
+    assert "MESSAGE" not in narrow[0]
+    assert narrow[2].startswith("│   5× QuotaExceeded: hosts")
+    assert all(len(line) <= 80 for line in narrow)
 
 
 def kinds_meant(words: Iterable[str]) -> set[str]:

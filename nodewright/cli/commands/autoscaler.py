@@ -12,6 +12,7 @@ import typer
 from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ def _root() -> None:
     """Keeps typer treating a single command as a command of its own."""
 
 
-@group.command("explain", short_help="Why a pod gets no Node, why a group or a Node stays as it is")
+@group.command("explain", cls=Command, short_help="Why a pod gets no Node, why a group or a Node stays as it is")
 @with_autoscaler
 def explain(
-    kind: Annotated[str, typer.Argument(help="pod (po), node (no), machinedeployment (md) or machineset (ms).")],
-    name: Annotated[str, typer.Argument(help="Name of the object.")],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the object.")],
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

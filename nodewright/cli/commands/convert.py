@@ -23,7 +23,7 @@ class Target(StrEnum):
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")],
     to: Annotated[Target, typer.Option("--to", help="The field to move configurations to.")] = Target.PROVIDER_CONFIG,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only, no remarks and no summary.")] = False,
 ) -> None:

@@ -14,7 +14,7 @@ from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.tree.branch import Branch, wrong
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from datetime import datetime
 
     from controllers.kernel.refs import Kind
     from nodewright.runtime.cache.cache import Cache
@@ -48,18 +48,19 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     tree: Branch
-    table: Table
-    warnings: Table | None
+    warnings: Branch | None
+    now: datetime
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kind: Annotated[
         str,
         typer.Argument(
-            help="cluster (cl), machinedeployment (md), machineset (ms), machine (ma) or machinehealthcheck (mhc)."
+            metavar="KIND",
+            help="cluster (cl), machinedeployment (md), machineset (ms), machine (ma) or machinehealthcheck (mhc).",
         ),
     ],
-    name: Annotated[str, typer.Argument(help="Name of the object.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the object.")],
     namespace: Namespace = None,
     all_conditions: Annotated[
         bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")
@@ -70,13 +71,19 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
     from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.cli.tree.drawing import lines  # noqa: PLC0415
 
     wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
     drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
-    console().print(drawn.table)
+    out = console()
+    shown = lines(drawn.tree, drawn.now, out.width)
     if drawn.warnings is not None:
-        console().print("", drawn.warnings, sep="\n")
+        shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]
+    for line in shown:
+        out.print(line, soft_wrap=True)
     if wrong(drawn.tree):
         raise typer.Exit(FAILED)
 
@@ -96,7 +103,6 @@ def kind_of(word: str) -> Kind:
 async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from controllers.kernel.refs import EVENT, Key  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
-    from nodewright.cli.tree.drawing import table  # noqa: PLC0415
     from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
     from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
 
@@ -113,7 +119,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     everything = grow(wanted.kind, obj, view, Taste(every_machine=True))
     warnings = latest(events, everything, namespace)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
-    return _Drawn(tree, table(tree, view.now), table(under, view.now) if under else None)
+    return _Drawn(tree, under, view.now)
 
 
 def _missing(cache: Cache, wanted: Wanted, namespace: str) -> CliError:

@@ -35,7 +35,9 @@ def command(
         bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait until they are served.")] = 60,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Seconds to wait until they are served.")
+    ] = 60,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

@@ -41,7 +41,7 @@ class _Ask:
 
 def command(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE…]", help="Manifests to apply on paper; - is standard input.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Manifests to apply on paper; - is standard input.")
     ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="With FILE: onto the current cluster instead of an empty one.")

@@ -35,8 +35,12 @@ Words = Annotated[list[str], typer.Argument(metavar="NAME", help="md/workers, md
 def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     words: Words,
     watch: Annotated[bool, typer.Option("--watch/--no-watch", "-w", help="Follow it until it ends.")] = True,
-    timeout: Annotated[str, typer.Option("--timeout", help="How long to follow it (90s, 10m); 0s: for ever.")] = "0s",
-    revision: Annotated[int, typer.Option("--revision", min=0, help="Fail if it is not this one; 0: any.")] = 0,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="How long to follow it (90s, 10m); 0s: for ever.")
+    ] = "0s",
+    revision: Annotated[
+        int, typer.Option("--revision", metavar="N", min=0, help="Fail if it is not this one; 0: any.")
+    ] = 0,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -57,7 +61,7 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
 @group.command("history", short_help="List revisions, or show the template of one")
 def history(
     words: Words,
-    revision: Annotated[int, typer.Option("--revision", min=0, help="Show the template of this one.")] = 0,
+    revision: Annotated[int, typer.Option("--revision", metavar="N", min=0, help="Show the template of this one.")] = 0,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -79,7 +83,9 @@ def history(
 @group.command("undo", short_help="Return to an earlier revision")
 def undo(
     words: Words,
-    to_revision: Annotated[int, typer.Option("--to-revision", min=0, help="Which one; 0: the one before.")] = 0,
+    to_revision: Annotated[
+        int, typer.Option("--to-revision", metavar="N", min=0, help="Which one; 0: the one before.")
+    ] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show its template and change nothing.")] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -188,18 +194,20 @@ async def _follow(found: Deployment, watch: bool, revision: int) -> None:
 
 
 def _list(known: list[Revision]) -> None:
-    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
+    from nodewright.cli.columns import aligned  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("REVISION", "MACHINESET", "MACHINES", "KUBELET", "REMARK", "CHANGE-CAUSE"):
-        table.add_column(column, no_wrap=True)
-    for one in known:
-        table.add_row(
-            str(one.number), one.machine_set, str(one.machines), one.kubelet, one.remark or "-", one.cause or "-"
-        )
-    console().print(table)
+    head = [
+        Text(title, "bold") for title in ("REVISION", "MACHINESET", "MACHINES", "KUBELET", "REMARK", "CHANGE-CAUSE")
+    ]
+    rows = [
+        [str(one.number), one.machine_set, str(one.machines), one.kubelet, one.remark or "-", one.cause or "-"]
+        for one in known
+    ]
+    for line in aligned([head, *([Text(cell) for cell in row] for row in rows)]):
+        console().print(line, soft_wrap=True)
 
 
 def _show(revision: Revision) -> None:

@@ -108,11 +108,20 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
     ] = "127.0.0.1",
     health_port: Annotated[
-        int | None, typer.Option("--health-port", min=0, max=65535, help="Serve /healthz there. [default: not served]")
+        int | None,
+        typer.Option(
+            "--health-port", metavar="N", min=0, max=65535, help="Serve /healthz there. [default: not served]"
+        ),
     ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics and /readyz there. [default: not served]"),
+        typer.Option(
+            "--metrics-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Serve metrics and /readyz there. [default: not served]",
+        ),
     ] = None,
     node_name: Annotated[
         str,

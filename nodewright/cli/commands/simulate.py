@@ -21,12 +21,16 @@ STORY_TAIL = 60
 
 
 def command(
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000_000, help="How many schedules.")] = 1000,
-    first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="Seed of the first; the others follow.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one per core.")] = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", min=1, max=10_000_000, help="How many schedules.")
+    ] = 1000,
+    first_seed: Annotated[
+        int, typer.Option("--first-seed", metavar="N", min=0, help="Seed of the first; the others follow.")
+    ] = 0,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes; 0: one per core.")] = 0,
     week: Annotated[bool, typer.Option("--week", help="One large cluster for --days, in place of schedules.")] = False,
-    machines: Annotated[int, typer.Option("--machines", min=3, max=10_000, help="Of the --week.")] = 1000,
-    days: Annotated[int, typer.Option("--days", min=1, max=365, help="Of the --week.")] = 7,
+    machines: Annotated[int, typer.Option("--machines", metavar="N", min=3, max=10_000, help="Of the --week.")] = 1000,
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=365, help="Of the --week.")] = 7,
 ) -> None:
     if week:
         _live(machines, days, first_seed)

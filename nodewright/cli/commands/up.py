@@ -40,7 +40,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ] = None,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one."),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one."
+        ),
     ] = 0,
     in_memory: Annotated[
         bool,

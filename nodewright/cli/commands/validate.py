@@ -29,7 +29,7 @@ class Output(StrEnum):
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")],
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no summary.")] = False,
 ) -> None:

@@ -12,7 +12,7 @@ HELP = "Print the version of Nodewright, of Python and of the API it serves."
 
 
 def command(
-    output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")] = "text",
 ) -> None:
     import importlib.metadata  # noqa: PLC0415
     import json  # noqa: PLC0415

@@ -36,10 +36,14 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ],
     key_file: Annotated[Path, typer.Option("--tls-private-key-file", metavar="FILE", help="Its key (PEM).")],
     listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")] = 9443,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
+    ] = 9443,
     metrics_port: Annotated[
         int | None,
-        typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics there. [default: not served]"),
+        typer.Option(
+            "--metrics-port", metavar="N", min=0, max=65535, help="Serve metrics there. [default: not served]"
+        ),
     ] = None,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,

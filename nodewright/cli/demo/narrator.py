@@ -6,11 +6,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from nodewright.cli.columns import GAP, widths_of
 from nodewright.cli.demo.picture import MachineRow, Picture, changes
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
 _STYLES = {"Ready": "green", "Deleting": "red", "Failed": "bold red"}
 
@@ -108,28 +110,41 @@ class LiveNarrator:
             for d in self._picture.deployments
         ]
         clock = Text(f"{time.monotonic() - self._started:5.1f} s", "dim")
-        return Group(*parts, machine_table(self._picture.machines), clock)
+        return Group(*parts, machine_table(self._picture.machines, self._console.width), clock)
 
 
-def machine_table(machines: tuple[MachineRow, ...]) -> Table:
-    """The Machines, grouped by their MachineSet."""
+def machine_table(machines: tuple[MachineRow, ...], width: int) -> Table:
+    """The Machines, grouped by their MachineSet. A narrow terminal leaves Nodes out: they are named as Machines."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("MACHINE", "STATE", "KUBELET", "NODE", "HOST"):
-        table.add_column(title, no_wrap=True)
-    owner = None
+    owner: str | None = None
+    rows: list[tuple[Text, ...]] = []
     for machine in machines:
         if machine.owner != owner:
             owner = machine.owner
-            table.add_row(Text(f"MachineSet {owner}" if owner else "on its own", "dim"))
-        kubelet = machine.kubelet
-        if kubelet and kubelet != machine.wants:
-            kubelet = f"{kubelet} → {machine.wants}"
-        style = _STYLES.get(machine.state, "yellow")
-        state = Text(machine.state, style)
-        if machine.reason and machine.reason != machine.state:
-            state.append(f" {machine.reason}", "dim")
-        table.add_row(f"  {machine.name}", state, kubelet, machine.node, Text(machine.host, "dim"))
+            rows.append((Text(f"MachineSet {owner}" if owner else "on its own", "dim"),))
+        rows.append(_cells(machine))
+    titles = ["MACHINE", "STATE", "KUBELET", "HOST", "NODE"]
+    if sum(widths_of([*rows, [Text(title) for title in titles]])) + GAP * len(titles) > width:
+        titles.remove("NODE")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    for row in rows:
+        table.add_row(*row[: len(titles)])
     return table
+
+
+def _cells(machine: MachineRow) -> tuple[Text, ...]:
+    from rich.text import Text  # noqa: PLC0415
+
+    kubelet = machine.kubelet
+    if kubelet and kubelet != machine.wants:
+        kubelet = f"{kubelet} → {machine.wants}"
+    style = _STYLES.get(machine.state, "yellow")
+    state = Text(machine.state, style)
+    if machine.reason and machine.reason != machine.state:
+        state.append(f" {machine.reason}", "dim")
+    host = machine.host.rpartition("/")[2]
+    return Text(f"  {machine.name}"), state, Text(kubelet), Text(host, "dim"), Text(machine.node)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from nodewright.gateways.cloudpool.doors import Doors
 
 Listen = Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")]
 MetricsPort = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=0, max=65535, help="Serve health and metrics there. [default: not served]"),
+    typer.Option(
+        "--metrics-port", metavar="N", min=0, max=65535, help="Serve health and metrics there. [default: not served]"
+    ),
 ]
 CertFile = Annotated[
     Path | None, typer.Option("--tls-cert-file", metavar="FILE", help="Certificate (PEM). [default: plain HTTP]")

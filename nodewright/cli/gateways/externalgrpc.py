@@ -66,7 +66,9 @@ class _How:
 def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ctx: typer.Context,
     listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes any free one.")] = 8086,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
+    ] = 8086,
     cert_file: Annotated[
         Path | None,
         typer.Option("--tls-cert-file", metavar="FILE", help="Certificate, with its chain behind it (PEM)."),
@@ -116,7 +118,13 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ] = "127.0.0.1",
     metrics_port: Annotated[
         int | None,
-        typer.Option("--metrics-port", min=0, max=65535, help="Serve health and metrics there. [default: not served]"),
+        typer.Option(
+            "--metrics-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Serve health and metrics there. [default: not served]",
+        ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -157,8 +165,10 @@ def certs(
         list[str] | None,
         typer.Option("--host", metavar="NAME", help="Name or address to be called by; repeat it. [default: loopback]"),
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to be called at.")] = 8086,
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are good for.")] = 365,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to be called at.")] = 8086,
+    days: Annotated[
+        int, typer.Option("--days", metavar="N", min=1, max=3650, help="How long they are good for.")
+    ] = 365,
 ) -> None:
     """Make a CA, a server's and a client's certificate, and say how to use them.
 

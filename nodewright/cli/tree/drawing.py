@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from nodewright.cli.columns import GAP, line_of, widths_of
 from nodewright.cli.tree.branch import Branch, Mood
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
 STYLES = {Mood.GOOD: "green", Mood.BUSY: "yellow", Mood.BAD: "bold red", Mood.PAUSED: "magenta", Mood.PLAIN: "dim"}
 MARKS = {Mood.GOOD: "✔", Mood.BUSY: "…", Mood.BAD: "✘", Mood.PAUSED: "‖", Mood.PLAIN: " "}
+
+LEAST_ROOM = 40
+"""Columns; in a narrower column sentences can't be read."""
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -33,27 +38,52 @@ def age(since: datetime | None, now: datetime) -> str:
     return f"{hours}h" if hours < 48 else f"{hours // 24}d"
 
 
-def table(tree: Branch, now: datetime) -> Table:
-    """The tree as a rich table."""
-    from rich.table import Table  # noqa: PLC0415
+def lines(tree: Branch, now: datetime, width: int) -> list[Text]:
+    """The tree for a terminal of ``width`` columns: messages beside it where there is room, else below their line."""
     from rich.text import Text  # noqa: PLC0415
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title, wrap in (("NAME", False), ("", False), ("STATE", False), ("REASON", False), ("SINCE", False)):
-        drawn.add_column(title, no_wrap=not wrap)
-    drawn.add_column("MESSAGE", overflow="fold", min_width=20)
-    for prefix, branch in rows(tree):
-        style = STYLES[branch.mood]
-        say = "\n".join(part for part in (branch.message, f"→ {branch.advice}" if branch.advice else "") if part)
-        drawn.add_row(
-            Text(prefix, "dim").append(branch.name, "bold" if "/" in branch.name else ""),
-            Text(MARKS[branch.mood], style),
-            Text(branch.state, style),
-            Text(branch.reason, style),
-            Text(age(branch.since, now), "dim"),
-            Text(say),
-        )
+    branches = list(rows(tree))
+    head = [Text(title, "bold") for title in ("NAME", "", "STATE", "REASON", "SINCE")]
+    table = [head, *(_cells(prefix, branch, now) for prefix, branch in branches)]
+    widths = widths_of(table)
+    room = width - sum(widths) - GAP * len(widths)
+    drawn = [line_of([*head, Text("MESSAGE", "bold")] if room >= LEAST_ROOM else head, [*widths, 0])]
+    for cells, (prefix, branch) in zip(table[1:], branches, strict=True):
+        below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
+        if room >= LEAST_ROOM:
+            said = _said(branch, room)
+            drawn.append(line_of([*cells, Text(said[0] if said else "")], [*widths, 0]))
+            gap = " " * (width - room - len(below))
+            drawn.extend(Text(below, "dim").append(gap + more, "not dim") for more in said[1:])
+        else:
+            said = _said(branch, max(LEAST_ROOM, width - len(below) - GAP))
+            drawn.append(line_of(cells, widths))
+            drawn.extend(Text(below, "dim").append(" " * GAP + more, "not dim") for more in said)
     return drawn
+
+
+def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
+    from rich.text import Text  # noqa: PLC0415
+
+    style = STYLES[branch.mood]
+    return [
+        Text(prefix, "dim").append(branch.name, "not dim bold" if "/" in branch.name else "not dim"),
+        Text(MARKS[branch.mood], style),
+        Text(branch.state, style),
+        Text(branch.reason, style),
+        Text(age(branch.since, now), "dim"),
+    ]
+
+
+def _said(branch: Branch, room: int) -> list[str]:
+    """Message and advice in lines that are broken between words only: names and fields stay whole."""
+    parts = (branch.message, f"→ {branch.advice}" if branch.advice else "")
+    paragraphs = [line for part in parts for line in part.splitlines()]
+    return [
+        line
+        for paragraph in paragraphs
+        for line in textwrap.wrap(paragraph, room, break_long_words=False, break_on_hyphens=False)
+    ]
 
 
 def rows(tree: Branch, prefix: str = "", below: str = "") -> Iterator[tuple[str, Branch]]:
