@@ -20,6 +20,7 @@ from nodewright.runtime.kube.connection import StaticToken
 from providers.base.contract import ConfigKind, Host, HostRequest, Registration, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 from providers.base.registry import Registry
+from tests.runtime.country import IMPATIENT
 from tests.runtime.town import Town
 
 PASSWORD, USER_DATA, KEY = "MARKED-password-1", "MARKED-user-data-2", "MARKED-secret-3"
@@ -108,7 +109,7 @@ def unreached(town: Town) -> int:
 async def test_no_secret_is_told(town: Town, lines: io.StringIO) -> None:
     admin = (town.plane.kubeconfig_path.parent / "token").read_text().strip()
     town.connection = replace(town.connection, client_certificate=b"", client_key=b"", tokens=StaticToken(admin))
-    town.options = replace(town.options, registry=REGISTRY, simulated_kubelets=False)
+    town.options = replace(town.options, registry=REGISTRY, simulated_kubelets=False, workloads=IMPATIENT)
     meta = {"name": "cloud", "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"password": KEY}}
     await town.client.create(SECRET, secret)
