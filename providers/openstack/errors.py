@@ -106,7 +106,7 @@ def told(text: str, secrets: Iterable[str] = ()) -> str:
 def _class_of(status: int, message: str, reads: bool) -> ErrorClass:
     if status in {403, 409, 413} and _QUOTA.search(message):
         return ErrorClass.QUOTA_EXCEEDED
-    if status in {400, 409} and _NO_ADDRESS.search(message):
+    if status in {400, 409} and (_NO_ADDRESS.search(message) or _NO_ROOM.search(message)):
         return ErrorClass.STOCK_OUT
     match status:
         case 401:

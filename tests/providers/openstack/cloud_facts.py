@@ -160,6 +160,14 @@ class CloudFacts:
         await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"confirmResize": None})
         await self.until(cloud, identity, "ACTIVE")
 
+    async def test_a_resize_without_a_place_leaves_the_server_as_it_was(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        await self.until(cloud, identity, "ACTIVE")
+        flavor = await Lookup(cloud, lambda: 0.0).flavor("m1.huge")
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"resize": {"flavorRef": flavor["id"]}})
+        server = await self.until(cloud, identity, "ACTIVE")
+        assert server["flavor"]["original_name"] == "m1.tiny"
+
     async def test_a_rebuild_keeps_id_and_addresses_and_takes_metadata(self, cloud: Session) -> None:
         identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
         before = await self.until(cloud, identity, "ACTIVE")

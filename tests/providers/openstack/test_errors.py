@@ -31,6 +31,11 @@ WRITES = {
         {"NeutronError": {"message": "No more IP addresses available on network f1."}},
         "StockOut",
     ),
+    "no place for a resize": (
+        400,
+        {"badRequest": {"message": "No valid host was found. No valid host found for resize"}},
+        "StockOut",
+    ),
     "no floating IP left": (
         400,
         {"NeutronError": {"message": "Unable to find any IP address on external network f1."}},
