@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -51,6 +52,14 @@ def connect(clouds_yaml: Path, name: str, **options: Any) -> Any:
     warnings.filterwarnings("ignore", module=r"openstack\.")  # it speaks of its own parts that nobody uses here
     cloud = yaml.safe_load(clouds_yaml.read_text())["clouds"][name]
     return openstack.connect(load_yaml_config=False, load_envvars=False, api_timeout=60, **cloud, **options)
+
+
+def zones_of(clouds_yaml: Path) -> Counter[str]:
+    """How many servers of fleets are in each zone now."""
+    servers = connect(clouds_yaml, "demo").compute.get("/servers/detail?limit=1000", microversion=MICROVERSION).json()
+    return Counter(
+        str(one["OS-EXT-AZ:availability_zone"]) for one in servers["servers"] if one["name"].startswith(FLEET)
+    )
 
 
 def _ever_made(admin: Any) -> dict[str, list[Life]]:

@@ -11,7 +11,6 @@ import json
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from hack.openstack.accounts import FLEET, Accounts, connect
+from hack.openstack.accounts import FLEET, Accounts, connect, zones_of
 from hack.openstack.proxy import FaultyProxy
 from hack.program import Kubectl, Up
 
@@ -101,14 +100,14 @@ def endpoints(clouds_yaml: Path) -> dict[str, str]:
 def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, wish: Wish) -> Told:
     """Up, then gone. Raises AssertionError if it takes too long."""
     kubectl, before, kills = up.kubectl, proxy.requests, 0
-    zones: Counter[str] = Counter()
+    zones: Mapping[str, int] = {}
     _log_in(kubectl, clouds_yaml, proxy)
     started = time.monotonic()
     kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(wish)}))
     try:
         kills += _kill_after(up, proxy, "POST compute /servers", wish)
         _until(lambda: len(_bound(kubectl)) == wish.servers, lambda: _how_it_is(kubectl))
-        zones.update(str(one["status"].get("failureDomain")) for one in _bound(kubectl))
+        zones = zones_of(clouds_yaml)
     finally:
         up_at = time.monotonic()
         kubectl("delete", "machinesets", "--all", "--wait=false")

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
 
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts, marks
+from providers.openstack.pages import all_of
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 
 PAGE = 200
 """Of a thousand servers at once Nova makes four megabytes."""
+_IN_ORDER = "sort_key=id&sort_dir=asc"
 _PORT_FIELDS = "fields=id&fields=name&fields=description"
 
 Thing = Mapping[str, Any]
@@ -91,7 +92,7 @@ class Counter:
         return Census(began, await self._servers())
 
     async def _servers(self) -> dict[str, tuple[Thing, ...]]:
-        listed = await self._pages(COMPUTE, f"/servers/detail?limit={PAGE}", "servers")
+        listed = await all_of(self._requests, COMPUTE, "/servers/detail", PAGE)
         seen = {str(one["id"]): self._told(one) for one in listed}
         self._known = {identity: one for identity, one in seen.items() if marks.uid_of_server(one)}
         return _by_uid(list(self._known.values()), marks.uid_of_server)
@@ -106,23 +107,13 @@ class Counter:
         return known
 
     async def _parts(self) -> Parts:
-        ports = await self._pages(NETWORK, f"/ports?limit={PAGE}&sort_key=id&sort_dir=asc&{_PORT_FIELDS}", "ports")
+        ports = await all_of(self._requests, NETWORK, f"/ports?{_IN_ORDER}&{_PORT_FIELDS}", PAGE)
         floating: dict[str, tuple[Thing, ...]] = {}
         if self.floating_ips:
-            listed = await self._pages(NETWORK, f"/floatingips?limit={PAGE}&sort_key=id&sort_dir=asc", "floatingips")
+            listed = await all_of(self._requests, NETWORK, f"/floatingips?{_IN_ORDER}", PAGE)
             floating = _by_uid(listed, marks.uid_of_part)
             self.floating_ips = bool(floating)
         return Parts(_by_uid(ports, marks.uid_of_part), floating)
-
-    async def _pages(self, service: str, path: str, member: str) -> list[Thing]:
-        things: list[Thing] = []
-        mark = ""
-        while True:
-            page = list((await self._requests.get(service, path + mark)).get(member) or ())
-            things += page
-            if len(page) < PAGE:
-                return things
-            mark = f"&marker={quote(str(page[-1]['id']))}"
 
 
 def _heard(task: asyncio.Task[Census]) -> None:

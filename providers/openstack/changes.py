@@ -43,6 +43,8 @@ Server = Mapping[str, Any]
 class Changes:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
+        self._resizes: dict[str, str] = {}
+        """By Machine UID: the flavor of a resize that was asked for."""
 
     async def apply(
         self, request: HostRequest, config: OpenStackMachineConfig, host: Host, drained: bool
@@ -53,12 +55,13 @@ class Changes:
         if marks.uid_of_server(server) != request.identity.machine_uid:
             raise ProviderError(ErrorClass.NOT_FOUND, f"there is no server {host.id} of this Machine")
         if server.get("status") == "VERIFY_RESIZE":
+            self._resizes.pop(request.identity.machine_uid, None)
             await self._act(host, {"confirmResize": None})
             return InProgress(LOOK_AGAIN, "the resize is being confirmed")
         if hosts.state_of(server) is HostState.UPDATING or server.get("OS-EXT-STS:task_state"):
             return InProgress(LOOK_AGAIN, f"the server is in state {server.get('status')}")
         changed = marks.changed_parts(server, marks.parts_of(request, config))
-        stuck = _why_not_in_place(server, config, changed)
+        stuck = _why_not_in_place(server, request, config, changed)
         if stuck:
             return NeedsReplacement(stuck)
         step = await self._heavy_step(request, config, host, server, drained)
@@ -85,9 +88,17 @@ class Changes:
             if (server.get("flavor") or {}).get("original_name") != flavor.get("name"):
                 if not drained:
                     return NeedsDrain(f"the server is resized to flavor {flavor.get('name')}")
-                await self._act(host, {"resize": {"flavorRef": str(flavor["id"])}})
-                return InProgress(LOOK_AGAIN, f"the server is being resized to flavor {flavor.get('name')}")
+                return await self._resize(request.identity.machine_uid, host, flavor)
         return None
+
+    async def _resize(self, uid: str, host: Host, flavor: Mapping[str, Any]) -> UpdateAnswer:
+        """Where it finds no place for it, Nova sets a server back as it was without a word."""
+        name, wanted = flavor.get("name"), str(flavor["id"])
+        if self._resizes.pop(uid, "") == wanted:
+            raise ProviderError(ErrorClass.STOCK_OUT, f"the resize to flavor {name} came to nothing: no place for it")
+        await self._act(host, {"resize": {"flavorRef": wanted}})
+        self._resizes[uid] = wanted
+        return InProgress(LOOK_AGAIN, f"the server is being resized to flavor {name}")
 
     async def _rebuild(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
         """The metadata says from now on that these parts are as wanted; the spec hash follows when all is done."""
@@ -128,10 +139,12 @@ class Changes:
         await self._tools.requests.change(COMPUTE, "POST", f"/servers/{host.id}/action", dict(body))
 
 
-def _why_not_in_place(server: Server, config: OpenStackMachineConfig, changed: set[str]) -> str:
+def _why_not_in_place(server: Server, request: HostRequest, config: OpenStackMachineConfig, changed: set[str]) -> str:
     """Why only another server can be as wanted, "" if this one can."""
     zone = hosts.zone_of(server)
-    if config.availability_zones and zone and zone not in config.availability_zones:
+    if request.failure_domain and zone and zone != request.failure_domain:
+        return f"the server is in zone {zone}, and its failure domain is {request.failure_domain}"
+    if not request.failure_domain and config.availability_zones and zone and zone not in config.availability_zones:
         return f"the server is in zone {zone}, which is none of availabilityZones"
     possible = set(marks.IN_PLACE)
     possible |= marks.RESIZES if config.updates.resize else set()

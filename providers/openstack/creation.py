@@ -18,7 +18,7 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts, marks, requests
 from providers.openstack.census import Census, Counter
 from providers.openstack.config import OpenStackMachineConfig, Port
-from providers.openstack.errors import Ambiguous, Ended
+from providers.openstack.errors import Ambiguous, Ended, is_about_the_zone
 from providers.openstack.lookup import Lookup
 from providers.openstack.remains import Remains
 from providers.openstack.requests import PortPlace, ServerPlace
@@ -91,6 +91,8 @@ class Creation:
             if not isinstance(error, Ended):
                 self._unsure[uid] = self._tools.now()
             return
+        if is_about_the_zone(error):
+            self._tools.zones.refused(uid)
         if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
             self._tools.lookup.forget()
         if error.error_class in _FOR_GOOD:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from api.secrets import HIDDEN, without_secrets
@@ -18,6 +19,7 @@ _MISSING = re.compile(
     r"|availability zone is not available",
     re.IGNORECASE,
 )
+_NO_ADDRESS = re.compile(r"no more ip addresses|unable to find any ip address", re.IGNORECASE)
 _NO_ROOM = re.compile(r"no valid host|exceeded maximum number of retries|not enough hosts", re.IGNORECASE)
 _ECHO = re.compile(r"Value: .*?(?P<why>' (?:is|does|was) [^']{1,80})?$", re.DOTALL)
 """Nova repeats what it refuses, user data too, before and after it says why."""
@@ -58,6 +60,8 @@ def of_exception(error: Exception, reads: bool) -> ProviderError:
         "AuthPluginException",
     }:
         return ProviderError(ErrorClass.UNAUTHORIZED, "the cloud does not take the login")
+    if "NotFound" in names and "Could not find" in str(error):  # an application credential that was deleted
+        return ProviderError(ErrorClass.UNAUTHORIZED, "the cloud does not know the login any more")
     if "NotFound" in names and hasattr(error, "http_status"):
         return ProviderError(ErrorClass.UNAVAILABLE, "the cloud's identity service is not where the login says")
     if names & {"EndpointNotFound", "CatalogException"}:
@@ -79,7 +83,14 @@ def of_fault(fault: Any) -> tuple[ErrorClass, str]:
     """Why a server never came up, from the ``fault`` of one in state ERROR."""
     message = str(fault.get("message") or "") if isinstance(fault, Mapping) else ""
     text = told(message) or "the cloud does not say why"
+    if _QUOTA.search(message):  # volumes are made while a server is built
+        return ErrorClass.QUOTA_EXCEEDED, text
     return (ErrorClass.STOCK_OUT if _NO_ROOM.search(message) else ErrorClass.INTERNAL), text
+
+
+def is_about_the_zone(error: ProviderError) -> bool:
+    """Whether a request was refused for its availability zone: it has none of that name, or all of it is down."""
+    return error.error_class is ErrorClass.NOT_FOUND and "availability zone" in error.message
 
 
 def told(text: str, secrets: Iterable[str] = ()) -> str:
@@ -95,6 +106,8 @@ def told(text: str, secrets: Iterable[str] = ()) -> str:
 def _class_of(status: int, message: str, reads: bool) -> ErrorClass:
     if status in {403, 409, 413} and _QUOTA.search(message):
         return ErrorClass.QUOTA_EXCEEDED
+    if status in {400, 409} and (_NO_ADDRESS.search(message) or _NO_ROOM.search(message)):
+        return ErrorClass.STOCK_OUT
     match status:
         case 401:
             return ErrorClass.UNAUTHORIZED
@@ -128,5 +141,12 @@ def _message(body: Any) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, or a date; what that means is told by the clock that made it."""
     value = headers.get("Retry-After") or headers.get("retry-after") or ""
-    return float(value) if value.isdigit() else None
+    if value.isdigit():
+        return float(value)
+    try:
+        pause = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("Date") or headers.get("date") or "")
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, pause.total_seconds())

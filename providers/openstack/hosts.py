@@ -74,12 +74,12 @@ def zone_of(server: Server) -> str:
     return str(server.get(_ZONE) or "")
 
 
-def found_no_place(server: Server) -> str:
-    """Why the scheduler gave up on a server that never started, "" if it did not."""
+def found_no_place(server: Server) -> tuple[ErrorClass, str] | None:
+    """Why a server never started for which there is no place or no quota now; None if that is not so."""
     if state_of(server) is not HostState.FAILED or was_launched(server):
-        return ""
+        return None
     error_class, text = of_fault(server.get("fault"))
-    return text if error_class is ErrorClass.STOCK_OUT else ""
+    return (error_class, text) if error_class in {ErrorClass.STOCK_OUT, ErrorClass.QUOTA_EXCEEDED} else None
 
 
 def is_of_a_lost_cell(server: Server) -> bool:

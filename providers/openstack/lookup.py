@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from providers.base.contract import Problem
 from providers.base.errors import ErrorClass, ProviderError
@@ -20,11 +20,13 @@ from providers.openstack.config import (
     OpenStackMachineConfig,
     Reference,
 )
+from providers.openstack.pages import all_of
 from providers.openstack.session import COMPUTE, IMAGE, NETWORK, Requests
 
 REMEMBERED = 300.0
 """Seconds."""
 _PAGE = 500
+_BY_ID_ALONE = " (hidden ones and those of the community are found by their id)"
 
 Thing = Mapping[str, Any]
 Known = str | FlavorReference | ImageReference | Reference | NamedReference
@@ -106,7 +108,7 @@ class Lookup:
         return await asyncio.shield(known[1])
 
     async def _flavor(self, wanted: str | FlavorReference) -> Thing:
-        flavors = await self._pages(COMPUTE, "/flavors/detail", "flavors")
+        flavors = await all_of(self._requests, COMPUTE, "/flavors/detail", _PAGE)
         if not isinstance(wanted, str) and wanted.filter is not None:
             fitting = sorted((one for one in flavors if _fits(one, wanted.filter)), key=_size)
             return _the_first(fitting, f"there is no flavor with {wanted.filter.model_dump(by_alias=True)}")
@@ -117,13 +119,17 @@ class Lookup:
         if isinstance(wanted, str) or wanted.name is not None:
             value = _key_of(wanted)[1]
             query = {"name": f"in:{_quoted(value)}", "status": "active"}
-            return _the_only(await self._pages(IMAGE, f"/images?{urlencode(query)}", "images"), "image", value)
+            named = await all_of(self._requests, IMAGE, f"/images?{urlencode(query)}", _PAGE)
+            return _the_only(named, "image", value, _BY_ID_ALONE)
         if wanted.id is not None:
-            return await self._requests.get(IMAGE, f"/images/{wanted.id}")
+            image = await self._requests.get(IMAGE, f"/images/{wanted.id}")
+            if image.get("status") != "active":
+                raise ProviderError(ErrorClass.NOT_FOUND, f"image {wanted.id} is {image.get('status')}")
+            return image
         assert wanted.filter is not None
         query = {**wanted.filter.properties, "status": "active", "sort": "created_at:desc"}
         tags = [("tag", tag) for tag in wanted.filter.tags]
-        found = await self._pages(IMAGE, f"/images?{urlencode([*query.items(), *tags])}", "images")
+        found = await all_of(self._requests, IMAGE, f"/images?{urlencode([*query.items(), *tags])}", _PAGE)
         return _the_first(found, "there is no active image with these tags and properties")
 
     async def _in_network(self, kind: str, plural: str, wanted: str | Reference) -> Thing:
@@ -153,18 +159,6 @@ class Lookup:
         found = [one for one in zones if (one.get("zoneState") or {}).get("available")]
         return _the_only([one for one in found if one.get("zoneName") == name], "availability zone", name)
 
-    async def _pages(self, service: str, path: str, member: str) -> list[Thing]:
-        things: list[Thing] = []
-        mark = ""
-        while True:
-            more = "&" if "?" in path else "?"
-            answer = await self._requests.get(service, f"{path}{more}limit={_PAGE}{mark}")
-            page = list(answer.get(member) or ())
-            things += page
-            if len(page) < _PAGE:
-                return things
-            mark = f"&marker={quote(str(page[-1]['id']))}"
-
 
 def _key_of(wanted: str | FlavorReference | ImageReference | Reference | NamedReference) -> tuple[str, str]:
     if isinstance(wanted, str):
@@ -172,11 +166,11 @@ def _key_of(wanted: str | FlavorReference | ImageReference | Reference | NamedRe
     return ("name", wanted.name) if wanted.name is not None else ("id", str(wanted.id))
 
 
-def _the_only(found: list[Thing], kind: str, value: str) -> Thing:
+def _the_only(found: list[Thing], kind: str, value: str, hint: str = "") -> Thing:
     if len(found) > 1:
         text = f"there are {len(found)} {kind}s {value}: name one by its id"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
-    return _the_first(found, f"there is no {kind} {value}")
+    return _the_first(found, f"there is no {kind} {value}{hint}")
 
 
 def _the_first(found: list[Thing], problem: str) -> Thing:

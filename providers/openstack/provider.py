@@ -23,6 +23,7 @@ from providers.base.contract import (
     Updated,
 )
 from providers.base.errors import ErrorClass, ProviderError
+from providers.openstack import requests
 from providers.openstack.census import Counter
 from providers.openstack.changes import Changes
 from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
@@ -64,9 +65,13 @@ class OpenStackProvider:
             return problems
         secret, key = parsed.user_data.secret_name, parsed.user_data.key
         missing = await self._missing_secret("userData.secretName", secret)
-        if not missing and key not in await self._secrets.read(secret):
-            missing = (Problem("userData.key", f"Secret {secret} has no key {key}"),)
-        return (*problems, *missing)
+        if missing:
+            return (*problems, *missing)
+        data = await self._secrets.read(secret)
+        if key not in data:
+            return (*problems, Problem("userData.key", f"Secret {secret} has no key {key}"))
+        too_large = requests.why_too_large(data[key])
+        return (*problems, Problem("userData.secretName", too_large)) if too_large else problems
 
     async def create(self, request: HostRequest) -> Host:
         """Whoever asks again while it is made waits for the same server; a caller that gives up does not stop it."""

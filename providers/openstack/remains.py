@@ -40,8 +40,9 @@ def is_server(host: Host) -> bool:
 
 @dataclass(slots=True)
 class _NoPlace:
-    """The scheduler gave up on the server of a Machine."""
+    """There was no place, or no quota, for the server of a Machine."""
 
+    error_class: ErrorClass
     text: str
     times: int
     told: bool = False
@@ -98,12 +99,12 @@ class Remains:
         self._no_place.pop(uid, None)
 
     def raise_if_no_place(self, uid: str) -> None:
-        """Raises ProviderError once after each time that the scheduler found no place for the Machine's server."""
+        """Raises ProviderError once after each time that there was no place for the Machine's server."""
         known = self._no_place.get(uid)
         if known is not None and not known.told:
             known.told = True
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (known.times - 1))
-            raise ProviderError(ErrorClass.STOCK_OUT, known.text, pause)
+            raise ProviderError(known.error_class, known.text, pause)
 
     async def settle(self, census: Census) -> tuple[Host, ...]:
         """The hosts that a census shows, after what has to go was told to go."""
@@ -113,12 +114,12 @@ class Remains:
             kept = hosts.the_one(servers)
             for server in servers:
                 host = hosts.host_of(server)
-                no_place = hosts.found_no_place(server) if server is kept else ""
+                no_place = hosts.found_no_place(server) if server is kept else None
                 if server is not kept or no_place:
                     going += [server] if host.state is not HostState.DELETING else []
                     host = replace(host, state=HostState.DELETING)
                 if no_place:
-                    self._note_no_place(uid, server, no_place)
+                    self._note_no_place(uid, server, *no_place)
                 shown.append(host)
         await self._all(self._quietly(self._delete(COMPUTE, f"/servers/{one['id']}")) for one in going[:MOST_AT_ONCE])
         return (*shown, *await self.clear(census), *self._unborn(census))
@@ -180,14 +181,16 @@ class Remains:
             if error.error_class is not ErrorClass.NOT_FOUND:
                 raise
 
-    def _note_no_place(self, uid: str, server: Thing, text: str) -> None:
+    def _note_no_place(self, uid: str, server: Thing, error_class: ErrorClass, text: str) -> None:
         known = self._no_place.get(uid)
         self._expected.add(uid)
         if known is not None and not known.told:
             return  # the same server, seen again while it goes
-        self._zones.found_full(hosts.zone_of(server))
-        zone = f" in zone {hosts.zone_of(server)}" if hosts.zone_of(server) else ""
-        self._no_place[uid] = _NoPlace(f"{text}{zone}", known.times + 1 if known else 1)
+        zone = hosts.zone_of(server)
+        if zone and error_class is ErrorClass.STOCK_OUT:
+            self._zones.found_full(zone)
+            text = f"{text} in zone {zone}"
+        self._no_place[uid] = _NoPlace(error_class, text, known.times + 1 if known else 1)
 
     def _unborn(self, census: Census) -> Iterable[Host]:
         """Creations that are under way: an answer that nobody waits for any more may still become a server."""

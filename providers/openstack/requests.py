@@ -127,11 +127,18 @@ def user_data_of(text: bytes, request: HostRequest) -> str:
         filled = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text.decode()).encode()
     except UnicodeDecodeError:
         filled = text  # compressed, as cloud-init allows
-    encoded = base64.b64encode(filled).decode()
-    if len(encoded) > LARGEST_USER_DATA:
-        told = f"user data is too large: {len(encoded)} characters of base64, Nova takes {LARGEST_USER_DATA}"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, told)
-    return encoded
+    problem = why_too_large(filled)
+    if problem:
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
+    return base64.b64encode(filled).decode()
+
+
+def why_too_large(user_data: bytes) -> str:
+    """ "" if Nova takes user data of this size."""
+    size = (len(user_data) + 2) // 3 * 4
+    if size <= LARGEST_USER_DATA:
+        return ""
+    return f"user data is too large: {size} characters of base64, Nova takes {LARGEST_USER_DATA}"
 
 
 def variables(request: HostRequest) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from providers.openstack import hosts, marks
 from providers.openstack.census import Census
 
 AVOIDED = 300.0
-"""Seconds for which a zone in which the scheduler found no place comes last."""
+"""Seconds for which a zone in which there was no place comes last."""
 
 
 @dataclass(slots=True)
@@ -34,6 +34,11 @@ class Zones:
 
     def found_full(self, zone: str) -> None:
         self._full_at[zone] = self._now()
+
+    def refused(self, uid: str) -> None:
+        """The cloud does not know the zone that was chosen, or all of it is down."""
+        if uid in self._chosen:
+            self.found_full(self._chosen[uid].zone)
 
     def made(self, uid: str) -> None:
         """The creation that a zone was chosen for is over; the next census tells what came of it."""

@@ -15,7 +15,7 @@ from providers.openstack import marks
 from providers.openstack.config import Cloud
 from providers.openstack.login import login_in
 from providers.openstack.lookup import Lookup
-from providers.openstack.session import COMPUTE, NETWORK, Session
+from providers.openstack.session import COMPUTE, IMAGE, NETWORK, Session
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 Thing = dict[str, Any]
@@ -160,6 +160,14 @@ class CloudFacts:
         await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"confirmResize": None})
         await self.until(cloud, identity, "ACTIVE")
 
+    async def test_a_resize_without_a_place_leaves_the_server_as_it_was(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        await self.until(cloud, identity, "ACTIVE")
+        flavor = await Lookup(cloud, lambda: 0.0).flavor("m1.huge")
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"resize": {"flavorRef": flavor["id"]}})
+        server = await self.until(cloud, identity, "ACTIVE")
+        assert server["flavor"]["original_name"] == "m1.tiny"
+
     async def test_a_rebuild_keeps_id_and_addresses_and_takes_metadata(self, cloud: Session) -> None:
         identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
         before = await self.until(cloud, identity, "ACTIVE")
@@ -189,6 +197,19 @@ class CloudFacts:
         (found,) = [one for one in listed if one["id"] == made["id"]]
         assert (marks.uid_of_part(found), found["port_id"]) == (self.uid, port)
         await cloud.change(NETWORK, "DELETE", f"/floatingips/{made['id']}")
+
+    async def test_a_page_that_is_not_the_last_links_to_the_next_however_short_it_is(self, cloud: Session) -> None:
+        for _ in range(2):
+            await self.a_port(cloud)
+        ports = await cloud.get(
+            NETWORK, f"/ports?limit=1&sort_key=id&sort_dir=asc&description={marks.tag_of(self.uid)}"
+        )
+        flavors = await cloud.get(COMPUTE, "/flavors/detail?limit=1")
+        images = await cloud.get(IMAGE, "/images?limit=1&status=active")
+        assert [len(one) for one in (ports["ports"], flavors["flavors"], images["images"])] == [1, 1, 1]
+        assert "next" in [link["rel"] for link in ports["ports_links"]]
+        assert "next" in [link["rel"] for link in flavors["flavors_links"]]
+        assert "marker=" in images["next"]
 
     async def test_key_pairs_and_zones_are_listed_by_name(self, cloud: Session) -> None:
         lookup = Lookup(cloud, lambda: 0.0)

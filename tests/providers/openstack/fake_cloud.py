@@ -18,7 +18,7 @@ from aiohttp import web
 
 from tests.providers.openstack.fake_compute import FakeNova
 from tests.providers.openstack.fake_network import FakeNeutron
-from tests.providers.openstack.paging import MOST, Refused, Thing
+from tests.providers.openstack.paging import MOST, Refused, Thing, page
 
 PASSWORD = "fake-cloud-password"
 TOKEN = "fake-cloud-token-0123456789"
@@ -46,7 +46,7 @@ class FakeCloud:
         self.mishaps: list[Mishap] = []
         self.asked: Counter[str] = Counter()
         self.bodies: list[tuple[str, str, Any]] = []
-        self._images = [self._image(name) for name in ("debian-12", "debian-13")]
+        self.images = [self._image(name) for name in ("debian-12", "debian-13")]
         self.neutron = FakeNeutron()
         self.nova = FakeNova(self.neutron, self._has_image, instances)
         self._most_per_page = most_per_page
@@ -188,14 +188,17 @@ class FakeCloud:
     def _image_api(self, request: web.Request, path: str, body: Any) -> tuple[int, Any]:
         if path == "/images":
             wanted = request.query.get("name", "").removeprefix("in:").strip('"')
-            return 200, {"images": [one for one in self._images if wanted in {"", one["name"]}]}
-        found = [one for one in self._images if path == f"/images/{one['id']}"]
+            seen = [one for one in self.images if one["status"] == "active" and not one.get("os_hidden")]
+            answer = page("images", [one for one in seen if wanted in {"", one["name"]}], request)
+            links = answer.pop("images_links", ())
+            return 200, {**answer, **{link["rel"]: link["href"] for link in links}}
+        found = [one for one in self.images if path == f"/images/{one['id']}"]
         if not found:
             raise Refused(404, "No image found", "itemNotFound")
         return 200, found[0]
 
     def _has_image(self, identity: str) -> bool:
-        return identity in [one["id"] for one in self._images]
+        return identity in [one["id"] for one in self.images]
 
     @staticmethod
     def _image(name: str) -> Thing:

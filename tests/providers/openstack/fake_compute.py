@@ -132,7 +132,7 @@ class FakeNova:
             elif server["status"] in {"BUILD", "REBUILD"}:
                 server |= {"status": "ACTIVE", "OS-SRV-USG:launched_at": "2026-01-01T00:00:01.000000"}
             elif server["status"] == "RESIZE":
-                server["status"] = "VERIFY_RESIZE"
+                server["status"] = server["next"]
 
     def _act(self, server: Thing, body: Thing) -> Thing | None:
         if server["status"] not in {"ACTIVE", "VERIFY_RESIZE", "SHUTOFF"}:
@@ -140,7 +140,9 @@ class FakeNova:
         match body:
             case {"resize": {"flavorRef": flavor}}:
                 name = next(one["name"] for one in self._flavors if one["id"] == flavor)
-                server |= {"status": "RESIZE", "flavor": {"original_name": name}, "steps": 1}
+                server |= {"status": "RESIZE", "steps": 1, "next": "ACTIVE"}
+                if name != NO_PLACE:
+                    server |= {"flavor": {"original_name": name}, "next": "VERIFY_RESIZE"}
             case {"confirmResize": None}:
                 server["status"] = "ACTIVE"
             case {"rebuild": wish}:

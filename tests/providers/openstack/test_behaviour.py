@@ -259,6 +259,42 @@ async def test_a_changed_config_is_applied_as_far_as_openstack_can(cloud: FakeCl
         assert cloud.servers[host.id]["flavor"]["original_name"] == "m1.small"
 
 
+DOMAINS: Mapping[str, tuple[str, dict[str, Any], Any]] = {
+    "its own, which is none of the zones": ("az1", {"availabilityZones": ["az2"]}, Updated),
+    "another one": ("az2", {}, NeedsReplacement),
+    "another one among the zones": ("az2", {"availabilityZones": ["az1", "az2"]}, NeedsReplacement),
+}
+
+
+@pytest.mark.parametrize("case", DOMAINS)
+async def test_the_failure_domain_says_where_a_server_belongs(cloud: FakeCloud, case: str) -> None:
+    domain, change, want = DOMAINS[case]
+    provider, wanted = provider_of(cloud), replace(request(), failure_domain="az1")
+    await provider.create(wanted)
+    await until(provider, wanted.identity.machine_uid, HostState.RUNNING)
+    config = {**wanted.config, **change}
+    changed = replace(wanted, config=config, failure_domain=domain, spec_hash="hash-2")
+    assert isinstance(await update(provider, changed, drained=False), want)
+
+
+async def test_a_resize_that_found_no_place_is_told_and_not_asked_for_at_every_look(cloud: FakeCloud) -> None:
+    """Nova takes it, finds no host and sets the server back as it was, without a word."""
+    provider, wanted = provider_of(cloud), request()
+    uid = wanted.identity.machine_uid
+    await provider.create(wanted)
+    await until(provider, uid, HostState.RUNNING)
+    config = {**wanted.config, "flavor": "m1.huge", "updates": {"resize": True}}
+    changed = replace(wanted, config=config, spec_hash="hash-2")
+    for _ in range(2):
+        with pytest.raises(ProviderError) as caught:
+            await update(provider, changed, drained=True)
+        assert caught.value.error_class is ErrorClass.STOCK_OUT
+        assert "m1.huge" in caught.value.message
+    assert cloud.requests("POST /servers/.*/action") == 2
+    back = replace(wanted, spec_hash="hash-3")
+    assert await update(provider, back, drained=True) == Updated()
+
+
 async def test_credentials_and_user_data_are_never_logged_nor_told(
     cloud: FakeCloud, caplog: pytest.LogCaptureFixture
 ) -> None:

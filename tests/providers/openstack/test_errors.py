@@ -26,6 +26,41 @@ WRITES = {
     "bad field": (400, {"badRequest": {"message": "Invalid input for field/attribute name."}}, "InvalidConfiguration"),
     "login": (401, {"error": {"message": "The request you have made requires authentication."}}, "Unauthorized"),
     "gone": (404, {"itemNotFound": {"message": "Instance could not be found."}}, "NotFound"),
+    "no address left": (
+        409,
+        {"NeutronError": {"message": "No more IP addresses available on network f1."}},
+        "StockOut",
+    ),
+    "no place for a resize": (
+        400,
+        {"badRequest": {"message": "No valid host was found. No valid host found for resize"}},
+        "StockOut",
+    ),
+    "no floating IP left": (
+        400,
+        {"NeutronError": {"message": "Unable to find any IP address on external network f1."}},
+        "StockOut",
+    ),
+    "an address that is taken": (
+        409,
+        {"NeutronError": {"message": "IP address 10.0.0.4 already allocated"}},
+        "Conflict",
+    ),
+    "a full server group": (
+        403,
+        {"forbidden": {"message": "Quota exceeded, too many servers in group"}},
+        "QuotaExceeded",
+    ),
+    "too much metadata": (
+        403,
+        {"forbidden": {"message": "Maximum number of metadata items exceeds 128"}},
+        "InvalidConfiguration",
+    ),
+    "an old Nova": (
+        406,
+        {"computeFault": {"message": "Version 2.79 is not supported by the API. Minimum is 2.1 and maximum is 2.72."}},
+        "InvalidConfiguration",
+    ),
     "busy": (409, {"conflictingRequest": {"message": "Instance is not ready"}}, "Conflict"),
     "too many": (429, {"overLimit": {"message": "This request was rate-limited."}}, "RateLimited"),
     "too many, as old clouds say it": (413, {"overLimit": {"message": "rate-limited"}}, "RateLimited"),
@@ -43,11 +78,23 @@ FAILURES = {
     "no answer": (keystone.ConnectTimeout("Request to http://x timed out"), "Timeout"),
     "no service": (keystone.EndpointNotFound("compute"), "InvalidConfiguration"),
     "wrong password": (keystone.Unauthorized("no"), "Unauthorized"),
+    "an application credential that was deleted": (
+        keystone.NotFound("Could not find Application Credential: 4f1c. (HTTP 404)"),
+        "Unauthorized",
+    ),
+    "a wrong address of the login": (keystone.NotFound("Not Found (HTTP 404)"), "Unavailable"),
     "certificate": (keystone.SSLError("CERTIFICATE_VERIFY_FAILED"), "Unavailable"),
     "requests' own": (requests.exceptions.ConnectionError("x"), "Unavailable"),
     "a bug": (KeyError("x"), "Internal"),
 }
-SURE = {"refused", "wrong password", "no service", "certificate"}
+SURE = {
+    "refused",
+    "wrong password",
+    "no service",
+    "certificate",
+    "an application credential that was deleted",
+    "a wrong address of the login",
+}
 """Failures after which nothing can have been made."""
 
 
@@ -78,11 +125,21 @@ def test_retry_after_and_the_requests_id_are_kept() -> None:
     assert (error.retry_after, error.message) == (17.0, "slow down (req-1)")
 
 
+def test_retry_after_may_be_a_date_and_is_told_by_the_clouds_own_clock() -> None:
+    headers = {"Retry-After": "Sun, 22 Nov 2026 10:00:30 GMT", "Date": "Sun, 22 Nov 2026 10:00:00 GMT"}
+    assert errors.of_answer(False, 429, headers, None).retry_after == 30.0
+    for odd in ({"Retry-After": headers["Retry-After"]}, {**headers, "Retry-After": "soon"}, {"Retry-After": "-5"}):
+        assert errors.of_answer(False, 429, odd, None).retry_after is None
+    past = {**headers, "Retry-After": "Sun, 22 Nov 2026 09:00:00 GMT"}
+    assert errors.of_answer(False, 429, past, None).retry_after == 0.0
+
+
 @pytest.mark.parametrize(
     ("fault", "want"),
     [
         ({"message": "No valid host was found. There are not enough hosts available."}, ErrorClass.STOCK_OUT),
         ({"message": "Exceeded maximum number of retries. Exhausted all hosts"}, ErrorClass.STOCK_OUT),
+        ({"message": "Build of instance aborted: Quota exceeded for gigabytes"}, ErrorClass.QUOTA_EXCEEDED),
         ({"message": "Build of instance aborted: Volume did not finish"}, ErrorClass.INTERNAL),
         (None, ErrorClass.INTERNAL),
     ],
