@@ -13,8 +13,11 @@ from hack import kubectl as stock
 from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
 from nodewright.crds import load_crds
+from tests import examples
 from tests.kubectl.manifests import WIDGET_CRD
 from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, lacking, left_out, require
+
+examples.register()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

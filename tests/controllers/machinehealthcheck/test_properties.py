@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel.actions import Delete, Patch
@@ -16,6 +16,7 @@ from controllers.machinehealthcheck.room import ROOM
 from tests.builders import World, machine_set, node
 from tests.builders.loop import plan_for, settle
 from tests.controllers.machinehealthcheck.checks import check, condemned
+from tests.examples import usually
 
 SIZE = 6
 STARTUP = timedelta(minutes=10)
@@ -122,7 +123,7 @@ def deletes_of_a_round(world: World) -> list[str]:
 
 
 @given(specs, strategies, steps)
-@settings(max_examples=25, deadline=None)
+@usually(8)
 def test_no_more_are_asked_for_than_allowed_and_each_is_sick(
     spec: dict[str, Any], strategy: dict[str, Any], schedule: list[tuple[str, int]]
 ) -> None:
@@ -144,7 +145,7 @@ def test_no_more_are_asked_for_than_allowed_and_each_is_sick(
 
 
 @given(specs, strategies, steps)
-@settings(max_examples=15, deadline=None)
+@usually(6)
 def test_a_second_look_writes_nothing(
     spec: dict[str, Any], strategy: dict[str, Any], schedule: list[tuple[str, int]]
 ) -> None:
@@ -160,7 +161,7 @@ def test_a_second_look_writes_nothing(
 
 
 @given(st.integers(0, SIZE - 1))
-@settings(max_examples=10, deadline=None)
+@usually(5)
 def test_one_sick_machine_is_replaced_by_one_new_one(which: int) -> None:
     world = a_world({}, {})
     before = alive(world)
