@@ -44,8 +44,9 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
 
 .PHONY: test-long
-test-long: setup ## The slow tier: 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
+test-long: setup ## The slow tier: properties with ten times the examples, 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
 	@$(VENV)/bin/pytest -q -m 'slow and not openstack'
+	@$(VENV)/bin/pytest -q -m 'hypothesis and not slow' --hypothesis-profile thorough
 
 .PHONY: e2e
 # One after the other: each begins on a real control plane of its own, without what another has left there.

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from hack import binaries
 from hack import kubectl as stock
 from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
 from nodewright.crds import load_crds
+from tests import examples
 from tests.kubectl.manifests import WIDGET_CRD
 from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, lacking, left_out, require
 
-settings.register_profile("nodewright", deadline=None)
-settings.load_profile("nodewright")
-"""What an example takes is the machine's business: no test asserts wall time."""
+examples.register()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -31,9 +31,6 @@ class Pairs:
     node_of: Mapping[str, Obj] = field(default_factory=dict)
     ambiguous: Mapping[str, str] = field(default_factory=dict)
 
-    def machine_on(self, node: str) -> str | None:
-        return next((machine for machine, found in self.node_of.items() if found["metadata"]["name"] == node), None)
-
 
 def pair(machines: Iterable[PoolMachine], nodes: Iterable[Obj]) -> Pairs:
     """Each machine that is allocated with at most one Node, and the other way round.

@@ -6,11 +6,12 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.conversion import Field, convert
 from api.providerconfig import ProviderConfigError, find
+from tests.examples import usually
 
 VALUE = {"cloudProvider": "hetzner", "cloudProviderSpec": {"token": {"secretKeyRef": {"name": "s", "key": "k"}}}}
 BY_CLASS = {"machineClass": {"name": "small"}}
@@ -115,7 +116,7 @@ configs = values.map(lambda value: {"value": value}) | st.just({"valueFrom": BY_
 kinds = st.sampled_from(["Machine", "MachineSet", "MachineDeployment", "Cluster"])
 
 
-@settings(max_examples=40, deadline=None)
+@usually(12)
 @given(kinds, configs, values)
 def test_there_and_back_is_where_it_was(kind: str, config: dict[str, Any], unknown: dict[str, Any]) -> None:
     start = obj(kind, providerConfig=config, **{f"x-{name}": value for name, value in unknown.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.kinds import KINDS
@@ -13,6 +13,7 @@ from api.machine import MachineSpec
 from api.machinerules import MACHINE_SPEC_FIELDS
 from api.validate import FieldError, validate
 from tests.api.samples import changed
+from tests.examples import usually
 
 
 def test_objects_of_other_groups_are_not_our_business() -> None:
@@ -64,7 +65,7 @@ _PATHS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200)
+@usually(50)
 @given(st.sampled_from(sorted(KINDS)), st.sampled_from(_PATHS), _JUNK)
 def test_junk_anywhere_is_answered_not_raised(kind: str, path: str, junk: Any) -> None:
     base = {"Cluster": "cluster", "Machine": "machine", "MachineSet": "set", "MachineDeployment": "deployment"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.cli import main as cli
@@ -16,6 +16,7 @@ from nodewright.cli.manifests import documents
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.rewriting import rewrite
 from tests.api.test_conversion import configs, kinds, obj, values
+from tests.examples import usually
 
 KUBERMATIC = """\
 # the workers
@@ -133,7 +134,7 @@ def read(text: str) -> Any:
     return document.data
 
 
-@settings(max_examples=40, deadline=None)
+@usually(12)
 @given(kinds, configs, values)
 def test_a_manifest_there_and_back_reads_the_same(kind: str, config: dict[str, Any], unknown: dict[str, Any]) -> None:
     start = obj(kind, providerSpec=config, **{f"x-{name}": value for name, value in unknown.items()})
@@ -145,7 +146,7 @@ def test_a_manifest_there_and_back_reads_the_same(kind: str, config: dict[str, A
     assert read(back.text) == start
 
 
-@settings(max_examples=40, deadline=None)
+@usually(12)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200))
 def test_no_text_is_lost_or_breaks_it(text: str) -> None:
     assert rewrite("f", text, "providerConfig").text == text

@@ -163,6 +163,7 @@ def test_a_canary_stops_at_its_partition_until_that_goes(kubectl: Kubectl, rollo
     assert kubelets(kubectl, name) == [SECOND] * 3
 
 
+@pytest.mark.slow
 def test_a_rollout_past_its_deadline_is_taken_back_and_the_manifest_may_be_applied_again(
     kubectl: Kubectl, rollout: Plugin, name: str
 ) -> None:
@@ -203,6 +204,7 @@ def test_in_place_the_same_machines_and_hosts_get_the_new_kubelet(kubectl: Kubec
     assert kubelets(kubectl, name) == [FIRST] * 3
 
 
+@pytest.mark.slow
 def test_in_place_a_provider_that_can_t_stops_the_rollout_before_the_second_machine(
     kubectl: Kubectl, rollout: Plugin, name: str
 ) -> None:

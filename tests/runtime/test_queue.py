@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.runtime.queue import Backoff, Lane, QueueClosedError, WorkQueue
+from tests.examples import usually
 from tests.runtime.virtual_time import now, virtual_time
 
 
@@ -185,7 +186,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@usually(15)
 @given(steps=_STEPS, workers=st.integers(1, 4), takes=st.floats(0, 3))
 def test_no_key_runs_twice_at_once_and_every_wish_is_followed_by_a_run(
     steps: list[tuple[str, str, object]], workers: int, takes: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel import view
@@ -14,6 +14,7 @@ from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.slimming import LAST_APPLIED
 from nodewright.runtime.cache.store import Change, Store
 from tests.builders.objects import machine, machine_set
+from tests.examples import usually
 
 A = Key("default", "a")
 
@@ -185,7 +186,7 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@usually(40)
 @given(history=_EVENTS, data=st.data())
 def test_however_answers_events_and_lists_interleave_the_store_ends_as_the_server(
     history: list[tuple[str, str, str]], data: st.DataObject

@@ -11,11 +11,6 @@ import orjson
 from nodewright.controlplane.values import Obj
 
 
-def field_element(name: str) -> str:
-    """Write the step into a map's entry."""
-    return f"f:{name}"
-
-
 def value_element(value: Any) -> str:
     """Write the step to an item of a `set` list."""
     return f"v:{orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()}"

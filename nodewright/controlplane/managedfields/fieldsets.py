@@ -12,7 +12,6 @@ from typing import Any, Final
 
 FieldSet = dict[str, Any]
 
-EMPTY: Final[FieldSet] = {}
 _SELF: Final = "."
 
 
@@ -103,11 +102,6 @@ def is_member(node: FieldSet) -> bool:
 def children(node: FieldSet) -> Iterator[tuple[str, FieldSet]]:
     """Give the path elements below a node."""
     return ((element, child) for element, child in node.items() if element != _SELF)
-
-
-def with_member(node: FieldSet) -> FieldSet:
-    """Give a node that also stands for its own path."""
-    return node if is_member(node) else {_SELF: {}, **node}
 
 
 def has(members: FieldSet, path: tuple[str, ...]) -> bool:

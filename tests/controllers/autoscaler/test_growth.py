@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -14,6 +14,7 @@ from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
 from controllers.kernel.actions import Event, Scale
 from tests.controllers.autoscaler.fleet import Fleet
+from tests.examples import usually
 
 WEB, BIG = "MachineDeployment/ns/web", "MachineDeployment/ns/big"
 
@@ -186,7 +187,7 @@ def test_an_unhealthy_cluster_is_left_alone() -> None:
 groups = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["1", "2", "4"])), min_size=1, max_size=3)
 
 
-@settings(max_examples=25, deadline=None)
+@usually(8)
 @given(groups, st.lists(st.sampled_from(["1", "2", "3"]), max_size=12), st.booleans())
 def test_never_beyond_the_maximum_and_no_more_than_helps(
     sizes: list[tuple[int, str]], pods: list[str], balance: bool

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
 from tests.controllers.autoscaler.fleet import Fleet
+from tests.examples import usually
 
 MOST, LEAST = 4, 1
 LATER = timedelta(minutes=4)
@@ -19,7 +20,7 @@ dies = st.tuples(st.just("dies"), st.integers(0, 2), st.just(""))
 forgets = st.tuples(st.just("forgets"), st.just(0), st.just(""))
 
 
-@settings(max_examples=15, deadline=None)
+@usually(6)
 @given(st.lists(st.one_of(come, leave, dies, forgets), max_size=8), st.booleans())
 def test_whatever_happens_pods_run_and_what_is_not_needed_goes(
     story: list[tuple[str, int, str]], hosts_are_slow: bool

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.cloudpool.messages import MachineState, PoolSize
 from controllers.cloudpool.scaledown import Forward, Refused, Shrink
 from controllers.cloudpool.scaledown import plan_size as plan
 from tests.controllers.cloudpool.fleet import Fleet, machine, node, pod
+from tests.examples import usually
 
 STATES = [str(state) for state in MachineState]
 
@@ -27,7 +28,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     return Fleet(nodes, pods, machines=machines, gone=frozenset(draw(st.sets(st.sampled_from(["m0", "m1"])))))
 
 
-@settings(max_examples=150, deadline=None)
+@usually(40)
 @given(fleets(), st.integers(0, 8), st.integers(0, 8))
 def test_a_plan_is_safe_whatever_the_pool_looks_like(fleet: Fleet, wanted: int, desired: int) -> None:
     observed = fleet.observed()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.drain import surroundings
@@ -19,6 +19,7 @@ from controllers.kernel.refs import NODE, POD, Key, Obj
 from tests.builders import NOW, FakeView, machine, node
 from tests.controllers.machine.arena import merged
 from tests.controllers.machine.pods import PodBuilder, budget, daemon_set, drain_rule, pod
+from tests.examples import usually
 
 STAYS = "stays"
 """Label that the test puts on pods that must never be touched."""
@@ -141,7 +142,7 @@ def check_turns(town: Town, orders: dict[str, int], step: NotDrained) -> None:
         assert min(tier_of(found, orders) for found in left) == tier
 
 
-@settings(max_examples=80, deadline=None)
+@usually(20)
 @given(found=towns(), luck=st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=12), stages=st.booleans())
 def test_nobody_goes_who_may_stay_none_out_of_turn_and_in_the_end_the_node_is_empty(
     found: tuple[Town, dict[str, int]], luck: list[tuple[int, bool]], stages: bool

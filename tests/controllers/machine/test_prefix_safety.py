@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -25,6 +25,7 @@ from providers.simulated.config import Cloud
 from tests.builders import FakeView, machine, node
 from tests.controllers.machine.arena import Arena
 from tests.controllers.machine.pods import daemon_set, pod
+from tests.examples import usually
 
 LUCK = {"error_rate": 0.1, "lost_answer_rate": 0.1}
 PERSONALITIES = st.sampled_from(["InPlace", "Replace", "DrainThenInPlace"])
@@ -77,10 +78,10 @@ def live(arena: Arena, key: Key, story: list[tuple[str, int]]) -> None:
                 arena.attempts.clear()
 
 
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LIVES = usually(15)
 
 
-@SETTINGS
+@LIVES
 @given(story=stories(), updates=PERSONALITIES, seed=st.integers(0, 99))
 def test_it_converges_from_wherever_it_was_left(story: list[tuple[str, int]], updates: str, seed: int) -> None:
     arena = Watched(Cloud(name="arena", seed=seed, **LUCK))
@@ -99,7 +100,7 @@ def test_it_converges_from_wherever_it_was_left(story: list[tuple[str, int]], up
     assert not arena.nodes()[0]["spec"].get("unschedulable")
 
 
-@SETTINGS
+@LIVES
 @given(story=stories(), updates=PERSONALITIES, seed=st.integers(0, 99))
 def test_a_deletion_at_any_moment_leaves_nothing(story: list[tuple[str, int]], updates: str, seed: int) -> None:
     arena = Watched(Cloud(name="arena", seed=seed, **LUCK))
@@ -127,7 +128,7 @@ def host_reads() -> st.SearchStrategy[HostRead]:
     return st.one_of(present, st.just(HostAbsent()), st.just(HostUnknown("silence")))
 
 
-@settings(max_examples=300, deadline=None)
+@usually(80)
 @given(
     host=host_reads(),
     provider_id=st.sampled_from(["", "sim://1"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel.actions import Action, Create, Delete
@@ -17,6 +17,7 @@ from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Ob
 from tests.builders import World, machine_deployment
 from tests.builders.loop import round_of, settle
 from tests.builders.schedule import Process
+from tests.examples import usually
 
 NAME = "md"
 BROKEN = "0.0.0"
@@ -104,7 +105,7 @@ def change_template(world: World, version: str) -> None:
 
 
 @given(limits, seeds)
-@settings(max_examples=60, deadline=None)
+@usually(12)
 def test_never_above_the_surge_and_never_below_the_minimum_by_our_own_hand(
     given_limits: tuple[int, int, int], seed: int
 ) -> None:
@@ -118,7 +119,7 @@ def test_never_above_the_surge_and_never_below_the_minimum_by_our_own_hand(
 
 
 @given(limits, seeds)
-@settings(max_examples=30, deadline=None)
+@usually(6)
 def test_whatever_happened_before_a_good_template_is_rolled_out_and_then_nothing_is_written(
     given_limits: tuple[int, int, int], seed: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel.refs import MACHINE_SET, Key
@@ -14,6 +14,7 @@ from controllers.machineset.plan import plan as plan_set
 from tests.builders import FakeView, machine, machine_deployment, machine_set
 from tests.builders.objects import Builder, MachineSetBuilder
 from tests.builders.plans import deletes
+from tests.examples import usually
 
 POLICIES = ("Random", "Newest", "Oldest")
 
@@ -39,7 +40,7 @@ def some_machine(of: MachineSetBuilder, index: int, dice: random.Random) -> Buil
 
 
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(0, 9), st.sampled_from(POLICIES))
-@settings(max_examples=150, deadline=None)
+@usually(40)
 def test_the_deployment_foresees_whom_its_set_deletes(seed: int, count: int, fewer: int, policy: str) -> None:
     dice = random.Random(seed)
     owner = machine_deployment("md").replicas(count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel.actions import Action, Create, Delete
@@ -13,6 +13,7 @@ from controllers.kernel.refs import MACHINE, MACHINE_SET, Obj
 from tests.builders import World, machine_set
 from tests.builders.loop import round_of, settle
 from tests.builders.schedule import Process
+from tests.examples import usually
 
 NAME = "pool"
 
@@ -90,7 +91,7 @@ def happen(world: WatchedWorld, process: Process, what: str, amount: Any) -> Non
 
 
 @given(schedules)
-@settings(max_examples=80, deadline=None)
+@usually(20)
 def test_never_too_many_by_creating_and_never_too_few_by_deleting(schedule: list[tuple[str, Any]]) -> None:
     """Stale views, crashes after any action and meddling people included (MC#390, MCM#1091, CAPI#13649)."""
     world = WatchedWorld(machine_set(NAME).replicas(3))
@@ -100,7 +101,7 @@ def test_never_too_many_by_creating_and_never_too_few_by_deleting(schedule: list
 
 
 @given(schedules)
-@settings(max_examples=40, deadline=None)
+@usually(10)
 def test_it_settles_on_what_is_asked_for_and_then_writes_nothing(schedule: list[tuple[str, Any]]) -> None:
     world = WatchedWorld(machine_set(NAME).replicas(3))
     process = Process(world)
@@ -114,7 +115,7 @@ def test_it_settles_on_what_is_asked_for_and_then_writes_nothing(schedule: list[
 
 
 @given(schedules)
-@settings(max_examples=40, deadline=None)
+@usually(10)
 def test_the_next_ordinal_is_above_all_that_were_ever_given_and_never_goes_back(
     schedule: list[tuple[str, Any]],
 ) -> None:

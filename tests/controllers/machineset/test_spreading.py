@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -25,6 +25,7 @@ from tests.builders.clock import NOW
 from tests.builders.loop import plan_for, round_of
 from tests.builders.objects import Builder, MachineSetBuilder
 from tests.builders.plans import condition_of, creates, deletes, events, patches, status_of
+from tests.examples import usually
 
 PREFIX = machine_prefix("pool", "uid-pool")
 
@@ -193,7 +194,7 @@ class TestDeletion:
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@usually(10)
 def test_however_it_is_scaled_it_stays_even(sizes: list[int], salt: int) -> None:
     world = World(pool(3).uid(f"uid-{salt}"))
     for size in sizes:

@@ -85,12 +85,17 @@ def test_what_can_not_be_had_as_a_whole_is_not_asked_for_at_all(office: Office) 
     assert "it has its maximum of 5 Nodes" in office.condition("job", "Provisioned")["message"]
 
 
-def test_a_part_that_fails_comes_from_another_group(office: Office) -> None:
+def a_part_fails(office: Office) -> None:
+    """Two of three Nodes come."""
     office.fleet.group("a", most=3)
     office.request("job", ("big", 3))
     office.round()
     office.make("a", fails=1)
     office.join("a")
+
+
+def test_a_part_that_fails_comes_from_another_group(office: Office) -> None:
+    a_part_fails(office)
     office.fleet.group("b", most=3)
     office.round()
     assert office.fleet.size("b") == 1
@@ -130,11 +135,7 @@ def test_a_part_that_fails_for_good_rolls_all_back_and_rests(office: Office) -> 
 
 
 def test_nodes_that_others_use_stay(office: Office) -> None:
-    office.fleet.group("a", most=3)
-    office.request("job", ("big", 3))
-    office.round()
-    office.make("a", fails=1)
-    office.join("a")
+    a_part_fails(office)
     office.fleet.pod("guest", "1", "a-1")
     office.live(4)
     assert set(office.fleet.nodes) == {"a-1"}

@@ -14,6 +14,7 @@ from controllers.autoscaler import record as records
 from controllers.autoscaler.record import Record
 from controllers.kernel.refs import Key
 from tests.controllers.provisioningrequest.office import Office
+from tests.examples import usually
 
 GROUPS = {"a": 4, "b": 3}
 CPUS = {"big": 3, "half": 2, "small": 1}
@@ -31,7 +32,7 @@ scales = st.tuples(st.just("scales"), st.just(""), st.just(0))
 STORY = st.lists(st.one_of(ask, check, dies, fails, joins, cancel, waits, consume, scales), max_size=10)
 
 
-@settings(max_examples=20, deadline=None)
+@usually(6)
 @given(STORY)
 def test_whatever_happens_nobody_keeps_a_part_and_no_room_is_booked_twice(story: list[tuple[str, str, int]]) -> None:
     _lived(story)

@@ -17,8 +17,9 @@ from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling import reference
 from tests.controllers.scheduling.reference import Town
 from tests.controllers.scheduling.worlds import NAMESPACES, kinds, node, nodes
+from tests.examples import usually
 
-MANY = settings(max_examples=40, deadline=None)
+MANY = usually(12)
 THOROUGH = settings(max_examples=2000, deadline=None)
 
 

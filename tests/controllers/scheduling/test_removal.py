@@ -18,6 +18,7 @@ from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuesti
 from controllers.scheduling.shapes import Demand, Keeping, NodeShape, PodKind, PodShape
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.worlds import NAMESPACES, kinds, nodes
+from tests.examples import usually
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 RULES = DrainRules(NOW)
@@ -307,7 +308,7 @@ def replay(question: RemovalQuestion) -> None:
 
 
 @given(clusters())
-@settings(max_examples=40, deadline=None)
+@usually(12)
 def test_a_removal_plan_leaves_no_pod_pending_and_keeps_the_budgets(question: RemovalQuestion) -> None:
     replay(question)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import NodeShape
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import begin, picture, scenes
+from tests.examples import usually
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def act(snapshot: Snapshot, pending: list[PodClass], what: int, where: int) -> N
 
 
 @given(scenes(), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 99)), max_size=12), st.integers(0, 12))
-@settings(max_examples=60, deadline=None)
+@usually(15)
 def test_counts_are_those_of_the_rows_before_during_and_after_a_try(
     scene: Any, acts: list[tuple[int, int]], kept: int
 ) -> None:

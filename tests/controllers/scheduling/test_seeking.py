@@ -15,6 +15,7 @@ from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import scenes
 from tests.controllers.scheduling.worlds import NAMESPACES
+from tests.examples import usually
 
 Scene = tuple[list[NodeShape], list[PodShape], list[PodKind]]
 steps = st.lists(
@@ -63,7 +64,7 @@ def check(scene: Scene, played: list[Any]) -> None:
 
 
 @given(scenes(), steps)
-@settings(max_examples=40, deadline=None)
+@usually(12)
 def test_seeking_is_first_fit(scene: Scene, played: list[Any]) -> None:
     check(scene, played)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.controlplane.managedfields import fieldsets
+from tests.examples import usually
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = usually(20)
 ELEMENTS = ("f:a", "f:b", 'k:{"n":1}', 'v:"x"')
 path_sets = st.sets(st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=4).map(tuple), max_size=8)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.controlplane import managedfields, patch
 from nodewright.controlplane.managedfields import fieldsets
 from nodewright.controlplane.values import ApiError, Obj, Resource
+from tests.examples import usually
 
 CRD = json.loads((Path(__file__).parent.parent / "validation/golden/widgets.crd.json").read_text())
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -34,7 +35,7 @@ NODES = Resource("", "v1", "Node", "nodes", "node", "NodeList", False, subresour
 SCHEMALESS = replace(WIDGETS, schema=None)
 
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = usually(12)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from typing import Any
 
 import jsonpatch
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.controlplane import patch
 from nodewright.controlplane.values import ApiError
+from tests.examples import usually
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = usually(20)
 BASE: dict[str, Any] = {"spec": {"size": 3, "tags": ["a", "b"], "labels": {"a": "b"}, "a/b": {"~": 1}}}
 TAGS = "/spec/tags"
 

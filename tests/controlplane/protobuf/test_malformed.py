@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewright.controlplane import protobuf
 from nodewright.controlplane.values import ApiError
 from tests.controlplane.protobuf.encoding import body, field, varint
+from tests.examples import usually
 
 STORED = [
     bytes.fromhex(entry["body"])
@@ -102,7 +103,7 @@ def test_a_body_that_ends_too_early_never_escapes_as_another_error() -> None:
         object_or_refusal(SMALL[:place])
 
 
-@settings(max_examples=300, deadline=None)
+@usually(100)
 @given(st.sampled_from(STORED), st.integers(0), st.integers(0, 255), st.integers(1, 4))
 def test_a_changed_body_never_escapes_as_another_error(content: bytes, place: int, value: int, count: int) -> None:
     changed = bytearray(content)
@@ -111,7 +112,7 @@ def test_a_changed_body_never_escapes_as_another_error(content: bytes, place: in
     object_or_refusal(bytes(changed))
 
 
-@settings(max_examples=300, deadline=None)
+@usually(100)
 @given(st.binary(max_size=200), st.sampled_from(["Namespace", "Pod", "Secret", "Event"]))
 def test_random_content_never_escapes_as_another_error(content: bytes, kind: str) -> None:
     object_or_refusal(body("v1", kind, content))

@@ -13,6 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from nodewright.controlplane.store import StoreOptions, Watch
 from nodewright.controlplane.values import ApiError, DeleteOptions, ListOptions, Obj, WatchEvent
 from tests.controlplane.store.cluster import Cluster, owned_by
+from tests.examples import usually
 
 NAMES = ("a", "b", "c", "d")
 SPACES = ("default", "other")
@@ -216,5 +217,5 @@ class Machines(RuleBasedStateMachine):
         assert outcome(act, *args, **options) in (200, 404, 409)
 
 
-Machines.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Machines.TestCase.settings = settings(usually(20), stateful_step_count=40)
 TestMachines = Machines.TestCase
