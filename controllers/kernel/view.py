@@ -161,7 +161,7 @@ HostRead = HostPresent | HostAbsent | HostUnknown
 class Attempt:
     """The last failed provider call for this Machine. ``retry_at`` carries back-off with jitter.
 
-    ``call`` is the action's class name (``CreateHost``); ``spec_hash`` is what was asked for ("" for a delete).
+    ``call`` is ``create``, ``update`` or ``delete``; ``spec_hash`` is what was asked for ("" for a delete).
     """
 
     call: str

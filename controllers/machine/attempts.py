@@ -36,6 +36,12 @@ def current(observed: Observed) -> Attempt | None:
     return None if observed.spec_is_new and not observed.deleting else attempt
 
 
+def of_deletion(observed: Observed) -> Attempt | None:
+    """The same of deletions alone: a creation or change that failed says nothing about them, nor holds them up."""
+    attempt = current(observed)
+    return attempt if attempt is not None and attempt.call == "delete" else None
+
+
 def is_due(attempt: Attempt | None, observed: Observed) -> bool:
     """Whether the next call may be made now."""
     return not observed.reads.in_flight and (attempt is None or observed.now >= attempt.retry_at)

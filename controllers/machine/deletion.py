@@ -161,7 +161,7 @@ def _terminate(observed: Observed, host: Host, drained: Drained, said: tuple[Con
 
 
 def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[Condition, ...]) -> Decision:
-    attempt = attempts.current(observed)
+    attempt = attempts.of_deletion(observed)
     text, reason = f"host {host.name} is being deleted", str(Reason.DELETING_HOST)
     if attempt is not None:
         text, reason = f"host {host.name} can't be deleted: {attempts.message(attempt)}", str(attempt.error_class)

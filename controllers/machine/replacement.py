@@ -81,7 +81,7 @@ def remove_old(observed: Observed, host: Host) -> Decision:
         not_yet = _not_yet(observed, stale)
         if not_yet is not None:
             return not_yet
-    attempt = attempts.current(observed)
+    attempt = attempts.of_deletion(observed)
     actions: list[Action] = []
     if host.state is not HostState.DELETING and attempts.is_due(attempt, observed):
         actions.append(delete_host(observed, host, f"replace host {host.name}: {why}"))

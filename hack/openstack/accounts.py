@@ -56,10 +56,9 @@ def connect(clouds_yaml: Path, name: str, **options: Any) -> Any:
 
 def zones_of(clouds_yaml: Path) -> Counter[str]:
     """How many servers of fleets are in each zone now."""
-    servers = connect(clouds_yaml, "demo").compute.get("/servers/detail?limit=1000", microversion=MICROVERSION).json()
-    return Counter(
-        str(one["OS-EXT-AZ:availability_zone"]) for one in servers["servers"] if one["name"].startswith(FLEET)
-    )
+    listed = connect(clouds_yaml, "demo").compute.get("/servers/detail?limit=1000", microversion=MICROVERSION).json()
+    ours = [server for server in listed["servers"] if str(server["name"]).startswith(FLEET)]
+    return Counter(str(server["OS-EXT-AZ:availability_zone"]) for server in ours)
 
 
 def _ever_made(admin: Any) -> dict[str, list[Life]]:

@@ -17,6 +17,8 @@ from providers.base.contract import Host, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.simulated.world import World
 
+_CALLS: Mapping[type[HostAction], str] = {CreateHost: "create", UpdateHost: "update", DeleteHost: "delete"}
+
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -77,7 +79,7 @@ class Cloud:
                 case DeleteHost():
                     self._world.delete(action.host.id)
         except ProviderError as error:
-            self._remember(uid, type(action).__name__, error)
+            self._remember(uid, _CALLS[type(action)], error)
             raise
         self._attempts.pop(uid, None)
 

@@ -36,6 +36,7 @@ from controllers.kernel.view import (
     LiveCheck,
 )
 from controllers.machine.room import MachineRoom
+from nodewright.runtime.hosts.scope import call_of
 from providers.base.contract import Host, HostRequest, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.base.registry import Registry
@@ -226,7 +227,7 @@ class Arena:
         except ProviderError as error:
             failures = self.attempts[uid].failures + 1 if uid in self.attempts else 1
             pause = timedelta(seconds=REACTIONS[error.error_class].first * failures)
-            name, asked = type(action).__name__, getattr(action, "request", None)
+            name, asked = call_of(action).name, getattr(action, "request", None)
             spec_hash = asked.spec_hash if isinstance(asked, HostRequest) else ""
             self.attempts[uid] = Attempt(
                 name, error.error_class, error.message, failures, self.now, self.now + pause, spec_hash

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from api import names
 from controllers.kernel.actions import CreateHost, DeleteHost
 from controllers.kernel.refs import Key
+from controllers.kernel.view import Attempt
 from providers.base.contract import Host, HostState
+from providers.base.errors import ErrorClass
 from tests.builders import machine, node
 from tests.controllers.machine.arena import Arena
 
@@ -43,6 +47,32 @@ def test_a_machine_that_goes_takes_along_what_was_made_for_it() -> None:
     arena.run(key)
     assert [action.host for action in arena.done if isinstance(action, DeleteHost)] == [left]
     assert arena.remains is None
+    assert not arena.exists(key)
+
+
+def test_a_creation_that_failed_does_not_hold_up_the_deletion() -> None:
+    """Its back-off may take minutes, and its error says nothing about what is deleted."""
+    arena = Arena()
+    key = arena.apply(machine("m-1").provider_config(**QUICK).finalized_by(names.MACHINE_FINALIZER))
+    left = with_remains(arena, key)
+    retry_at = arena.now + timedelta(seconds=300)
+    arena.attempts[left.machine_uid] = Attempt("create", ErrorClass.INTERNAL, "no", 7, arena.now, retry_at)
+    arena.delete(key)
+    arena.run(key, 30)
+    assert not arena.exists(key)
+    assert arena.now < retry_at
+    assert calls(arena) == ["DeleteHost"]
+
+
+def test_a_change_that_failed_does_not_hold_up_the_deletion() -> None:
+    arena = Arena()
+    key = arena.apply(machine("m-1").provider_config(**QUICK))
+    arena.run(key)
+    uid = str(arena.machine(key)["metadata"]["uid"])
+    retry_at = arena.now + timedelta(seconds=600)
+    arena.attempts[uid] = Attempt("update", ErrorClass.INVALID_CONFIGURATION, "no", 1, arena.now, retry_at)
+    arena.delete(key)
+    arena.run(key, 60)
     assert not arena.exists(key)
 
 
