@@ -138,5 +138,6 @@ def _said(standing: Standing, view: View, kind: str, key: Key) -> Said:
 
 def _there(found: Obj | None, title: str) -> Obj:
     if found is None:
-        raise CliError(f"{title} does not exist", "Name its namespace with -n")
+        hint = "See `kubectl get nodes`" if title.startswith("Node ") else "Name its namespace with -n"
+        raise CliError(f"{title} does not exist", hint)
     return found
