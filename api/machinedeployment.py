@@ -18,6 +18,7 @@ from api.meta import (
     Message,
     ObjectMeta,
     OwningSelector,
+    Replicas,
     Time,
 )
 from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, name_fits
@@ -103,7 +104,7 @@ class MachineDeploymentSpec(Model):
 
     __rules__: ClassVar = (*SELECTOR_MATCHES_TEMPLATE, ONE_SAY_ON_FAILURE_DOMAINS)
 
-    replicas: Count = 1
+    replicas: Replicas = 1
     """Number of Machines."""
     selector: Annotated[OwningSelector, Schema(rules=(Rule("self == oldSelf", "selector is immutable"),))]
     """Selects the Machines that belong here; must match the labels of the template. Can't be changed."""

@@ -16,6 +16,7 @@ from api.meta import (
     Message,
     ObjectMeta,
     OwningSelector,
+    Replicas,
     TemplateMeta,
     Time,
 )
@@ -85,7 +86,7 @@ class MachineSetSpec(Model):
 
     __rules__: ClassVar = (*SELECTOR_MATCHES_TEMPLATE, ONE_SAY_ON_FAILURE_DOMAINS)
 
-    replicas: Count = 1
+    replicas: Replicas = 1
     """Number of Machines."""
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""

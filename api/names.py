@@ -393,6 +393,8 @@ MAX_TEMPLATE_HASH_LENGTH: Final = 10
 """Characters of TEMPLATE_HASH_LABEL (an encoded 32-bit number in the lineage)."""
 MAX_MACHINESET_NAME: Final = MAX_NODE_NAME - OWNER_DIGEST_LENGTH - MAX_ORDINAL_DIGITS - 2
 """So that ``<machineset>-<5>-<ordinal>`` is a valid Node name: 50."""
+MAX_REPLICAS: Final = 100_000
+"""Machines that a MachineSet or MachineDeployment may ask for; a slip of the finger asks for more."""
 MAX_FAILURE_DOMAINS: Final = 32
 """Failure domains that a Cluster or a set may name."""
 MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1

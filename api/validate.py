@@ -102,6 +102,8 @@ def _machine(obj: Mapping[str, Any]) -> Errors:
 def _set(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     yield from _counts(spec, "replicas", "minReadySeconds")
+    if isinstance(replicas := spec.get("replicas"), int) and replicas > names.MAX_REPLICAS:
+        yield FieldError("spec.replicas", f"{replicas} is more than {names.MAX_REPLICAS} Machines")
     yield from _selected(spec)
     yield from failure_domains(spec, child(child(spec, "template"), "spec"))
     yield from template(spec, text_of(child(obj, "metadata"), "namespace"))

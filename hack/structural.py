@@ -59,6 +59,8 @@ class _Inliner:
     def convert(self, schema: Schema, path: str, seen: tuple[str, ...]) -> Schema:
         schema, seen = self._resolve(dict(schema), path, seen)
         schema.pop("title", None)
+        if "description" in schema:  # `kubectl explain` shows it as it is
+            schema["description"] = schema["description"].replace("``", "`")
         if schema.get("default", ...) is None:
             schema.pop("default")
         schema = _flatten_union(schema, path, lambda branch: self._resolve(dict(branch), path, seen)[0])

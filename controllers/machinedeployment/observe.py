@@ -41,7 +41,7 @@ from controllers.kernel.view import OWNER, View
 from controllers.machinedeployment import rollout_after
 from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
 from controllers.machinedeployment.rollback import Record, read_record, template_in_force
-from controllers.machinedeployment.wish import MAX_REPLICAS, Wish, read_wish
+from controllers.machinedeployment.wish import Wish, read_wish
 
 READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, CLUSTER)
 _DAWN = datetime.min.replace(tzinfo=UTC)
@@ -213,7 +213,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     spec = body.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     replicas = spec.get("replicas", 1)
-    if is_deleting(body) or not is_count(replicas) or replicas > MAX_REPLICAS:
+    if is_deleting(body) or not is_count(replicas) or replicas > names.MAX_REPLICAS:
         replicas = 0
     try:
         journal = read_ordinals(_status(body))

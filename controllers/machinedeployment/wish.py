@@ -9,7 +9,7 @@ from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
 from api.machinerules import failure_domains_fault
-from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
+from api.names import MAX_REPLICAS, DeletePolicy, InPlace, OnFailure, StrategyType
 from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
 from controllers.kernel.conditions import parse_time
@@ -17,7 +17,6 @@ from controllers.kernel.refs import MACHINE_SET, Obj
 from controllers.kernel.template import is_count, read_pattern
 from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
 
-MAX_REPLICAS = 100_000
 _NO_LIMITS = RolloutLimits(1, 0, 1, 0)
 
 

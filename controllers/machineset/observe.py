@@ -39,7 +39,6 @@ from controllers.kernel.template import is_count, read_pattern
 from controllers.kernel.view import OWNER, View
 from controllers.machineset.disruption import NO_MATTER, Disruption, disruption
 
-MAX_REPLICAS = 100_000
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, MACHINE_CLASS, CLUSTER)
 
 
@@ -153,8 +152,8 @@ def read_wish(body: Obj) -> Wish:
     replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
     if replicas is None:
         replicas = 1
-    if not is_count(replicas) or replicas > MAX_REPLICAS:
-        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {MAX_REPLICAS}")
+    if not is_count(replicas) or replicas > names.MAX_REPLICAS:
+        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {names.MAX_REPLICAS}")
     if not is_count(min_ready):
         return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
     pattern = read_pattern(spec, MACHINE)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from nodewright.cli.exits import USAGE, CliError
+
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
@@ -42,3 +44,12 @@ class Format(StrEnum):
 LogFormat = Annotated[
     Format, typer.Option("--log-format", help="How to log; auto: text on a terminal, else one JSON object a line.")
 ]
+
+
+def one_object(kind: str, name: str | None, example: str) -> tuple[str, str]:
+    """Kind and name of ``KIND NAME`` or, as kubectl takes it too, ``KIND/NAME``. Raises CliError (usage)."""
+    if name is None:
+        kind, _, name = kind.partition("/")
+    if not kind or not name or "/" in kind + name:
+        raise CliError(f"{kind!r} names no object", f"Name one like {example}", USAGE)
+    return kind, name

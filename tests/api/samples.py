@@ -99,6 +99,8 @@ _BOTH_CONFIGS = {"spec.providerSpec": {"value": CONFIG}}
 
 BAD: dict[str, Bad] = {
     "negative replicas": both("set", "spec.replicas", -1),
+    "a slip of the finger in replicas": both("set", "spec.replicas", 2_000_000_000),
+    "one replica too many": both("deployment", "spec.replicas", 100_001),
     "replicas in words": both("deployment", "spec.replicas", "three"),
     "negative minReadySeconds": both("set", "spec.minReadySeconds", -1),
     "negative revisionHistoryLimit": both("deployment", "spec.revisionHistoryLimit", -1),

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,7 +86,11 @@ def test_an_unknown_command_is_a_usage_error_that_guesses(capsys: pytest.Capture
     [
         (["version", "--nonsense"], "No such option: --nonsense"),
         (["--nonsense"], "No such option: --nonsense"),
-        (["describe", "md"], "Missing argument 'NAME'"),
+        (["describe", "md"], "'md' names no object. Name one like md/workers"),
+        (["describe", "md/"], "'md' names no object"),
+        (["describe", "what/workers"], 'can\'t describe a "what"'),
+        (["describe", "md/workers", "more"], "'md/workers' names no object"),
+        (["autoscaler", "explain", "pod"], "'pod' names no object. Name one like pod/web-0"),
         (["up", "--port", "70000"], "--port"),
         (["validate"], "Missing argument"),
         (["simulate", "--seeds", "none"], "--seeds"),
@@ -182,3 +187,21 @@ def test_wrong_usage_points_to_the_help_of_the_very_command(capsys: pytest.Captu
     assert "`nodewright rollout status --help`" in capsys.readouterr().err
     assert cli.run(["up", "--prot", "1"]) == 2
     assert "`nodewright up --help`" in capsys.readouterr().err
+
+
+def test_without_a_kubeconfig_it_says_so_and_names_the_one_that_lies_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["describe", "md/workers"]) == 1
+    said = capsys.readouterr().err
+    assert "there is no kubeconfig ($KUBECONFIG, ~/.kube/config)" in said
+    assert "Start one with `nodewright up`" in said
+    left = tmp_path / ".nodewright" / "up" / "kubeconfig"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert cli.run(["describe", "md/workers"]) == 1
+    assert f"export KUBECONFIG={left}" in capsys.readouterr().err

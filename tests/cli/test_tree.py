@@ -203,6 +203,19 @@ def test_reasons_that_need_a_person_have_advice(reason: Reason) -> None:
     assert advice_for(reason).endswith(".")
 
 
+def test_a_field_that_is_wrong_is_not_taken_for_the_provider_configuration() -> None:
+    assert advice_for(Reason.INVALID_CONFIGURATION).startswith("Correct the field named")
+
+
+def test_a_drain_that_nothing_but_a_person_ends_wants_an_eye_and_says_what_to_do() -> None:
+    why = "blocked until somebody changes a PodDisruptionBudget: default/web"
+    stuck = machine("m").deleting(5).condition("Deleting", "True", "Draining", why)
+    tree = tree_of(MACHINE, stuck.condition("Drained", "False", "DrainBlocked", why))
+    drained = next(branch for _, branch in rows(tree) if branch.name == "Drained")
+    assert drained.mood is Mood.BAD
+    assert "nodeDrainTimeout" in drained.advice
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0s"), (119, "119s"), (120, "2m"), (303, "5m3s"), (3600, "60m"), (4 * 3600 + 600, "4h10m"), (9 * 3600, "9h"),

@@ -139,6 +139,14 @@ def test_kinds_of_others_pass_with_only_their_frame_checked(check: Check, capsys
     assert check("apiVersion: v1\nkind: Namespace\n").at("metadata.name")[0] == 1
 
 
+@pytest.mark.parametrize("config", ["", "      providerConfig: {}\n", "      providerSpec:\n"])
+def test_a_template_that_no_provider_could_make_a_host_of_is_named(check: Check, config: str) -> None:
+    found = check(GOOD[: GOOD.index("      providerConfig:")] + config)
+    assert found.code == 1
+    _, message = found.at("spec.template.spec.providerConfig")
+    assert message.startswith("is required")
+
+
 def test_the_config_of_a_machine_class_is_checked_too(check: Check) -> None:
     found = check(
         "apiVersion: cluster.k8s.io/v1alpha1\nkind: MachineClass\nmetadata:\n  name: c\nproviderConfig:\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from nodewright.runtime.kube.client import KubeClient
     from nodewright.runtime.kube.connection import Connection
 
+UP_KUBECONFIG = Path(".nodewright/up/kubeconfig")
+"""Where ``nodewright up`` writes it without options."""
 LOCAL_HINT = "Start one with `nodewright up`, or name a kubeconfig with --kubeconfig or $KUBECONFIG"
 
 
@@ -33,11 +36,18 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        raise CliError(str(error), LOCAL_HINT) from error
+        raise CliError(str(error), _where_to_look()) from error
     except NoAnswer as error:
-        raise CliError(f"no answer from the cluster: {error}", f"See whether it runs. {LOCAL_HINT}") from error
+        raise CliError(f"no answer from the cluster: {error}", f"See whether it runs. {_where_to_look()}") from error
     except ApiError as error:
         raise _refusal(error.code, error.message) from error
+
+
+def _where_to_look() -> str:
+    """Who has started a plane in this folder has mostly forgotten to export its kubeconfig."""
+    if UP_KUBECONFIG.is_file() and os.environ.get("KUBECONFIG") != str(UP_KUBECONFIG.absolute()):
+        return f"Use that of `nodewright up` here: export KUBECONFIG={UP_KUBECONFIG.absolute()}"
+    return LOCAL_HINT
 
 
 def _refusal(code: int, message: str) -> CliError:

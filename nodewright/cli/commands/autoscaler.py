@@ -13,7 +13,7 @@ from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
-from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 
 if TYPE_CHECKING:
     from controllers.autoscaler.explaining import Said
@@ -48,7 +48,7 @@ def explain(
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the object.")],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.")] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -62,6 +62,7 @@ def explain(
     from nodewright.cli.tree.branch import Branch  # noqa: PLC0415
     from nodewright.cli.tree.drawing import rows  # noqa: PLC0415
 
+    kind, name = one_object(kind, name, "pod/web-0")
     options = options_of(autoscaler)
     said = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), options))
 
@@ -138,5 +139,6 @@ def _said(standing: Standing, view: View, kind: str, key: Key) -> Said:
 
 def _there(found: Obj | None, title: str) -> Obj:
     if found is None:
-        raise CliError(f"{title} does not exist", "Name its namespace with -n")
+        hint = "See `kubectl get nodes`" if title.startswith("Node ") else "Name its namespace with -n"
+        raise CliError(f"{title} does not exist", hint)
     return found

@@ -10,7 +10,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
-from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.tree.branch import Branch, wrong
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             help="cluster (cl), machinedeployment (md), machineset (ms), machine (ma) or machinehealthcheck (mhc).",
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the object.")],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.")] = None,
     namespace: Namespace = None,
     all_conditions: Annotated[
         bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")
@@ -76,6 +76,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.screen import console  # noqa: PLC0415
     from nodewright.cli.tree.drawing import lines  # noqa: PLC0415
 
+    kind, name = one_object(kind, name, "md/workers")
     wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
     drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
     out = console()

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
-from api.providerconfig import ProviderConfigError, find
+from api.providerconfig import ProviderConfigError, find, holder
 from api.validate import validate
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
@@ -24,6 +24,7 @@ from providers.base.registry import Registry
 
 _NOT_CHECKED = "correct the existing errors to complete validation"
 _NAMES_ITS_FIELD = re.compile(r"Invalid value: (?:\S+: )?(metadata\.\w+) ")
+_MAKE_HOSTS = ("Machine", "MachineSet", "MachineDeployment")
 FOREIGN_GROUPS = {names.CAPI_GROUP: "that is Cluster API's group; Nodewright's is cluster.k8s.io/v1alpha1"}
 
 
@@ -124,6 +125,11 @@ class Checker:
             config, path = find(subject.data)
         except ProviderConfigError:
             return  # api.validate has said so, with the field
+        if config is None and subject.kind in _MAKE_HOSTS:
+            yield Fault(
+                f"{holder(subject.data)[1]}.providerConfig",
+                "is required: it names the provider and says what host to make",
+            )
         if config is None or config.value is None or subject.kind == "Cluster":
             return
         for problem in self._registry.problems(config.value):
@@ -189,8 +195,8 @@ def _unknown_kind(group: str, version: str, kind: str) -> Fault:
 def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:
     """Fields that the schema lets pass as unknown but that look very much like a known one."""
     root = schema_of(group, version, str(obj["kind"]))
-    for path, holder, node in _kept_unknowns(obj, root or {}, ""):
-        for field in holder:
+    for path, held, node in _kept_unknowns(obj, root or {}, ""):
+        for field in held:
             known = list(node.get("properties") or {})
             if field in known:
                 continue

@@ -10,7 +10,6 @@ from providers.base.errors import ErrorClass
 _BY_CLASS: Final[dict[ErrorClass, str]] = {
     ErrorClass.QUOTA_EXCEEDED: "Free or raise the quota, or scale down; creation is tried again by itself.",
     ErrorClass.STOCK_OUT: "Wait, or choose another size or failure domain in providerConfig.",
-    ErrorClass.INVALID_CONFIGURATION: "Correct providerConfig (`nodewright validate FILE` names every fault).",
     ErrorClass.UNSUPPORTED_CHANGE: "Undo the change, or delete the Machine so that its set makes a new one.",
     ErrorClass.UNAUTHORIZED: "Renew the provider's credentials (Secret or environment of the controllers).",
     ErrorClass.RATE_LIMITED: "Nothing: calls go on when the provider allows them.",
@@ -22,6 +21,7 @@ _BY_CLASS: Final[dict[ErrorClass, str]] = {
 }
 
 _BY_REASON: Final[dict[str, str]] = {
+    **{str(error_class): text for error_class, text in _BY_CLASS.items()},
     Reason.HOST_MISSING: "The host vanished: delete the Machine, its set makes a new one.",
     Reason.NODE_MISSING: "The Node object is gone: see whether the kubelet on the host can reach the API server.",
     Reason.NODE_NOT_READY: "See the Node's own conditions: `kubectl describe node`.",
@@ -50,7 +50,6 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.TOO_MANY_UNHEALTHY: "Too many Machines look bad at once: look for a common cause first.",
     Reason.CORRELATED_FAILURES: "Machines fail together: look for a common cause (zone, network, API server).",
     Reason.PAUSED: "Remove the pause (spec.paused or the annotation) to go on.",
-    **{str(error_class): text for error_class, text in _BY_CLASS.items()},
 }
 
 

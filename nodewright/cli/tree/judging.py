@@ -49,6 +49,7 @@ _BAD_REASONS: Final = frozenset(
         Reason.UNHEALTHY_NODE,
         Reason.UNHEALTHY_MACHINE,
         Reason.REMEDIATION_DEFERRED,
+        Reason.DRAIN_BLOCKED,
         Reason.NODE_STARTUP_TIMEOUT,
         Reason.TOO_MANY_UNHEALTHY,
         Reason.CORRELATED_FAILURES,
@@ -96,7 +97,7 @@ def lines_of(conditions: Iterable[Mapping[str, Any]], all_of_them: bool) -> tupl
             reason=str(c.get("reason", "")),
             since=parse_time(c.get("lastTransitionTime")),
             message=str(c.get("message", "")),
-            advice=advice_for(str(c.get("reason", ""))) if mood_of_condition(c) is Mood.BAD else "",
+            advice="" if mood_of_condition(c) is Mood.GOOD else advice_for(str(c.get("reason", ""))),
         )
         for c in conditions
         if all_of_them or not (is_quiet(c) or _is_echo(c))

@@ -118,7 +118,10 @@ def in_cluster(directory: Path = SERVICE_ACCOUNT_DIR, environment: Mapping[str, 
     environment = os.environ if environment is None else environment
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
-        raise ConfigurationError("not in a cluster: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
+        raise ConfigurationError(
+            "there is no kubeconfig ($KUBECONFIG, ~/.kube/config), and this is not in a cluster "
+            "(KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set)"
+        )
     try:
         ca = (directory / "ca.crt").read_bytes()
         namespace = (directory / "namespace").read_text().strip()
