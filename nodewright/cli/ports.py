@@ -18,11 +18,13 @@ def must_be_free(host: str, ports: Mapping[str, int | None]) -> None:
         for option, port in ports.items():
             if not port:
                 continue
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            listener = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                listener.bind((host, port))
+                family, kind, _, _, address = socket.getaddrinfo(
+                    host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                )[0]
+                listener = held.enter_context(socket.socket(family, kind))
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
                 listener.listen(1)
             except OSError as error:
                 why = (error.strerror or str(error)).lower()

@@ -69,11 +69,21 @@ def test_no_host_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
     assert "--hosts-in-flight" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--health-port", "--metrics-port"])
-def test_a_port_that_is_taken_is_named_before_anything_begins(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["run"], "--health-port"),
+        (["run"], "--metrics-port"),
+        (["gateway", "externalgrpc"], "--port"),
+        (["gateway", "externalgrpc"], "--metrics-port"),
+    ],
+)
+def test_a_port_that_is_taken_is_named_before_anything_begins(
+    command: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert cli.run(["run", option, str(port)]) == 1
+        assert cli.run([*command, option, str(port)]) == 1
     assert f"{option} {port}: can't listen on 127.0.0.1: address already in use" in capsys.readouterr().err
 
 
