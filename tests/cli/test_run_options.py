@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -66,3 +67,28 @@ def test_a_lifetime_that_is_none_is_wrong_usage(capsys: pytest.CaptureFixture[st
 def test_no_host_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["run", "--hosts-in-flight", "0"]) == 2
     assert "--hosts-in-flight" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["run"], "--health-port"),
+        (["run"], "--metrics-port"),
+        (["gateway", "externalgrpc"], "--port"),
+        (["gateway", "externalgrpc"], "--metrics-port"),
+    ],
+)
+def test_a_port_that_is_taken_is_named_before_anything_begins(
+    command: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert cli.run([*command, option, str(port)]) == 1
+    assert f"{option} {port}: can't listen on 127.0.0.1: address already in use" in capsys.readouterr().err
+
+
+def test_one_port_for_two_things_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+    assert cli.run(["run", "--health-port", port, "--metrics-port", port]) == 1
+    assert f"--metrics-port {port}: can't listen" in capsys.readouterr().err

@@ -203,6 +203,19 @@ def test_reasons_that_need_a_person_have_advice(reason: Reason) -> None:
     assert advice_for(reason).endswith(".")
 
 
+def test_many_that_are_ready_but_wrong_alike_say_why_in_their_one_line() -> None:
+    owner = machine_set("web").replicas(5)
+    lost = "its workload cluster does not answer"
+    machines = [
+        machine(f"m-{n}").of(owner).ready().condition("NodeReady", "Unknown", "ConnectionDown", lost) for n in range(5)
+    ]
+    tree = tree_of(MACHINE_SET, owner, *machines)
+    (line,) = [branch for _, branch in rows(tree) if branch.name == "5 Machines"]
+    assert (line.mood, line.reason) == (Mood.BAD, "ConnectionDown")
+    assert lost in line.message
+    assert "Reachable" in line.advice
+
+
 def test_a_field_that_is_wrong_is_not_taken_for_the_provider_configuration() -> None:
     assert advice_for(Reason.INVALID_CONFIGURATION).startswith("Correct the field named")
 

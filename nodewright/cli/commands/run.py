@@ -17,6 +17,7 @@ from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,
     )  # fmt: skip
+    must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
         _start_traces()
     configure(json=log_format.json, level=log_level.value)

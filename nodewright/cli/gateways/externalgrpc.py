@@ -14,6 +14,7 @@ import typer
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+from nodewright.cli.ports import must_be_free
 
 if TYPE_CHECKING:
     from controllers.autoscaler.prices import PriceTable
@@ -150,6 +151,8 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
         metrics_port,
     )
     _check(how)
+    must_be_free(listen, {"--port": port})
+    must_be_free(metrics_listen, {"--metrics-port": metrics_port})
     from nodewright.gateways.externalgrpc.loop import new_event_loop  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 

@@ -194,7 +194,8 @@ class _Gardener:
             return branches
         alike: dict[tuple[str, str, str, str], list[Branch]] = {}
         for branch in branches:
-            alike.setdefault((branch.mood, branch.state, branch.reason, branch.message), []).append(branch)
+            told = _told(branch)
+            alike.setdefault((branch.mood, branch.state, told.reason, branch.message), []).append(branch)
         shown: list[Branch] = []
         for group in alike.values():
             shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
@@ -215,11 +216,19 @@ def _node_elsewhere(name: str, machine: Obj) -> Branch:
     )
 
 
+def _told(machine: Branch) -> Branch:
+    """The line with the reason: the Machine's own, or of one that is Ready all the same its first bad condition."""
+    bad = (line for line in machine.children if line.mood is Mood.BAD and line.reason)
+    return machine if machine.reason or machine.mood is not Mood.BAD else next(bad, machine)
+
+
 def _as_one(group: list[Branch]) -> Branch:
-    first = group[0]
+    """What is left out below must not be all that says why."""
+    first, told = group[0], _told(group[0])
     some = ", ".join(b.name.split("/", 1)[1] for b in group[:2])
-    message = f"{first.message} ({some}, …)" if first.message else f"{some}, …"
-    return replace(first, name=f"{len(group)} Machines", message=message, children=())
+    message = f"{told.message} ({some}, …)" if told.message else f"{some}, …"
+    one = replace(first, name=f"{len(group)} Machines", message=message, children=())
+    return replace(one, reason=told.reason, advice=told.advice)
 
 
 def _counts(obj: Obj) -> str:
