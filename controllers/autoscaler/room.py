@@ -38,20 +38,23 @@ GATHER = 2.0
 
 
 class AutoscalerRoom:
-    """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not."""
+    """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
+
+    ``reader``: a memory of what was read, not of what was decided: with a new one every look says the same. Rooms that
+    look at the same cluster in one process may share it, so that each pod is read once.
+    """
 
     name = "autoscaler"
     kind: Kind = CONFIG_MAP
     spans_clusters = True
     reads: tuple[Kind, ...] = READS
 
-    def __init__(self, options: AutoscalerOptions | None = None) -> None:
+    def __init__(self, options: AutoscalerOptions | None = None, reader: Reader | None = None) -> None:
         self.options = options or AutoscalerOptions()
         if self.options.provisioning_requests:
             self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
         self.key = Key(self.options.namespace, names.AUTOSCALER_MEMORY)
-        self._reader = Reader()
-        """A memory of what was read, not of what was decided: with a new one every look says the same."""
+        self._reader = reader or Reader()
         self.parts: Mapping[Kind, Key] = {
             CONFIG_MAP: Key(self.options.namespace, ""),
             LEASE: Key(self.options.namespace, names.AUTOSCALER_LEASE),

@@ -32,7 +32,7 @@ from controllers.scheduling.reading import Reader
 class ProvisioningRequestRoom:
     """Room[Observed]. Its key is the ConfigMap with the defaults of classes, there or not.
 
-    ``autoscaler``: what counts as a group and how far it may grow; None: the defaults.
+    ``autoscaler``: what counts as a group and how far it may grow; None: the defaults. ``reader``: see AutoscalerRoom.
     """
 
     name = "provisioningrequest"
@@ -44,13 +44,14 @@ class ProvisioningRequestRoom:
         autoscaler: AutoscalerOptions | None = None,
         options: ProvisioningOptions | None = None,
         classes: Mapping[str, ProvisioningClass] | None = None,
+        reader: Reader | None = None,
     ) -> None:
         like = AutoscalerRoom(replace(autoscaler or AutoscalerOptions(), provisioning_requests=True))
         self.setting = Setting(like.options, options or ProvisioningOptions(), {**(classes or {}), **BUILT_IN})
         self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
         self.parts: Mapping[Kind, Key] = like.parts
-        self._reader = Reader()
+        self._reader = reader or Reader()
         self.wakes: tuple[Wake, ...] = (
             Wake(PROVISIONING_REQUEST, self._the_key, never_mind, self._soon),
             Wake(POD_TEMPLATE, self._the_key, None, self._soon),

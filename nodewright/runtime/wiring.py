@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.joining import NO_LIMITS, Limits
@@ -13,6 +14,7 @@ from nodewright.runtime.options import Rooms
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.provisioningrequest.options import ProvisioningOptions
+    from controllers.scheduling.reading import Reader
 
 
 def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
@@ -42,6 +44,13 @@ def on_request(
     would work against somebody else's. Each is imported when it is made.
     """
 
+    @cache
+    def reader() -> Reader:
+        """One for the rooms that look at the whole cluster: what one has read the other knows."""
+        from controllers.scheduling.reading import Reader  # noqa: PLC0415
+
+        return Reader()
+
     def requests() -> Room[Any]:
         from controllers.certificatesigningrequest.room import ROOM  # noqa: PLC0415
 
@@ -50,7 +59,7 @@ def on_request(
     def the_autoscaler() -> Room[Any]:
         from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
 
-        return AutoscalerRoom(autoscaler() if autoscaler is not None else None)
+        return AutoscalerRoom(autoscaler() if autoscaler is not None else None, reader())
 
     def provisioning_requests() -> Room[Any]:
         from controllers.provisioningrequest.room import ProvisioningRequestRoom  # noqa: PLC0415
@@ -58,7 +67,7 @@ def on_request(
 
         groups = autoscaler() if autoscaler is not None else None
         return ProvisioningRequestRoom(
-            groups, provisioning() if provisioning is not None else None, installed_classes()
+            groups, provisioning() if provisioning is not None else None, installed_classes(), reader()
         )
 
     return {

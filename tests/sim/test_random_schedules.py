@@ -9,7 +9,7 @@ from nodewright.sim.engine import Scenario
 from nodewright.sim.faults import Faults
 from nodewright.sim.report import Options, run, run_seed
 
-QUICK_SEEDS = (*range(24), 34, 505, 614, 631, 1289)
+QUICK_SEEDS = (*range(12), 34, 505, 614, 631, 1289)
 """The last ones once broke a rule. 34: scaled down while a set gets another template; 1289: scaled up before a choice
 was carried out. The others tell other stories by now; theirs are tests of their rooms."""
 LONG_SEEDS = 1000
@@ -27,7 +27,7 @@ ONE_KIND_OF_LUCK = {
 
 @pytest.mark.parametrize("luck", ONE_KIND_OF_LUCK)
 def test_one_kind_of_bad_luck_never_breaks_an_invariant(luck: str) -> None:
-    for seed in range(4):
+    for seed in range(2):
         result = run_seed(seed, Scenario(edits=8, faults=ONE_KIND_OF_LUCK[luck]))
         assert not result.breach, result.told()
 

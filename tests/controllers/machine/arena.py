@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ from controllers.kernel.view import (
 )
 from controllers.machine.room import MachineRoom
 from nodewright.runtime.hosts.scope import call_of
-from providers.base.contract import Host, HostRequest, UpdateAnswer
+from providers.base.contract import Host, HostRequest, Problem, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.base.registry import Registry
 from providers.simulated.config import Cloud
@@ -75,6 +76,7 @@ class Arena:
         self.attempts: dict[str, Attempt] = {}
         self.answers: dict[str, tuple[str, UpdateAnswer, datetime]] = {}
         self.registered: set[str] = set()
+        self.checked: dict[str, tuple[Problem, ...]] = {}
         self._version = 100
 
     # -- what people do
@@ -131,11 +133,18 @@ class Arena:
         uid = need.machine_uid
         made_for, answer, at = self.answers.get(uid, ("", None, self.now))
         told = answer if made_for == need.spec_hash else None
-        found = self.registry.problems(need.config) if need.config is not None else ()
+        found = self._problems_of(need.config) if need.config is not None else ()
         problems = (*need.problems, *(ConfigProblem(f"{need.config_path}.{p.path}", p.message) for p in found))
         answered_at = at if told is not None else None
         live = self.live if need.live and not problems else NOBODY_ASKED
         return HostReads(self._host(uid), problems, told, self.attempts.get(uid), answered_at=answered_at, live=live)
+
+    def _problems_of(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What is wrong with a config does not change, and checking it is what a round costs most."""
+        text = json.dumps(config, sort_keys=True)
+        if text not in self.checked:
+            self.checked[text] = self.registry.problems(config)
+        return self.checked[text]
 
     def plan(self, key: Key) -> Plan:
         observed = self.room.observe(key, self.view, self.reads(key))
@@ -202,11 +211,9 @@ class Arena:
             have = self.view.get(NODE, Key("", host.name))
             if have is None and host.id in self.registered:
                 continue
-            node = copy.deepcopy(dict(have)) if have else body
-            if have is None:
-                node["metadata"].update(uid=f"uid-{host.id}", creationTimestamp=self._time())
-            node["status"] = body["status"]
-            node["metadata"]["resourceVersion"] = self._next_version()
+            node = {**(have or body), "status": body["status"]}
+            born = {"uid": f"uid-{host.id}", "creationTimestamp": self._time()} if have is None else {}
+            node["metadata"] = {**node["metadata"], **born, "resourceVersion": self._next_version()}
             self.registered.add(host.id)
             self.view.put(node)
 
