@@ -14,6 +14,7 @@ from rich.console import Console
 
 from hack.bench import autoscaler, cloudpool, externalgrpc, live, provisioning, real, scheduling, takeover
 from hack.bench.figures import Figure, keep, show
+from hack.processor import ticks
 from hack.realplane import missing
 
 CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
@@ -50,9 +51,12 @@ def main() -> int:
         if name in NEED_REAL_PLANE and (lacking := missing()):
             console.print(f"{title}: skipped, {lacking}", soft_wrap=True)
             continue
+        before = ticks()
         with console.status(f"{title} …"), context.Pool(1) as pool:
             figures = pool.apply(case)
         show(title, figures, console)
+        stolen = ticks().stolen_since(before)
+        console.print(f"{stolen:.1%} of the processor time that was wanted went to other machines of the host")
         keep(figures, OUTPUT)
     console.print(f"written to {OUTPUT}")
     return 0
