@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names
+from api import limits, names
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
 from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta
 from api.model import ATOMIC_LIST, Model, name_fits
@@ -99,7 +99,7 @@ class ClusterStatus(Model):
 class Cluster(Model):
     """A Kubernetes cluster: what its Machines have in common. Machines name it in ``clusterName`` or by label."""
 
-    __rules__: ClassVar = (name_fits(names.MAX_LABEL_VALUE, "it becomes the value of a label"),)
+    __rules__: ClassVar = (name_fits(limits.MAX_LABEL_VALUE, "it becomes the value of a label"),)
 
     resource: ClassVar = Resource(
         kind="Cluster",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names
+from api import limits, names
 from api.meta import (
     Conditions,
     Count,
@@ -317,7 +317,7 @@ class MachineStatus(Model):
 class Machine(Model):
     """A wish for one Node: a host that a provider makes, joins to the cluster, changes and deletes."""
 
-    __rules__: ClassVar = (name_fits(names.MAX_NODE_NAME, "it becomes the name of a Node"),)
+    __rules__: ClassVar = (name_fits(limits.MAX_NODE_NAME, "it becomes the name of a Node"),)
 
     resource: ClassVar = Resource(
         kind="Machine",

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names
+from api import limits, names
 from api.machineset import NAMES_NODES, ONE_SAY_ON_FAILURE_DOMAINS, SELECTOR_MATCHES_TEMPLATE, MachineTemplateSpec
 from api.meta import (
     Conditions,
@@ -207,7 +207,7 @@ class MachineDeploymentStatus(Model):
 class MachineDeployment(Model):
     """Machines of a template that may change: a new one is rolled out by MachineSets, within limits, and back."""
 
-    __rules__: ClassVar = (name_fits(names.MAX_MACHINEDEPLOYMENT_NAME, NAMES_NODES),)
+    __rules__: ClassVar = (name_fits(limits.MAX_MACHINEDEPLOYMENT_NAME, NAMES_NODES),)
 
     resource: ClassVar = Resource(
         kind="MachineDeployment",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
-from api import names
+from api import limits
 from api.durations import parse_duration, parse_time
 from api.faults import FieldError, child, items, text_of
 from api.providerconfig import ProviderConfigError, read
@@ -59,8 +59,8 @@ def failure_domains_fault(named: object) -> str:
         return ""
     if not isinstance(named, list) or not all(isinstance(name, str) and name for name in named):
         return "must be a list of names"
-    if len(named) > names.MAX_FAILURE_DOMAINS:
-        return f"has {len(named)} names, at most {names.MAX_FAILURE_DOMAINS} are allowed"
+    if len(named) > limits.MAX_FAILURE_DOMAINS:
+        return f"has {len(named)} names, at most {limits.MAX_FAILURE_DOMAINS} are allowed"
     return "names a failure domain twice" if len(set(named)) < len(named) else ""
 
 
@@ -143,7 +143,7 @@ def _taints(spec: Mapping[str, Any], path: str) -> Errors:
 def _misspelt(spec: Mapping[str, Any], path: str) -> Errors:
     """The API server keeps unknown fields here, for old manifests, so that a slip would pass in silence."""
     for name in spec:
-        if name in MACHINE_SPEC_FIELDS or not isinstance(name, str) or len(name) > names.MAX_LABEL_VALUE:
+        if name in MACHINE_SPEC_FIELDS or not isinstance(name, str) or len(name) > limits.MAX_LABEL_VALUE:
             continue
         close = difflib.get_close_matches(name, sorted(MACHINE_SPEC_FIELDS), n=1, cutoff=_LOOKS_LIKE)
         if close:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names
+from api import limits, names
 from api.machine import MachineSpec
 from api.meta import (
     Conditions,
@@ -107,7 +107,7 @@ class MachineSetSpec(Model):
 class Ordinals(Model):
     """Which numbers were given to Machines, so that no name is ever used twice in the life of the set."""
 
-    next: Annotated[int, Field(ge=0, le=10**names.MAX_ORDINAL_DIGITS), Schema({"format": "int64"})] = 0
+    next: Annotated[int, Field(ge=0, le=10**limits.MAX_ORDINAL_DIGITS), Schema({"format": "int64"})] = 0
     """Lowest number that was never given."""
     reserved: Annotated[str, Field(max_length=65536, pattern=r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$")] | None = (
         None
@@ -175,7 +175,7 @@ class MachineSetStatus(Model):
 class MachineSet(Model):
     """As many Machines of one template as asked for."""
 
-    __rules__: ClassVar = (name_fits(names.MAX_MACHINESET_NAME, NAMES_NODES),)
+    __rules__: ClassVar = (name_fits(limits.MAX_MACHINESET_NAME, NAMES_NODES),)
 
     resource: ClassVar = Resource(
         kind="MachineSet",

@@ -8,8 +8,8 @@ from pydantic import AwareDatetime, Field, PlainSerializer
 
 from api.durations import DURATION_PATTERN, format_duration, format_time, parse_duration, parse_time
 from api.intorstring import PERCENT_PATTERN, resolve
+from api.limits import MAX_FAILURE_DOMAINS, MAX_REPLICAS
 from api.model import ATOMIC_LIST, ATOMIC_MAP, SET, Model, Rule, Schema, list_map
-from api.names import MAX_FAILURE_DOMAINS, MAX_REPLICAS
 from api.quantity import QUANTITY_PATTERN, parse_quantity
 from api.selectors import Requirement, Selector, from_label_selector, matches, parse
 
@@ -59,8 +59,9 @@ ShortText = Annotated[str, Field(max_length=253)]
 Message = Annotated[str, Field(max_length=32768)]
 """Text for people."""
 Count = Annotated[int, Field(ge=0, le=2**31 - 1), Schema({"format": "int32"})]
-Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS), Schema({"format": "int32"})]
 """A non-negative int32."""
+Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS), Schema({"format": "int32"})]
+"""How many Machines a set may be told to have."""
 FailureDomains = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=253)]], Field(max_length=MAX_FAILURE_DOMAINS), SET
 ]

@@ -1,8 +1,8 @@
-"""Every name that crosses the wire: group, finalizers, labels, annotations, phases and limits.
+"""Every name that crosses the wire: group, finalizers, labels, annotations and phases.
 
-Beside it live those of ProvisioningRequests in ``provisioning_names``, and condition types and reasons in
-``conditions``. Each constant says who set the name and what it means; "CA" is the Cluster Autoscaler's ``clusterapi``
-provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's machine-controller.
+Beside it live those of ProvisioningRequests in ``provisioning_names``, condition types and reasons in ``conditions``, and
+how long names may be in ``limits``. Each constant says who set the name and what it means; "CA" is the Cluster
+Autoscaler's ``clusterapi`` provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's machine-controller.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ AUTOSCALER_LEASE: Final = "cluster-autoscaler"
 AUTOSCALER_LAST_UPDATED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/last-updated"
 """CA, on the ConfigMap with the status: when it was written."""
 
-# --- phases, policies, limits ---------------------------------------------------------------------------------------
+# Enumerations of phases and policies; the fields that take them show their values.
 
 
 class MachinePhase(StrEnum):
@@ -377,25 +377,3 @@ class OperationType(StrEnum):
     CREATE = "Create"
     UPDATE = "Update"
     DELETE = "Delete"
-
-
-MAX_LABEL_VALUE: Final = 63
-"""Characters in a label value (Kubernetes). Names that are stamped as label values must fit."""
-MAX_NODE_NAME: Final = 63
-"""A Machine's name becomes a host name, and one DNS label has 63 characters at most (RFC 1123)."""
-MAX_OBJECT_NAME: Final = 253
-"""Characters in an object's name (DNS subdomain)."""
-OWNER_DIGEST_LENGTH: Final = 5
-"""Characters that a Machine's name takes from its MachineSet's UID."""
-MAX_ORDINAL_DIGITS: Final = 6
-"""Digits of an ordinal: a MachineSet may make 999 999 Machines in its life."""
-MAX_TEMPLATE_HASH_LENGTH: Final = 10
-"""Characters of TEMPLATE_HASH_LABEL (an encoded 32-bit number in the lineage)."""
-MAX_MACHINESET_NAME: Final = MAX_NODE_NAME - OWNER_DIGEST_LENGTH - MAX_ORDINAL_DIGITS - 2
-"""So that ``<machineset>-<5>-<ordinal>`` is a valid Node name: 50."""
-MAX_REPLICAS: Final = 100_000
-"""Machines that a MachineSet or MachineDeployment may ask for; a slip of the finger asks for more."""
-MAX_FAILURE_DOMAINS: Final = 32
-"""Failure domains that a Cluster or a set may name."""
-MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
-"""So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""

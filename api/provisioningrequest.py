@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from api import names, provisioning_names
+from api import limits, provisioning_names
 from api.meta import Conditions, ObjectMeta
 from api.model import Model, Rule, Schema
 from api.resource import AGE, Column, Resource
 
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_Name = Annotated[str, Field(max_length=names.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)]
+_Name = Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)]
 _IMMUTABLE = Rule("self == oldSelf", "Value is immutable")
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from api import names
+from api import limits, names
 from api.autoscaling import BoundsError, node_group_bounds, node_group_options
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
@@ -57,31 +57,31 @@ def _metadata(obj: Mapping[str, Any]) -> Errors:
     name, prefix = meta.get("name"), meta.get("generateName")
     if not name and not prefix:
         yield FieldError("metadata.name", "is required")
-    elif name and not (isinstance(name, str) and len(name) <= names.MAX_OBJECT_NAME and _SUBDOMAIN.match(name)):
+    elif name and not (isinstance(name, str) and len(name) <= limits.MAX_OBJECT_NAME and _SUBDOMAIN.match(name)):
         yield FieldError(
             "metadata.name",
-            f"{name!r} is not a DNS subdomain: at most {names.MAX_OBJECT_NAME} characters of a-z, 0-9, '-' and '.', "
+            f"{name!r} is not a DNS subdomain: at most {limits.MAX_OBJECT_NAME} characters of a-z, 0-9, '-' and '.', "
             "starting and ending alphanumeric",
         )
     yield from metadata_keys(meta, "metadata")
 
 
 _NAME_LIMITS = {
-    "Machine": (names.MAX_NODE_NAME, "it becomes the name of a Node"),
+    "Machine": (limits.MAX_NODE_NAME, "it becomes the name of a Node"),
     "MachineSet": (
-        names.MAX_MACHINESET_NAME,
+        limits.MAX_MACHINESET_NAME,
         "the names of its Machines, <name>-<5>-<number>, become names of Nodes",
     ),
     "MachineDeployment": (
-        names.MAX_MACHINEDEPLOYMENT_NAME,
+        limits.MAX_MACHINEDEPLOYMENT_NAME,
         "the names of its Machines, <name>-<hash>-<5>-<number>, become names of Nodes",
     ),
-    "Cluster": (names.MAX_LABEL_VALUE, "it becomes the value of a label"),
+    "Cluster": (limits.MAX_LABEL_VALUE, "it becomes the value of a label"),
 }
 
 
 def _name_length(obj: Mapping[str, Any]) -> Errors:
-    limit, why = _NAME_LIMITS.get(text_of(obj, "kind"), (names.MAX_OBJECT_NAME, ""))
+    limit, why = _NAME_LIMITS.get(text_of(obj, "kind"), (limits.MAX_OBJECT_NAME, ""))
     name = text_of(child(obj, "metadata"), "name")
     if len(name) > limit and why:
         yield FieldError("metadata.name", f"has {len(name)} characters, at most {limit} are allowed: {why}")
@@ -102,8 +102,8 @@ def _machine(obj: Mapping[str, Any]) -> Errors:
 def _set(obj: Mapping[str, Any]) -> Errors:
     spec = child(obj, "spec")
     yield from _counts(spec, "replicas", "minReadySeconds")
-    if isinstance(replicas := spec.get("replicas"), int) and replicas > names.MAX_REPLICAS:
-        yield FieldError("spec.replicas", f"{replicas} is more than {names.MAX_REPLICAS} Machines")
+    if isinstance(replicas := spec.get("replicas"), int) and replicas > limits.MAX_REPLICAS:
+        yield FieldError("spec.replicas", f"{replicas} is more than {limits.MAX_REPLICAS} Machines")
     yield from _selected(spec)
     yield from failure_domains(spec, child(child(spec, "template"), "spec"))
     yield from template(spec, text_of(child(obj, "metadata"), "namespace"))

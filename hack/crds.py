@@ -113,7 +113,7 @@ def outputs() -> dict[Path, str]:
     files[CARRIED] = "".join(f"{json.dumps(crd, ensure_ascii=False)}\n" for crd in sorted(crds, key=_crd_name))
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"
-    tables = [apidocs.names_table(source / f"{module}.py") for module in ("names", "provisioning_names")]
+    tables = [apidocs.names_table(source / f"{module}.py") for module in ("names", "limits", "provisioning_names")]
     tables.append(apidocs.conditions_table(source / "conditions.py"))
     files[page] = apidocs.with_generated(page, "Names", "\n".join(tables))
     return files

@@ -37,14 +37,25 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
 
 
 def forsaken(state: GroupState, observed: Observed) -> str:
-    """Why a group that is scaled as a whole goes again: some Machine of it will never be a Node. "" where all may yet,
-    and where pods run on the others already: then it is for people to say what goes.
+    """Why a group that is scaled as a whole goes again: some Machine of it will never be a Node.
+
+    "" where all may yet, where not all of it may go at once, and where somebody may work on the Nodes that came: then
+    it is for people to say what goes.
     """
-    troubles = hopeless(state, observed) if state.is_whole else ()
-    if not troubles or any(pod.node in state.joined and _is_work(pod.kind.keeping) for pod in observed.pods):
+    troubles = hopeless(state, observed) if state.is_whole and not state.unsettled else ()
+    if not troubles or state.group.spare < state.group.replicas or not _may_go_at_once(state, observed):
         return ""
     machine, why = troubles[0]
     return f"{state.id} is scaled as a whole, and its Machine {machine.key.name} is no Node: {why}"
+
+
+def _may_go_at_once(state: GroupState, observed: Observed) -> bool:
+    """All of its Machines are there, none is going, and of those that are Nodes it is seen that nothing works there."""
+    if len(state.machines) != state.group.replicas or any(map(state.is_going, state.machines)):
+        return False
+    if any(machine.node_name and machine.node_name not in state.joined for machine in state.machines):
+        return False
+    return not any(pod.node in state.joined and _is_work(pod.kind.keeping) for pod in observed.pods)
 
 
 def upcoming(state: GroupState, observed: Observed) -> int:

@@ -313,11 +313,10 @@ def _first(own: T | None, whole: T) -> T:
 
 def _given_up(state: GroupState, observed: Observed) -> list[Victim]:
     """Machines that nobody should wait for, as far as the minimum allows."""
-    if state.unsettled:
-        return []
     if state.is_whole:
         why = forsaken(state, observed)
-        all_of_them = [Victim(state.id, machine, why, machine.node_name) for machine in state.machines if why]
-        return all_of_them if len(all_of_them) <= state.group.spare else []
+        return [Victim(state.id, machine, why, machine.node_name) for machine in state.machines] if why else []
+    if state.unsettled:
+        return []
     found = [Victim(state.id, machine, why) for machine, why in hopeless(state, observed)]
     return found[: state.group.spare]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from api import names
+from api import limits
 from controllers.kernel.digest import digest
 
 
 def machine_prefix(set_name: str, set_uid: str) -> str:
     """``<machineset>-<digest of its uid>-``; a namesake made after the MachineSet was deleted gets other names.
 
-    A MachineSet name that is too long for a Node name (api.names.MAX_MACHINESET_NAME) is cut: the uid tells them apart.
+    A MachineSet name that is too long for a Node name (MAX_MACHINESET_NAME) is cut: the uid tells them apart.
     """
-    stem = set_name[: names.MAX_MACHINESET_NAME].rstrip("-.")
-    return f"{stem}-{digest(set_uid, names.OWNER_DIGEST_LENGTH)}-"
+    stem = set_name[: limits.MAX_MACHINESET_NAME].rstrip("-.")
+    return f"{stem}-{digest(set_uid, limits.OWNER_DIGEST_LENGTH)}-"
 
 
 def machine_name(prefix: str, ordinal: int) -> str:
@@ -29,10 +29,10 @@ def ordinal_of(name: str, prefix: str) -> int | None:
 
 def machine_set_name(deployment_name: str, template_hash: str) -> str:
     """``<machinedeployment>-<template hash>``, cut to what leaves room for Machine names."""
-    room = names.MAX_MACHINESET_NAME - len(template_hash) - 1
+    room = limits.MAX_MACHINESET_NAME - len(template_hash) - 1
     return f"{deployment_name[:room].rstrip('-.')}-{template_hash}"
 
 
 def label_value(name: str) -> str | None:
     """``name`` if it can stand as a label value, else None: then the label is left out."""
-    return name if len(name) <= names.MAX_LABEL_VALUE else None
+    return name if len(name) <= limits.MAX_LABEL_VALUE else None

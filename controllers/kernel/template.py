@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from api import names
+from api import limits, names
 from api.machinerules import TIMEOUTS
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
@@ -70,7 +70,7 @@ def is_made_of(machine_spec: object, part: Mapping[str, Any]) -> bool:
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
     """The hash in names and labels; each collision makes it one character longer, then other altogether."""
     part = rollout_part(template)
-    room = names.MAX_TEMPLATE_HASH_LENGTH - HASH_LENGTH
+    room = limits.MAX_TEMPLATE_HASH_LENGTH - HASH_LENGTH
     if collisions <= room:
         return digest(part, HASH_LENGTH + collisions)
     return digest([part, collisions], HASH_LENGTH)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from api import names
+from api import limits, names
 from api.names import DeletePolicy, DisruptionReason, InPlace
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import parse_time
@@ -213,7 +213,7 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     spec = body.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
     replicas = spec.get("replicas", 1)
-    if is_deleting(body) or not is_count(replicas) or replicas > names.MAX_REPLICAS:
+    if is_deleting(body) or not is_count(replicas) or replicas > limits.MAX_REPLICAS:
         replicas = 0
     try:
         journal = read_ordinals(_status(body))

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api.intorstring import IntOrStringError, resolve
+from api.limits import MAX_REPLICAS
 from api.machinerules import failure_domains_fault
-from api.names import MAX_REPLICAS, DeletePolicy, InPlace, OnFailure, StrategyType
+from api.names import DeletePolicy, InPlace, OnFailure, StrategyType
 from api.selectors import NOTHING, Selector
 from controllers.kernel.budgets import BudgetError, RolloutLimits, rollout_limits
 from controllers.kernel.conditions import parse_time

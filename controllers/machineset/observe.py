@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from api import names
+from api import limits, names
 from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace
 from api.selectors import NOTHING, Selector
@@ -152,8 +152,8 @@ def read_wish(body: Obj) -> Wish:
     replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
     if replicas is None:
         replicas = 1
-    if not is_count(replicas) or replicas > names.MAX_REPLICAS:
-        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {names.MAX_REPLICAS}")
+    if not is_count(replicas) or replicas > limits.MAX_REPLICAS:
+        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {limits.MAX_REPLICAS}")
     if not is_count(min_ready):
         return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
     pattern = read_pattern(spec, MACHINE)

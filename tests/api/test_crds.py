@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from api import names
+from api import limits
 from api.kinds import KINDS
 from hack import crds as generator
 from hack.structural import UnstructuralError, structural
@@ -159,10 +159,10 @@ def test_unknown_fields_survive_in_a_machines_spec(kind: str) -> None:
 
 
 def test_name_limits_leave_room_for_derived_names() -> None:
-    ordinal = "9" * names.MAX_ORDINAL_DIGITS
-    longest_set = f"{'d' * names.MAX_MACHINEDEPLOYMENT_NAME}-{'h' * names.MAX_TEMPLATE_HASH_LENGTH}"
-    assert len(longest_set) == names.MAX_MACHINESET_NAME
-    assert len(f"{longest_set}-{'u' * names.OWNER_DIGEST_LENGTH}-{ordinal}") == names.MAX_NODE_NAME
+    ordinal = "9" * limits.MAX_ORDINAL_DIGITS
+    longest_set = f"{'d' * limits.MAX_MACHINEDEPLOYMENT_NAME}-{'h' * limits.MAX_TEMPLATE_HASH_LENGTH}"
+    assert len(longest_set) == limits.MAX_MACHINESET_NAME
+    assert len(f"{longest_set}-{'u' * limits.OWNER_DIGEST_LENGTH}-{ordinal}") == limits.MAX_NODE_NAME
 
 
 class _Union(BaseModel):

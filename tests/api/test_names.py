@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from api import conditions, names, provisioning_names
+from api import conditions, limits, names, provisioning_names
 from api.selectors import label_key_error, label_value_error
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = (names, provisioning_names)
+MODULES = (names, limits, provisioning_names)
 KEYS = {
     name: value
     for module in MODULES

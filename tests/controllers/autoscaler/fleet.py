@@ -74,6 +74,15 @@ class Fleet:
         self.pods[name] = body
         return body
 
+    def come(self, count: int, cpu: str) -> None:
+        """Pods of names that were never used."""
+        for _ in range(count):
+            self.pod(f"p-{len(self.pods)}-{self.made}-{self.now:%d%H%M}", cpu)
+
+    def leave(self, count: int) -> None:
+        for name in sorted(self.pods)[:count]:
+            del self.pods[name]
+
     def size(self, group: str) -> int:
         replicas: int = self.deployments[group]["spec"]["replicas"]
         return replicas

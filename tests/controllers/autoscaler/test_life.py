@@ -31,11 +31,9 @@ def test_whatever_happens_pods_run_and_what_is_not_needed_goes(
     for what, count, cpu in story:
         running = {name for name, pod in fleet.pods.items() if pod["spec"].get("nodeName")}
         if what == "come":
-            for _ in range(count):
-                fleet.pod(f"p-{len(fleet.pods)}-{fleet.made}-{fleet.now:%H%M}", cpu)
+            fleet.come(count, cpu)
         elif what == "leave":
-            for name in sorted(fleet.pods)[:count]:
-                del fleet.pods[name]
+            fleet.leave(count)
         elif what == "forgets":
             fleet.text = ""
         fleet.round(steps=count if what == "dies" else 9, after=LATER)

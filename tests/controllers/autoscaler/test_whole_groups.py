@@ -196,6 +196,45 @@ def test_where_one_host_can_not_be_had_the_others_go_too_and_the_group_rests() -
     assert fleet.size("slice") == 0
 
 
+def hosts_on_their_way(fleet: Fleet) -> None:
+    """One Node is there, one host can't be had, two are on their way."""
+    fleet.deployments["slice"]["spec"]["replicas"] = 4
+    fleet.join(fleet.machine("slice"))
+    fleet.machine("slice", {"type": "Ready", "status": "False", "reason": "StockOut", "message": "none left"})
+    for _ in range(2):
+        fleet.machine("slice")
+    fleet.group("other")
+    for number in range(2):
+        fleet.pod(f"p{number}", "4")
+
+
+def test_what_is_not_given_up_is_still_waited_for() -> None:
+    """Its minimum keeps it: the two that come take the pods, and nobody else grows for them."""
+    fleet = fleet_of(least=4)
+    hosts_on_their_way(fleet)
+    decision = fleet.decide()
+    assert decision.shrinking.victims == ()
+    assert decision.growing.added == {}
+
+
+def test_a_group_is_given_up_as_a_whole_or_not_while_one_of_its_machines_goes_already() -> None:
+    """It would be left with the Machine that is yet to be made in place of that one."""
+    fleet = fleet_of()
+    failing(fleet)
+    machine = fleet.machines["slice-1"]
+    going = {**machine["metadata"], "deletionTimestamp": "2026-06-01T00:00:00Z"}
+    fleet.machines["slice-1"] = {**machine, "metadata": going}
+    assert fleet.decide().shrinking.victims == ()
+
+
+def test_a_group_with_a_node_that_is_not_ready_is_not_given_up() -> None:
+    """Nobody sees the pods that it may carry."""
+    fleet = fleet_of()
+    failing(fleet)
+    fleet.nodes["slice-1"]["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "NotReady"}]
+    assert fleet.decide().shrinking.victims == ()
+
+
 def test_nodes_with_work_on_them_stay_though_one_host_can_not_be_had() -> None:
     fleet = fleet_of()
     failing(fleet)
@@ -214,11 +253,9 @@ def test_whatever_happens_it_has_all_or_none(story: list[tuple[str, int, str]], 
     fleet = fleet_of(shrink=ShrinkOptions(parallel=2, delay_after_add=timedelta(0)))
     for what, count, cpu in story:
         if what == "come":
-            for number in range(count):
-                fleet.pod(f"p-{len(fleet.pods)}-{number}-{fleet.now:%d%H%M}", cpu)
+            fleet.come(count, cpu)
         elif what == "leave":
-            for name in sorted(fleet.pods)[:count]:
-                del fleet.pods[name]
+            fleet.leave(count)
         fleet.round(steps=count if what == "dies" else 9, after=timedelta(minutes=4))
         assert fleet.size("slice") in {0, 4}
         if not hosts_are_slow:

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import names as limits
+from api import limits
 from controllers.kernel.names import label_value, machine_name, machine_prefix, machine_set_name, ordinal_of
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")

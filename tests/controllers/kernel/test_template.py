@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api import names
+from api import limits, names
 from controllers.kernel.template import difference, rollout_part, template_hash, template_problem
 
 BASE: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_the_generations_of_provider_config_are_one() -> None:
 def test_collisions_change_the_hash_and_it_stays_short() -> None:
     hashes = [template_hash(BASE, collisions) for collisions in range(6)]
     assert len(set(hashes)) == 6
-    assert all(len(found) <= names.MAX_TEMPLATE_HASH_LENGTH for found in hashes)
+    assert all(len(found) <= limits.MAX_TEMPLATE_HASH_LENGTH for found in hashes)
 
 
 def test_difference_adds_changes_and_removes() -> None:

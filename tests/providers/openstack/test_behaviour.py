@@ -7,7 +7,7 @@ import base64
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,24 +29,7 @@ from providers.base.contract import (
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import creation, registration
 from tests.providers.openstack.fake_cloud import PASSWORD, TOKEN, FakeCloud, Mishap
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
-
-USER_DATA = (
-    "#cloud-config\nfqdn: $(MACHINE_NAME)\nlabels: $(NODE_LABELS)\njoin: very-secret-join-token\nkeep: $(OTHER)\n"
-)
-
-
-@pytest.fixture
-async def cloud() -> AsyncIterator[FakeCloud]:
-    async with FakeCloud() as fake:
-        yield fake
-
-
-def provider_of(cloud: FakeCloud) -> Provider:
-    opened = registration.open_with_secrets
-    assert opened is not None
-    secrets = HeldSecrets({"cloud": {"clouds.yaml": cloud.login()}, "data": {"userData": USER_DATA.encode()}})
-    return opened("", CONFIG, secrets)
+from tests.providers.openstack.scene import CONFIG, USER_DATA, HeldSecrets, provider_of
 
 
 def request(**config: Any) -> HostRequest:

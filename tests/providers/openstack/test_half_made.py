@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from providers.base.contract import HostIdentity, HostRequest, HostState, Provider
+from providers.base.contract import HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import creation, registration, remains
+from providers.openstack import creation, remains
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
+from tests.providers.openstack.scene import CONFIG, provider_of, refused
 
 WHOLE: dict[str, Any] = {
     **CONFIG,
@@ -26,27 +25,9 @@ WHOLE: dict[str, Any] = {
 STEPS = ("/ports", "/trunks", "/trunks", "/floatingips", "/floatingips", "/servers")
 
 
-@pytest.fixture
-async def cloud() -> AsyncIterator[FakeCloud]:
-    async with FakeCloud() as fake:
-        yield fake
-
-
-def provider_of(cloud: FakeCloud) -> Provider:
-    opened = registration.open_with_secrets
-    assert opened is not None
-    return opened("", CONFIG, HeldSecrets({"cloud": {"clouds.yaml": cloud.login()}}))
-
-
 def request(**config: Any) -> HostRequest:
     uid = str(uuid.uuid4())
     return HostRequest(HostIdentity(uid, "test", f"m-{uid[:4]}-0", "story"), {**WHOLE, **config}, "hash-1")
-
-
-async def refused(provider: Provider, wanted: HostRequest) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        await provider.create(wanted)
-    return caught.value
 
 
 def whole(cloud: FakeCloud) -> list[int]:

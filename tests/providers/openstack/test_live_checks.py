@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 
-from providers.base.contract import Provider
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import registration
 from tests.providers.openstack.fake_cloud import PASSWORD, FakeCloud, Mishap
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
-
-
-@pytest.fixture
-async def cloud() -> AsyncIterator[FakeCloud]:
-    async with FakeCloud() as fake:
-        yield fake
-
-
-def provider_with(**secrets: Mapping[str, bytes]) -> Provider:
-    opened = registration.open_with_secrets
-    assert opened is not None
-    return opened("", CONFIG, HeldSecrets(secrets))
-
-
-def provider_of(cloud: FakeCloud) -> Provider:
-    return provider_with(cloud={"clouds.yaml": cloud.login()}, data={"userData": b"#cloud-config"})
-
+from tests.providers.openstack.scene import CONFIG, provider_of, provider_with
 
 MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "flavor": ({"flavor": "m1.none"}, "flavor"),

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
-from providers.base.contract import HostIdentity, HostRequest, HostState, Provider
-from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import registration
+from providers.base.contract import HostIdentity, HostRequest, HostState
+from providers.base.errors import ErrorClass
 from providers.openstack.requests import LARGEST_USER_DATA
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
-from tests.providers.openstack.scene import CONFIG, HeldSecrets
-
-
-@pytest.fixture
-async def cloud() -> AsyncIterator[FakeCloud]:
-    async with FakeCloud() as fake:
-        yield fake
-
-
-def provider_of(cloud: FakeCloud, user_data: bytes = b"#cloud-config") -> Provider:
-    opened = registration.open_with_secrets
-    assert opened is not None
-    return opened("", CONFIG, HeldSecrets({"cloud": {"clouds.yaml": cloud.login()}, "data": {"userData": user_data}}))
+from tests.providers.openstack.scene import CONFIG, provider_of, refused
 
 
 def request(**config: Any) -> HostRequest:
     uid = str(uuid.uuid4())
     return HostRequest(HostIdentity(uid, "test", f"m-{uid[:4]}", "story"), {**CONFIG, **config}, "hash-1")
-
-
-async def refused(provider: Provider, wanted: HostRequest) -> ProviderError:
-    with pytest.raises(ProviderError) as caught:
-        await provider.create(wanted)
-    return caught.value
 
 
 async def test_a_cloud_with_short_pages_loses_no_host() -> None:
