@@ -1,7 +1,7 @@
 """Every name that crosses the wire: group, finalizers, labels, annotations and phases.
 
-Beside it live those of ProvisioningRequests in ``provisioning_names``, condition types and reasons in ``conditions``, and
-how long names may be in ``limits``. Each constant says who set the name and what it means; "CA" is the Cluster
+Beside it live those of ProvisioningRequests in ``provisioning_names``, condition types and reasons in ``conditions``,
+and how long names may be in ``limits``. Each constant says who set the name and what it means; "CA" is the Cluster
 Autoscaler's ``clusterapi`` provider, "CAPI" Cluster API v1beta2, "MC" kubermatic's machine-controller.
 """
 
