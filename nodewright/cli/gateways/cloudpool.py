@@ -22,13 +22,15 @@ HELP = """Serve MachineDeployments and MachineSets as cloudpools: any cloudpool 
 An only pool is served at the root, all of them below /cloudpools/NAME. Exit code 0: stopped as asked; 1: failed;
 2: wrong usage.
 """
+_FIRST_LOOK = 3.0
+"""Seconds for the cluster to show which pools are there, before it is said that they are served."""
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     pools: Annotated[
         list[str] | None,
         typer.Option(
-            "--pool", metavar="[NAME=]KIND/[NS/]OBJECT", help="A pool; KIND is md or ms. May be given several times."
+            "--pool", metavar="[NAME=]KIND/[NS/]OBJECT", help="A pool; KIND is md or ms, NS default unless it is named. May be given several times."
         ),
     ] = None,
     state_file: Annotated[
@@ -83,7 +85,10 @@ async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None
     async def start(stack: AsyncExitStack) -> Any:
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
         typer.echo(f"cloudpools {', '.join(instances.names()) or '(none yet)'} of {connection.server}")
-        return await stack.enter_async_context(CloudpoolServer(client, instances, options))
+        server = await stack.enter_async_context(CloudpoolServer(client, instances, options))
+        for line in await server.missing(_FIRST_LOOK):
+            typer.echo(line)
+        return server
 
     with plain_errors():
         await doors.serve(asked, start, asyncio.Event)

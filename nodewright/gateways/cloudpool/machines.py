@@ -44,7 +44,7 @@ class Machines:
             raise OperationError(502, "the API server can't be reached", told)
         found = pool.observe(kind, key, self._watching.view())
         if found is None:
-            raise OperationError(502, f"there is no {kind} {key}")
+            raise OperationError(502, f"there is no {kind} {key}", "the pool is served as soon as there is one")
         return found
 
     async def resize(self, kind: Kind, key: Key, desired: int) -> None:

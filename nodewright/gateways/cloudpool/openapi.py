@@ -141,7 +141,7 @@ def _schemas() -> dict[str, Any]:
     return {
         "Error": _object({"message": _TEXT, "detail": _TEXT}),
         "Config": _object({"kind": {"type": "string", "enum": list(KINDS)}, "name": _ID}, namespace=_or_null(_TEXT)),
-        "Status": _object({"started": _BOOL, "configured": _BOOL}),
+        "Status": _object({"started": _BOOL, "configured": _BOOL}, problem=_TEXT),
         "Machine": machine,
         "Pool": _object({"timestamp": _TIME, "machines": {"type": "array", "items": _ref("Machine")}}),
         "Size": _object({"timestamp": _TIME, "desiredSize": _COUNT, "allocated": _COUNT, "active": _COUNT}),

@@ -4,6 +4,7 @@ the root too."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from nodewright.gateways.cloudpool.openapi import document
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.observability import Checks
 from nodewright.runtime.options import utc_now
 
@@ -62,6 +64,7 @@ class CloudpoolServer:
         self._watching = Watching(client, READS, utc_now)
         self._machines = Machines(self._watching, options.api_timeout)
         self._stack = AsyncExitStack()
+        self._troubles: dict[str, str] = {}
         self.url = ""
 
     async def __aenter__(self) -> CloudpoolServer:
@@ -78,6 +81,23 @@ class CloudpoolServer:
 
     def readiness(self) -> Checks:
         return self._watching.problems()
+
+    async def missing(self, within: float) -> list[str]:
+        """Why pools can't be served yet, one line each, after at most ``within`` seconds."""
+        with contextlib.suppress(KubeError):  # each pool says it
+            await self._watching.current(within)
+        instances = (self._instances.get(name) for name in self._instances.names())
+        return [f"cloudpool {each.name}: {why}" for each in instances if each is not None and (why := self._lacks(each))]
+
+    def _lacks(self, instance: Instance) -> str:
+        """Why it can't be served, "" if it can or nobody has said yet what it is."""
+        if instance.config is None:
+            return ""
+        try:
+            self._machines.look(*instance.config.what)
+        except OperationError as error:
+            return str(error)
+        return ""
 
     def families(self) -> tuple[object, ...]:
         """Nothing is counted only when asked."""
@@ -138,7 +158,19 @@ class CloudpoolServer:
                 try:
                     await act(*instance.config.what)
                 except OperationError as error:  # the object may not be there yet
-                    _log.info("a cloudpool can't be looked after", pool=name, error=str(error))
+                    self._tell(name, str(error))
+                else:
+                    self._tell(name, "")
+
+    def _tell(self, name: str, trouble: str) -> None:
+        """Once for each that comes, and once when it has gone."""
+        if trouble == self._troubles.get(name, ""):
+            return
+        self._troubles[name] = trouble
+        if trouble:
+            _log.warning("a cloudpool can't be served", pool=name, error=trouble)
+        else:
+            _log.info("a cloudpool is served now", pool=name)
 
     async def _document(self, _request: web.Request) -> web.Response:
         return _json(document())
@@ -184,7 +216,9 @@ class CloudpoolServer:
         return web.Response()
 
     async def _status(self, _request: web.Request, instance: Instance) -> web.Response:
-        return _json({"started": instance.started, "configured": instance.config is not None})
+        status: dict[str, Any] = {"started": instance.started, "configured": instance.config is not None}
+        why = self._lacks(instance)
+        return _json(status | {"problem": why} if why else status)
 
     async def _pool(self, _request: web.Request, instance: Instance) -> web.Response:
         found = self._machines.look(*_started(instance))

@@ -26,6 +26,7 @@ from nodewright.runtime.kube.client import KubeClient
 from tests.runtime.town import Town
 
 WORKERS = PoolConfig("MachineSet", "default", "workers")
+ANY_PORT = ServerOptions(Doors(port=0), 30.0)
 
 
 @dataclass
@@ -176,6 +177,34 @@ async def test_a_machine_is_detached_and_attached_and_nobody_is_made_or_deleted_
         await client.does("/pool/attach", {"machineId": three[1]})
         assert await client.replicas() == 3, "it was there already"
         assert (await client("POST", "/pool/attach", {"machineId": "nobody"}))[0] == 404
+
+
+async def test_a_pool_that_is_not_there_says_so_and_is_served_as_soon_as_it_is(town: Town) -> None:
+    told = "there is no MachineSet default/workers"
+    async with served(town) as client:
+        status, body = await client("GET", "/status")
+        assert status == 200
+        assert (body["started"], body["configured"]) == (True, True)
+        assert told in body["problem"]
+        status, body = await client("GET", "/pool/size")
+        assert (status, body["message"]) == (502, told)
+        assert "as soon as" in body["detail"]
+        await town.machine_set("workers", 0)
+
+        async def there() -> bool:
+            return await client("GET", "/status") == (200, {"started": True, "configured": True})
+
+        await comes(there)
+        assert await client.size() == (0, 0, 0)
+
+
+async def test_at_the_start_it_is_told_which_pools_are_missing(town: Town) -> None:
+    await town.machine_set("workers", 0)
+    pools = Instances({"workers": WORKERS, "typo": PoolConfig("MachineDeployment", "default", "wrokers")})
+    pools.create("later")
+    async with KubeClient(town.connection, "cloudpool") as kube, CloudpoolServer(kube, pools, ANY_PORT) as server:
+        [told] = await server.missing(60.0)
+    assert told.startswith("cloudpool typo: there is no MachineDeployment default/wrokers")
 
 
 @pytest.mark.slow
