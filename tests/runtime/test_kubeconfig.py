@@ -74,8 +74,9 @@ async def test_of_several_files_the_first_that_sets_a_thing_wins(tmp_path: Path)
 
 async def test_a_context_can_be_asked_for_by_name(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config")
-    with pytest.raises(ConfigurationError, match="no context named 'other'"):
+    with pytest.raises(ConfigurationError, match="no context named 'other'") as caught:
         await load_kubeconfig([path], "other")
+    assert caught.value.remedy == "Contexts: main"
 
 
 @pytest.mark.parametrize(

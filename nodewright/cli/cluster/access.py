@@ -36,7 +36,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        raise CliError(str(error), _where_to_look()) from error
+        raise CliError(str(error), error.remedy or _where_to_look()) from error
     except NoAnswer as error:
         raise CliError(f"no answer from the cluster: {error}", f"See whether it runs. {_where_to_look()}") from error
     except ApiError as error:

@@ -12,6 +12,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target
 from nodewright.cli.exits import CliError
+from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.rollout.access import Deployment, deployment
 from nodewright.cli.rollout.naming import KIND, name_of
@@ -31,7 +32,7 @@ group = typer.Typer(help=HELP, no_args_is_help=True)
 Words = Annotated[list[str], typer.Argument(metavar="NAME", help="md/workers, md workers or workers.")]
 
 
-@group.command("status", short_help="Follow a rollout until it is done or has failed")
+@group.command("status", cls=Command, short_help="Follow a rollout until it is done or has failed")
 def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     words: Words,
     watch: Annotated[bool, typer.Option("--watch/--no-watch", "-w", help="Follow it until it ends.")] = True,
@@ -58,7 +59,7 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     _run(words, namespace, Target(kubeconfig, context), act)
 
 
-@group.command("history", short_help="List revisions, or show the template of one")
+@group.command("history", cls=Command, short_help="List revisions, or show the template of one")
 def history(
     words: Words,
     revision: Annotated[int, typer.Option("--revision", metavar="N", min=0, help="Show the template of this one.")] = 0,
@@ -80,7 +81,7 @@ def history(
     _run(words, namespace, Target(kubeconfig, context), act)
 
 
-@group.command("undo", short_help="Return to an earlier revision")
+@group.command("undo", cls=Command, short_help="Return to an earlier revision")
 def undo(
     words: Words,
     to_revision: Annotated[
@@ -115,19 +116,19 @@ def undo(
     _run(words, namespace, Target(kubeconfig, context), act)
 
 
-@group.command("pause", short_help="Stop a rollout; scaling goes on")
+@group.command("pause", cls=Command, short_help="Stop a rollout; scaling goes on")
 def pause(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Stop a rollout where it is. Scaling goes on, and templates may be edited without anything rolling."""
     _run(words, namespace, Target(kubeconfig, context), _setting_paused(True))
 
 
-@group.command("resume", short_help="Let a paused rollout go on")
+@group.command("resume", cls=Command, short_help="Let a paused rollout go on")
 def resume(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Let a paused rollout go on."""
     _run(words, namespace, Target(kubeconfig, context), _setting_paused(False))
 
 
-@group.command("restart", short_help="Replace all Machines by new ones of the same template")
+@group.command("restart", cls=Command, short_help="Replace all Machines by new ones of the same template")
 def restart(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Replace all Machines by new ones of the same template, within the limits of a rollout."""
 

@@ -30,7 +30,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     pools: Annotated[
         list[str] | None,
         typer.Option(
-            "--pool", metavar="[NAME=]KIND/[NS/]OBJECT", help="A pool; KIND is md or ms, NS default unless it is named. May be given several times."
+            "--pool",
+            metavar="[NAME=]KIND/[NS/]OBJECT",
+            help="A pool; KIND is md or ms, NS is default if left out. May be repeated.",
         ),
     ] = None,
     state_file: Annotated[

@@ -13,6 +13,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.help import Command, Group
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 
@@ -30,7 +31,7 @@ marks on Machines. Certificates that were renewed are taken without a restart. E
 """
 _EXTRA = "Install the extra: pip install 'nodewright[externalgrpc]'"
 
-group = typer.Typer(help=HELP, invoke_without_command=True)
+group = typer.Typer(cls=Group, help=HELP, invoke_without_command=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
         runner.run(_serve(Target(kubeconfig, context), how))
 
 
-@group.command("certs", short_help="Make certificates for it and for the Cluster Autoscaler")
+@group.command("certs", cls=Command, short_help="Make certificates for it and for the Cluster Autoscaler")
 def certs(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write them.")],
     host: Annotated[

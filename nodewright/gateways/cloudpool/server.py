@@ -87,7 +87,9 @@ class CloudpoolServer:
         with contextlib.suppress(KubeError):  # each pool says it
             await self._watching.current(within)
         instances = (self._instances.get(name) for name in self._instances.names())
-        return [f"cloudpool {each.name}: {why}" for each in instances if each is not None and (why := self._lacks(each))]
+        return [
+            f"cloudpool {each.name}: {why}" for each in instances if each is not None and (why := self._lacks(each))
+        ]
 
     def _lacks(self, instance: Instance) -> str:
         """Why it can't be served, "" if it can or nobody has said yet what it is."""

@@ -32,7 +32,11 @@ class KubeError(Exception):
 
 
 class ConfigurationError(KubeError):
-    """A kubeconfig that can't be used; the message names the file and the field."""
+    """A kubeconfig that can't be used; the message names the file and the field. ``remedy``: what to do, if known."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class NoAnswer(KubeError):

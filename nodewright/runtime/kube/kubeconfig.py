@@ -169,8 +169,12 @@ class _Merged:
     def choose(self, context: str | None, title: str) -> _Chosen:
         """``context`` (None: the current one) with its cluster and user. Raises ConfigurationError."""
         name = context or self.current_context
+        known = sorted(name for section, name in self._entries if section == "contexts")
+        remedy = f"Contexts: {', '.join(known)}" if known else ""
         if not name:
-            raise ConfigurationError(f"{title}: current-context is not set, and no context was asked for")
+            raise ConfigurationError(f"{title}: current-context is not set, and no context was asked for", remedy)
+        if name not in known:
+            raise ConfigurationError(f"{title}: there is no context named {name!r} in contexts", remedy)
         chosen, origin = self._entry("contexts", "context", name, title)
         cluster = self._entry("clusters", "cluster", str(chosen.get("cluster", "")), origin.title)
         named = chosen.get("user")
