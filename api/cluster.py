@@ -113,6 +113,7 @@ class Cluster(Model):
             AGE,
             Column("Endpoint", ".status.apiEndpoints[0].host", "Where its API is served.", priority=1),
             Column("Paused", ".spec.paused", "Whether the controllers leave it alone.", "boolean", priority=1),
+            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', "Why it is not ready.", priority=1),
         ),
     )
 

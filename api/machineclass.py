@@ -47,6 +47,7 @@ class MachineClass(Model):
                 "Whether its provider's schema finds no fault in it.",
             ),
             AGE,
+            Column("Reason", '.status.conditions[?(@.type=="Accepted")].reason', "Why it is not accepted.", priority=1),
         ),
     )
 

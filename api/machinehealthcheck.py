@@ -111,6 +111,12 @@ class MachineHealthCheck(Model):
                 "integer",
             ),
             AGE,
+            Column(
+                "Reason",
+                '.status.conditions[?(@.type=="RemediationAllowed")].reason',
+                "Whether Machines may be replaced now, and why not.",
+                priority=1,
+            ),
         ),
     )
 

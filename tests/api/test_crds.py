@@ -93,6 +93,15 @@ def test_scale_points_at_fields_that_exist(kind: str) -> None:
         assert node["type"] in ("integer", "string")
 
 
+@pytest.mark.parametrize(
+    "kind", ["Machine", "MachineSet", "MachineDeployment", "MachineHealthCheck", "MachineClass", "Cluster"]
+)
+def test_get_wide_says_why(kind: str) -> None:
+    columns = crds()[kind]["spec"]["versions"][0]["additionalPrinterColumns"]
+    [why] = [column["jsonPath"] for column in columns if column["name"] == "Reason"]
+    assert why.endswith(".reason")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_point_at_fields_that_exist(kind: str) -> None:
     for column in crds()[kind]["spec"]["versions"][0]["additionalPrinterColumns"]:
