@@ -167,10 +167,12 @@ def is_whole(value: Any) -> bool:
 
 def decoded(body: bytes, title: str) -> Mapping[str, Any]:
     """The fields of a request by lower-case name, as Go matches them; ``null`` is an empty one. Raises MessageError."""
+    if not body.strip():
+        raise MessageError(f"failed to decode {title} message", "the body is empty")
     try:
         found = json.loads(body.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise MessageError(f"failed to decode {title} message", str(error)) from error
+        raise MessageError(f"failed to decode {title} message", f"not JSON: {error}") from error
     if found is None:
         return {}
     if not isinstance(found, Mapping):

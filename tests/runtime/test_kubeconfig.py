@@ -76,7 +76,7 @@ async def test_a_context_can_be_asked_for_by_name(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config")
     with pytest.raises(ConfigurationError, match="no context named 'other'") as caught:
         await load_kubeconfig([path], "other")
-    assert caught.value.remedy == "Contexts: main"
+    assert caught.value.remedy == "Contexts there: main"
 
 
 @pytest.mark.parametrize(

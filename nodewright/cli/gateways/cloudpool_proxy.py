@@ -29,6 +29,8 @@ leadership was lost; 2: wrong usage.
 """
 LEASE_NAME = "nodewright-cloudpool-proxy"
 _DEBUG_FROM = 4
+_FIRST_LOOK = 3.0
+"""Seconds for the backend to show that it is a pool, before it is said that it is served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     try:
         config = load(config_file)
     except ConfigError as error:
-        raise CliError(str(error), "See docs/tasks/cloudpool-proxy.md for its fields") from error
+        raise CliError(str(error), "--config-file names it; docs/tasks/cloudpool-proxy.md has its fields") from error
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     asked = doors.Asked(listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight)
@@ -151,7 +153,10 @@ async def _run(config: ProxyConfig, how: _How) -> None:
         leadership = await _leadership(connection, how, stack)
         lost.append(leadership)
         typer.echo(f"in front of {config.backend_url}, for the cluster {connection.server}")
-        return await stack.enter_async_context(CloudpoolProxy(client, options, leadership))
+        proxy = await stack.enter_async_context(CloudpoolProxy(client, options, leadership))
+        if trouble := await proxy.trouble(_FIRST_LOOK):
+            typer.echo(f"the pool can't be asked yet, every request tries again: {trouble}")
+        return proxy
 
     with plain_errors():
         await doors.serve(how.asked, start, lambda: lost[0].lost)

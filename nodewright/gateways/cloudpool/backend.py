@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -74,6 +75,17 @@ class Backend:
     async def pool(self) -> tuple[PoolMachine, ...]:
         return await self._read("/pool", read_pool)
 
+    async def trouble(self, within: float) -> str:
+        """Why nobody could be asked now, "" if it answers as a pool does."""
+        try:
+            async with asyncio.timeout(within):
+                await self.size()
+        except TimeoutError:
+            return f"GET /pool/size: no answer within {within:g} s"
+        except BackendError as error:
+            return str(error)
+        return ""
+
     async def size(self) -> PoolSize:
         return await self._read("/pool/size", read_size)
 
@@ -109,14 +121,19 @@ class Backend:
                     if len(content) > _MOST_BYTES:
                         raise BackendError(f"{method} {path}: the answer is larger than {_MOST_BYTES} bytes", 200)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise BackendError(f"{method} {path}: {_described(error, self.options.timeout)}") from error
+            raise BackendError(f"{method} {path}: {described(error, self.options.timeout)}") from error
         if response.status // 100 != 2:
             text = content[:_QUOTED].decode("utf-8", "replace").strip()
             raise BackendError(f"{method} {path}: it answered {response.status}: {text}", response.status)
         return bytes(content)
 
 
-def _described(error: Exception, timeout: float) -> str:
+def described(error: Exception, timeout: float) -> str:
+    """Why there was no answer, for people."""
     if isinstance(error, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        number = error.os_error.errno or 0
+        why = os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+        return f"can't connect to {error.host}:{error.port}: {why}"
     return str(error) or type(error).__name__

@@ -125,7 +125,11 @@ async def connection_of(config: ProxyConfig) -> Connection:
     """Raises ConfigurationError."""
     auth = config.auth
     if auth.kubeconfig:
-        return await load_kubeconfig_for(Path(auth.kubeconfig), config.api_url)
+        try:
+            return await load_kubeconfig_for(Path(auth.kubeconfig), config.api_url)
+        except ConfigurationError as error:
+            remedy = error.remedy or "Correct it in the configuration file"
+            raise ConfigurationError(f"apiServer.auth.kubeConfigPath: {error}", remedy) from error
     if auth.in_cluster:
         return in_cluster()
     return Connection(

@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 from yarl import URL
 
-from nodewright.gateways.cloudpool.backend import Backend
+from nodewright.gateways.cloudpool.backend import Backend, described
 from nodewright.gateways.cloudpool.operations import OperationError
 
 _log = structlog.get_logger("nodewright.cloudpool")
@@ -61,7 +61,7 @@ async def forward(request: web.Request, backend: Backend) -> web.StreamResponse:
                 await answer.write(chunk)
             await answer.write_eof()
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        why = str(error) or type(error).__name__
+        why = described(error, backend.options.timeout)
         if answer is None or not answer.prepared:
             raise OperationError(502, _FAILED, why) from error
         _log.warning("an answer broke off", path=request.path, error=why)

@@ -75,6 +75,10 @@ class CloudpoolProxy:
     def readiness(self) -> Checks:
         return {**self._watching.problems(), "leader": self._why_not()}
 
+    async def trouble(self, within: float) -> str:
+        """Why the pool behind it can't be asked now, "" if it can."""
+        return await self._backend.trouble(within)
+
     def families(self) -> tuple[object, ...]:
         """Nothing is counted only when asked."""
         return ()

@@ -169,8 +169,8 @@ class _Merged:
     def choose(self, context: str | None, title: str) -> _Chosen:
         """``context`` (None: the current one) with its cluster and user. Raises ConfigurationError."""
         name = context or self.current_context
-        known = sorted(name for section, name in self._entries if section == "contexts")
-        remedy = f"Contexts: {', '.join(known)}" if known else ""
+        known = {name for section, name in self._entries if section == "contexts"}
+        remedy = _listed("Contexts", known)
         if not name:
             raise ConfigurationError(f"{title}: current-context is not set, and no context was asked for", remedy)
         if name not in known:
@@ -189,7 +189,8 @@ class _Merged:
             if section == "clusters" and str(cluster.get("server") or "").rstrip("/") == server.rstrip("/")
         }
         if not clusters:
-            raise ConfigurationError(f"{title}: there is no cluster with server {server}")
+            found = {str(each.get("server")) for (what, _), (each, _) in self._entries.items() if what == "clusters"}
+            raise ConfigurationError(f"{title}: there is no cluster with server {server}", _listed("Servers", found))
         contexts = [
             name
             for (section, name), (context, _) in self._entries.items()
@@ -204,6 +205,11 @@ class _Merged:
         if found is None:
             raise ConfigurationError(f"{origin}: there is no {inner} named {name!r} in {section}")
         return found
+
+
+def _listed(what: str, names: set[str]) -> str:
+    """What there is instead; "" if that is nothing."""
+    return f"{what} there: {', '.join(sorted(names))}" if names else ""
 
 
 def _read(path: Path) -> Mapping[str, Any]:

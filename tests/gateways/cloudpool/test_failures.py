@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import POD, Key
+from hack.children import free_ports
 from hack.cloudpool.pool import Instead, hangs, refuses
 from hack.cloudpool.scene import Scene
 from tests.gateways.cloudpool.test_crashes import _is_closed, _nobody_is_closed
@@ -40,6 +41,21 @@ async def test_a_backend_that_is_sick_is_a_bad_gateway_in_time_and_nothing_is_do
         assert size[1]["detail"].startswith("failed to retrieve cloudpool: GET /pool"), what
         assert await stage.pods() == {"a", "b"}, what
     assert await _nobody_is_closed(stage)
+
+
+async def test_a_backend_that_is_not_there_is_told_in_plain_words_and_at_the_start(stage: Scene) -> None:
+    proxy = await stage.start()
+    assert await proxy.trouble(5.0) == ""
+    stage.pool.instead["GET /pool/size"] = refuses(500, "not started")
+    assert await proxy.trouble(5.0) == "GET /pool/size: it answered 500: not started"
+    await stage.stop()
+    [port] = free_ports(1)
+    stage.pool.url = f"http://127.0.0.1:{port}"
+    proxy = await stage.start()
+    told = f"can't connect to 127.0.0.1:{port}: Connection refused"
+    assert await proxy.trouble(5.0) == f"GET /pool/size: {told}"
+    assert (await stage.set_size(1))[1]["detail"] == f"failed to retrieve cloudpool: GET /pool: {told}"
+    assert (await stage.ask("GET", "/pool"))[1]["detail"] == told
 
 
 @pytest.mark.slow
