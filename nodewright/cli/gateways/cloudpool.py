@@ -86,7 +86,7 @@ async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None
 
     async def start(stack: AsyncExitStack) -> Any:
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
-        typer.echo(f"cloudpools {', '.join(instances.names()) or '(none yet)'} of {connection.server}")
+        typer.echo(f"cloudpools of {connection.server}: {instances}")
         server = await stack.enter_async_context(CloudpoolServer(client, instances, options))
         for line in await server.missing(_FIRST_LOOK):
             typer.echo(line)

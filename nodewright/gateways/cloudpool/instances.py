@@ -47,6 +47,10 @@ class Instance:
     config: PoolConfig | None = None
     started: bool = False
 
+    def __str__(self) -> str:
+        stopped = "" if self.started else ", stopped"
+        return f"{self.name} ({self.config}{stopped})" if self.config else f"{self.name} (not configured)"
+
 
 class Instances:
     """All of them. ``file`` None: what clients change is forgotten when the process ends."""
@@ -56,6 +60,9 @@ class Instances:
         self._known = {name: Instance(name, config, started) for name, config in given.items()}
         if file is not None and file.exists():
             self._known.update(_read(file))
+
+    def __str__(self) -> str:
+        return ", ".join(str(self._known[name]) for name in self.names()) or "(none yet)"
 
     def names(self) -> list[str]:
         return sorted(self._known)

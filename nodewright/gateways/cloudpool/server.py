@@ -141,7 +141,7 @@ class CloudpoolServer:
             instance = self._instances.get(name) if name else self._instances.only
             if instance is None:
                 why = f"there is no cloudpool {name}" if name else f"name one of the cloudpools below {PREFIX}"
-                raise OperationError(404, why)
+                raise OperationError(404, why, f"there are {', '.join(self._instances.names()) or 'none'}")
             return await handler(request, instance)
 
         return answer

@@ -207,6 +207,16 @@ async def test_at_the_start_it_is_told_which_pools_are_missing(town: Town) -> No
     assert told.startswith("cloudpool typo: there is no MachineDeployment default/wrokers")
 
 
+def test_it_is_told_which_object_a_pool_is_whoever_said_so(tmp_path: Path) -> None:
+    file = tmp_path / "pools.json"
+    pools = Instances({"workers": WORKERS}, file=file)
+    pools.create("later")
+    pools.start("workers", False)
+    again = Instances({"workers": PoolConfig("MachineDeployment", "default", "another")}, file=file)
+    assert str(again) == "later (not configured), workers (MachineSet default/workers, stopped)"
+    assert str(Instances({})) == "(none yet)"
+
+
 @pytest.mark.slow
 async def test_several_pools_have_paths_of_their_own_and_are_configured_started_and_stopped(
     town: Town, tmp_path: Path
