@@ -208,11 +208,11 @@ class _Reading:
                 continue
             if shape.node in going:
                 if _comes_again(shape):
-                    pending.append(replace(shape, node=""))
+                    pending.append(shape._replace(node=""))
             elif shape.node:
                 seated.append(shape)
             elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
-                seated.append(replace(shape, node=str(nominated)))
+                seated.append(shape._replace(node=str(nominated)))
             elif asks and consumed_by(body):
                 continue
             elif is_unschedulable(body) and shape.kind.priority >= expendable_below:

@@ -260,7 +260,7 @@ class _Shrinking:
         drains = self._options.parallel_drains - leaving
         victims: list[Victim] = []
         for unit in self._above_the_least(self._units(found)):
-            drained = sum(1 for removed in unit if removed.moves)
+            drained = sum(1 for removed in unit if removed.pods)
             if drained > drains and (len(unit) == 1 or drains < self._options.parallel_drains):
                 why = f"{counted(self._options.parallel_drains, 'Node is', 'Nodes are')} drained at a time"
                 self._stay(unit, Staying(Needed.OTHER, why))
@@ -297,11 +297,9 @@ class _Shrinking:
 
     def _victim(self, removed: Removed) -> Victim:
         state, machine = self._owner[removed.node]
-        pods = counted(len(removed.moves), "pod")
+        pods = counted(len(removed.pods), "pod")
         why = (
-            f"Node {removed.node} is not needed: {pods} of it move"
-            if removed.moves
-            else f"Node {removed.node} is empty"
+            f"Node {removed.node} is not needed: {pods} of it move" if removed.pods else f"Node {removed.node} is empty"
         )
         return Victim(state.id, machine, why, removed.node, removed.moves)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from api import names
 from controllers.autoscaler import reserved
+from controllers.kernel.failure_domains import domains_of
+from controllers.kernel.pausing import cluster_of
 from controllers.kernel.provider_config import Unresolved, resolve
 from controllers.kernel.refs import Obj, annotations_of, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, View
@@ -51,7 +53,19 @@ def shape_of(body: Obj, view: View) -> ShapeRead:
     resolved = resolve(spec if isinstance(spec, Mapping) else {}, namespace, view)
     if isinstance(resolved, Unresolved):
         return ShapeUnknown(f"{resolved.problem.path} {resolved.problem.message}")
-    return view.shape(resolved.config, namespace)
+    read = view.shape(resolved.config, namespace)
+    return _where(read, body, view) if isinstance(read, Shape) else read
+
+
+def _where(shape: Shape, body: Obj, view: View) -> Shape:
+    """With the failure domain to which all Machines of the group go; where there are several, with none."""
+    label = shape.failure_domain_label
+    pinned = _machine_spec(body).get("failureDomain")
+    domains = (pinned,) if pinned and isinstance(pinned, str) else domains_of(body, cluster_of(body, view))
+    if not label or not domains:
+        return shape
+    elsewhere = {key: value for key, value in shape.labels.items() if key != label}
+    return replace(shape, labels=elsewhere if len(domains) > 1 else {**elsewhere, label: domains[0]})
 
 
 def capacity_of(body: Obj, shape: Shape | None = None) -> Amounts:

@@ -68,7 +68,7 @@ def observe(objects: Objects, reader: Reader) -> Observed:
             if not on:
                 unreadable.append((ref_of(POD, body), str(error)))
         else:
-            (seated if on else pending).append(shape if shape.node == on else replace(shape, node=on))
+            (seated if on else pending).append(shape if shape.node == on else shape._replace(node=on))
         if not on:
             said[uid] = _said(body)
     pending.sort(key=lambda pod: (-pod.kind.priority, pod.created, pod.namespace, pod.name))

@@ -177,7 +177,7 @@ def _removal(observed: Observed, candidates: Mapping[str, PoolMachine], most: in
 
 
 def _victim(removed: Removed, candidates: Mapping[str, PoolMachine]) -> Victim:
-    moving = f"{counted(len(removed.moves), 'pod')} of it find room elsewhere" if removed.moves else "it is empty"
+    moving = f"{counted(len(removed.pods), 'pod')} of it find room elsewhere" if removed.pods else "it is empty"
     return Victim(candidates[removed.node], removed.node, f"Node {removed.node}: {moving}")
 
 

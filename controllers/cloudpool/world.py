@@ -95,7 +95,7 @@ def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodShape, ...], 
         if not node or status.get("phase") in _FINISHED:
             continue
         try:
-            seated.append(replace(reader.pod(body), node=node))
+            seated.append(reader.pod(body)._replace(node=node))
         except ShapeError as error:
             unclear[node] = f"its pod {key_of(body)} can't be read: {error}"
     return tuple(seated), unclear

@@ -84,7 +84,7 @@ class Purse:
 
     def take(self, pods: Iterable[PodShape]) -> None:
         """Spend what the eviction of the pods costs."""
-        for pod in pods:
+        for pod in pods if self._left else ():
             for budget in self.covering(pod.kind):
                 self._left[budget] -= 1
 

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from controllers.scheduling.disruption import Purse
-from controllers.scheduling.shapes import Owner, PodShape
+from controllers.scheduling.shapes import Owner, PodKind, PodShape
 
 SYSTEM_NAMESPACE = "kube-system"
 LONG_TERMINATING = timedelta(seconds=30)
@@ -74,6 +74,27 @@ class DrainRules:
     system_pod_age: timedelta = timedelta(hours=1)
     min_replicas: int = 0
     replicas: Mapping[Owner, int] | None = None
+
+
+class Verdicts:
+    """One verdict for all pods that share kind and owner, as long as neither age nor leave-taking decides."""
+
+    def __init__(self, rules: DrainRules, purse: Purse) -> None:
+        self._rules = rules
+        self._purse = purse
+        self._known: dict[PodKind, tuple[Owner | None, Verdict]] = {}
+        """A kind has one owner as a rule; of several the last is kept."""
+
+    def of(self, pod: PodShape) -> Verdict:
+        """As ``verdict``."""
+        known = self._known.get(pod.kind)
+        ageless = not pod.deleting and pod.namespace != SYSTEM_NAMESPACE
+        if ageless and known is not None and known[0] is pod.owner:
+            return known[1]
+        found = verdict(pod, self._rules, self._purse)
+        if ageless:
+            self._known[pod.kind] = (pod.owner, found)
+        return found
 
 
 def verdict(pod: PodShape, rules: DrainRules, purse: Purse) -> Verdict:

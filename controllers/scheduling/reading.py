@@ -18,26 +18,26 @@ _ASKED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"
 _FINISHED = ("Succeeded", "Failed")
 _STATUSES = ("containerStatuses", "initContainerStatuses")
 _SHARED_METADATA = ("labels", "annotations", "ownerReferences")
-_SHARED_SPEC = (
-    "containers", "initContainers", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "overhead",
-    "resources", "schedulingGates",
+_SHARED_SPEC = ("containers", "tolerations")
+_RARELY_SHARED_SPEC = (
+    "initContainers", "nodeSelector", "affinity", "topologySpreadConstraints", "overhead", "resources",
+    "schedulingGates",
 )  # fmt: skip
+_RARE = frozenset(_RARELY_SHARED_SPEC)
+"""Most pods have none of these, which is quickly seen."""
 _SPARE_KINDS = 10_000
 """So many kinds of pods that are gone may be kept."""
 _PLAIN_MARSHAL = 2
 """The last version that writes no back references: equal values give equal bytes."""
 
 
-class _Known(NamedTuple):
-    """A pod that was read, and what its claims meant then. ``body`` is held, so that its id names nothing else."""
-
-    body: Obj
-    shape: PodShape
-    claims: tuple[Volume | Unresolved, ...]
+_Claims = tuple[Volume | Unresolved, ...]
+_Known = tuple[Obj, PodShape, _Claims]
+"""A pod that was read, and what its claims meant then. The pod is held, so that its id names nothing else."""
 
 
 class _Alike(NamedTuple):
-    """What pods are that share ``parts``, which are held as ``_Known.body`` is."""
+    """What pods are that share ``parts``, which are held as the pods of ``_Known`` are."""
 
     kind: PodKind
     owner: Owner | None
@@ -68,7 +68,7 @@ class Reader:
         self._last, self._seen = self._seen, {}
         self._last_nodes, self._seen_nodes = self._seen_nodes, {}
         if len(self._kinds) > _SPARE_KINDS and len(self._kinds) > 2 * len(
-            {id(k.shape.kind) for k in self._last.values()}
+            {id(shape.kind) for _, shape, _ in self._last.values()}
         ):
             self._kinds = {}
             self._owners = {}
@@ -86,14 +86,14 @@ class Reader:
         last, seen = self._last, self._seen
         for pod in pods:
             known = last.get(id(pod))
-            if known is None or (known.claims and known.claims != self._claims(pod)):
+            if known is None or (known[2] and known[2] != self._claims(pod)):
                 try:
                     known = self._read_pod(pod)
                 except ShapeError as error:
                     yield pod, error
                     continue
             seen[id(pod)] = known
-            yield pod, known.shape
+            yield pod, known[1]
 
     def node(self, node: Obj, csi_node: Obj | None = None) -> NodeShape:
         """As ``read_node``."""
@@ -118,9 +118,9 @@ class Reader:
             meta.get("creationTimestamp") or "",
             meta.get("deletionTimestamp") or "",
         )
-        return _Known(pod, shape, claims)
+        return pod, shape, claims
 
-    def _likeness(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> _Alike:
+    def _likeness(self, pod: Obj, claims: _Claims) -> _Alike:
         """Known by its parts, or read; claims are nothing that pods share."""
         try:
             key = () if claims else _identity(pod)
@@ -144,7 +144,7 @@ class Reader:
             owner = self._owners[uid] = Owner(kind, name, uid)
         return owner
 
-    def _claims(self, pod: Obj) -> tuple[Volume | Unresolved, ...]:
+    def _claims(self, pod: Obj) -> _Claims:
         if self._book is None or not (pod.get("spec") or {}).get("volumes"):
             return ()
         try:
@@ -158,7 +158,7 @@ class Reader:
         except (AttributeError, TypeError, KeyError):
             raise ShapeError("spec", "is not shaped like the spec of a Pod") from None
 
-    def _kind(self, pod: Obj, parts: list[Any], claims: tuple[Volume | Unresolved, ...]) -> PodKind:
+    def _kind(self, pod: Obj, parts: list[Any], claims: _Claims) -> PodKind:
         content = marshal.dumps(parts, _PLAIN_MARSHAL)
         key = (content, claims, "nodeName" in pod["spec"]) if claims else content
         kind = self._kinds.get(key)
@@ -166,7 +166,7 @@ class Reader:
             kind = self._kinds[key] = self._read(pod, claims)
         return kind
 
-    def _read(self, pod: Obj, claims: tuple[Volume | Unresolved, ...]) -> PodKind:
+    def _read(self, pod: Obj, claims: _Claims) -> PodKind:
         meta, spec = pod["metadata"], pod.get("spec") or {}
         priority = spec.get("priority")
         try:
@@ -202,6 +202,7 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
         *map(id, map(meta.get, _SHARED_METADATA)),
         *map(id, map(spec.get, _SHARED_SPEC)),
         *map(id, map(status.get, _STATUSES)),
+        () if _RARE.isdisjoint(spec) else tuple(map(id, map(spec.get, _RARELY_SHARED_SPEC))),
         *(map(id, _local_volumes(spec)) if spec.get("volumes") else ()),
     )
 
@@ -209,8 +210,8 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
 def _held(pod: Obj) -> tuple[Any, ...]:
     """Whatever ``_identity`` looks at by its identity."""
     meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    found = (*map(meta.get, _SHARED_METADATA), *map(spec.get, _SHARED_SPEC), *map(status.get, _STATUSES))
-    return (*found, *_local_volumes(spec))
+    of_spec = map(spec.get, (*_SHARED_SPEC, *_RARELY_SHARED_SPEC))
+    return (*map(meta.get, _SHARED_METADATA), *of_spec, *map(status.get, _STATUSES), *_local_volumes(spec))
 
 
 def _local_volumes(spec: Obj) -> list[Obj]:

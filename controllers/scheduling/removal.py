@@ -18,7 +18,7 @@ import numpy as np
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.disruption import Budget, Purse
-from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, verdict
+from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Verdicts
 from controllers.scheduling.schedulable import explain
 from controllers.scheduling.seeking import Seeker
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
@@ -82,8 +82,16 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
+    """``to``: for each of ``pods`` the Node on which it finds room."""
+
     node: str
-    moves: tuple[Move, ...] = ()
+    pods: tuple[PodShape, ...] = ()
+    to: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """One by one: few of them are ever told."""
+        return tuple(map(Move, self.pods, self.to))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +153,7 @@ class _Planner:
     def __init__(self, question: RemovalQuestion, snapshot: Snapshot, tenants: Tenants) -> None:
         self._question = question
         self._purse = Purse(question.budgets)
+        self._verdicts = Verdicts(question.rules, self._purse)
         self._tenants = tenants
         self._snapshot = snapshot
         self._load = {node.name: tenants.load(node) for node in question.nodes}
@@ -152,16 +161,14 @@ class _Planner:
         self._gone: Counter[str] = Counter()
         self._explained: dict[PodClass, str] = {}
         self._sizes: dict[PodClass, tuple[int, int]] = {}
+        known = {candidate.name: candidate for candidate in question.candidates}
+        self._in_order = sorted(known.values(), key=self._disturbance)
         self._seeker = Seeker(snapshot, self._destination_order())
-
-    def in_order(self) -> list[Candidate]:
-        known = {candidate.name: candidate for candidate in self._question.candidates}
-        return sorted(known.values(), key=self._disturbance)
 
     def in_bundles(self) -> list[Sequence[Candidate]]:
         """Each where the first of it stands."""
         bundles: dict[tuple[str, str], list[Candidate]] = {}
-        for candidate in self.in_order():
+        for candidate in self._in_order:
             bundles.setdefault((candidate.bundle, "" if candidate.bundle else candidate.name), []).append(candidate)
         return list(bundles.values())
 
@@ -202,7 +209,7 @@ class _Planner:
         """The pods that need another place."""
         moving: list[PodShape] = []
         for pod in self._tenants.on(name):
-            found = verdict(pod, self._question.rules, self._purse)
+            found = self._verdicts.of(pod)
             if isinstance(found, Blocks):
                 return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
             if isinstance(found, Moves):
@@ -215,20 +222,22 @@ class _Planner:
             self._snapshot.close(self._snapshot.row(name))
         removed: list[Removed] = []
         for name, pods in moving.items():
-            moves: list[Move] = []
+            moved: list[PodShape] = []
+            to: list[str] = []
             for group in self._biggest_first(pods):
                 shares = self._seeker.place(group.pod_class, len(group))
-                seats = [self._snapshot.nodes[row].name for row, count in shares for _ in range(count)]
-                if len(seats) < len(group):
+                if sum(count for _, count in shares) < len(group):
                     kept = self._no_place(name, group)
                     self._seeker.revert()
                     return kept
-                moves.extend(map(Move, group.pods, seats))
-            removed.append(Removed(name, tuple(moves)))
+                moved += group.pods
+                for row, count in shares:
+                    to += [self._snapshot.nodes[row].name] * count
+            removed.append(Removed(name, tuple(moved), tuple(to)))
         self._seeker.commit()
         for each in removed:
-            for move in each.moves:
-                self._receiving.setdefault(move.to, each.node)
+            for receiver in set(each.to):
+                self._receiving.setdefault(receiver, each.node)
         return removed
 
     def _no_place(self, name: str, group: Group) -> Kept:
@@ -253,8 +262,7 @@ class _Planner:
 
     def _destination_order(self) -> Ints:
         """Nodes that stay anyway, fullest first; then candidates, the last to be asked first."""
-        candidates = self.in_order()
-        rank = {candidate.name: position for position, candidate in enumerate(candidates)}
+        rank = {candidate.name: position for position, candidate in enumerate(self._in_order)}
 
         def order(name: str) -> tuple[int, float]:
             position = rank.get(name)

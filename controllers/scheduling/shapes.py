@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from api.selectors import NOTHING, Requirement, Selector
 
@@ -173,9 +174,11 @@ class PodKind:
     terminating: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PodShape:
-    """One pod. ``node`` is "" while it is pending; times are as the API writes them, "" if there is none."""
+class PodShape(NamedTuple):
+    """One pod. ``node`` is "" while it is pending; times are as the API writes them, "" if there is none.
+
+    A tuple, because there are as many of them as pods: it is made five times as fast as a frozen dataclass.
+    """
 
     namespace: str
     name: str

@@ -144,11 +144,16 @@ UpdateAnswer = Updated | InProgress | NeedsDrain | NeedsReplacement
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Capacity, labels and taints of a host that does not exist yet (Kubernetes quantities as text)."""
+    """Capacity, labels and taints of a host that does not exist yet (Kubernetes quantities as text).
+
+    ``failure_domain_label``: the label in which the Node of a host tells the failure domain that it was asked for in;
+    "" if none does, or if the configuration alone says where hosts are.
+    """
 
     capacity: Mapping[str, str]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    failure_domain_label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

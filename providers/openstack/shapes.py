@@ -9,6 +9,7 @@ from typing import Any
 from providers.base.contract import Shape
 from providers.openstack.config import OpenStackMachineConfig
 
+_ZONE = "topology.kubernetes.io/zone"
 PODS = "110"
 """The kubelet's default."""
 _CAPACITY = "capacity:"
@@ -31,10 +32,11 @@ def shape_of(config: OpenStackMachineConfig, flavor: Mapping[str, Any], region: 
     if region:
         labels["topology.kubernetes.io/region"] = region
     if len(config.availability_zones) == 1:
-        labels["topology.kubernetes.io/zone"] = config.availability_zones[0]
+        labels[_ZONE] = config.availability_zones[0]
     if page := _PAGES.get(specs.get("hw:mem_page_size", "").upper().replace(" ", "")):
         labels["openstack.nodewright.dev/memory-pages"] = page
-    return Shape({**capacity, **config.shape.capacity}, {**labels, **config.shape.labels})
+    tells = "" if _ZONE in config.shape.labels else _ZONE
+    return Shape({**capacity, **config.shape.capacity}, {**labels, **config.shape.labels}, failure_domain_label=tells)
 
 
 def _devices(specs: Mapping[str, str]) -> Iterator[tuple[str, str]]:

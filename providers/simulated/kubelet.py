@@ -15,6 +15,7 @@ from providers.simulated.hosts import SimulatedHost, provider_id_of
 
 DEFAULT_KUBELET = "v1.34.0"
 DEFAULT_RUNTIME = "containerd://2.1.0"
+ZONE = "topology.kubernetes.io/zone"
 
 
 def node_for(host: SimulatedHost, request: HostRequest, now: datetime) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def labels_of(config: SimulatedMachineConfig, zone: str) -> Mapping[str, str]:
         "node.kubernetes.io/instance-type": config.instance_type,
         "topology.kubernetes.io/region": config.cloud.name,
     }
-    return {**labels, "topology.kubernetes.io/zone": zone} if zone else labels
+    return {**labels, ZONE: zone} if zone else labels
 
 
 def ready_since(host: SimulatedHost, now: datetime) -> datetime | None:

@@ -20,7 +20,7 @@ from providers.base.contract import (
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.simulated.config import API_VERSION, KIND, SimulatedMachineConfig, json_schema, parse
-from providers.simulated.kubelet import capacity_of, labels_of
+from providers.simulated.kubelet import ZONE, capacity_of, labels_of
 from providers.simulated.world import World
 from providers.simulated.worlds import Worlds
 
@@ -92,7 +92,8 @@ class SimulatedProvider:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)
         await self._travel()
-        return Shape(capacity=capacity_of(parsed), labels=labels_of(parsed, parsed.zone))
+        tells = "" if parsed.zone else ZONE
+        return Shape(capacity_of(parsed), labels_of(parsed, parsed.zone), failure_domain_label=tells)
 
     async def _travel(self) -> None:
         await self._sleep(self._world.latency() / 2)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 from providers.simulated.config import API_VERSION, KIND, Cloud
 from providers.simulated.kubelet import node_for, ready_since
+from providers.simulated.provider import SimulatedProvider
 from providers.simulated.world import World
 from tests.providers.clocks import Clock
 
@@ -52,6 +56,20 @@ def test_it_registers_with_what_its_machine_asked_for() -> None:
         "providerID": "simulated://test/sim-000001",
         "taints": [{"key": "gpu", "effect": "NoSchedule"}],
     }
+
+
+@pytest.mark.parametrize("config", [{}, {"zone": "a"}])
+async def test_the_shape_tells_in_which_label_the_node_will_tell_its_failure_domain(config: dict[str, str]) -> None:
+    clock = Clock()
+    world = World(Cloud(name="test"), clock)
+    world.create(replace(request(**config), failure_domain="b"))
+    clock.forward(1)
+    labels = node(clock, world)["metadata"]["labels"]
+    shape = await SimulatedProvider(world).shape({**CONFIG, **config})
+    told = {shape.failure_domain_label: "b"} if shape.failure_domain_label else {}
+    assert labels["topology.kubernetes.io/zone"] == ("a" if config else "b")
+    assert {**shape.labels, **told}.items() <= labels.items()
+    assert bool(told) is not bool(config)
 
 
 def test_its_provider_id_is_the_hosts() -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from api import names
-from controllers.autoscaler.templates import capacity_of, from_node, from_nothing
+from controllers.autoscaler.templates import capacity_of, from_node, from_nothing, shape_of
+from controllers.kernel.refs import CLUSTER, Key
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.shapes import HOSTNAME, NodeShape, Taint
 from providers.base import contract
 from providers.base.contract import Shape
+from tests.builders.view import FakeView
 
 P = names.CAPACITY_PREFIX
 SIZE = {f"{P}cpu": "2", f"{P}memory": "4Gi"}
@@ -123,3 +127,60 @@ def test_reservations_that_can_not_be_meant_are_named(key: str, text: str, why: 
     with pytest.raises(ShapeError, match=re.escape(why)) as raised:
         from_nothing({"metadata": {"annotations": {**SIZE, f"{K}{key}": text}}}, "g")
     assert raised.value.field.startswith(f"metadata.annotations[{K}{key}]")
+
+
+ZONE = "topology.kubernetes.io/zone"
+CONFIG = {"apiVersion": "x/v1", "kind": "Config"}
+SPREAD = Shape({"cpu": "8", "memory": "16Gi"}, {ZONE: "of-the-config", "disk": "ssd"}, failure_domain_label=ZONE)
+PINNED = {"template": {"spec": {"failureDomain": "west", "providerConfig": {"value": CONFIG}}}}
+LOOSE = {"template": {"spec": {"providerConfig": {"value": CONFIG}}}}
+
+WHERE: dict[str, tuple[dict[str, Any], list[str] | None, str | None]] = {
+    "the template names one": (PINNED, None, "west"),
+    "the template's one counts before the Cluster's": (PINNED, ["east", "north"], "west"),
+    "the group names one": ({**LOOSE, "failureDomains": ["west"]}, ["east", "north"], "west"),
+    "the Cluster names one": (LOOSE, ["west"], "west"),
+    "the group names several": ({**LOOSE, "failureDomains": ["west", "east"]}, None, None),
+    "the Cluster names several": (LOOSE, ["west", "east"], None),
+    "the group does not want to be spread": ({**LOOSE, "failureDomains": []}, ["west"], "of-the-config"),
+    "nobody names any": (LOOSE, None, "of-the-config"),
+    "what is named can't be read": ({**LOOSE, "failureDomains": "west"}, None, "of-the-config"),
+    "the template's one can't be read": (
+        {"template": {"spec": {**LOOSE["template"]["spec"], "failureDomain": 5}}},
+        None,
+        "of-the-config",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_the_zone_of_a_group_without_nodes_is_that_of_its_only_failure_domain(name: str) -> None:
+    """A wrong zone is worse than none: where Machines go to several, nothing is promised for all of them."""
+    spec, of_cluster, wanted = WHERE[name]
+    found = shape_of(_group(spec), _view(SPREAD, of_cluster))
+    assert found == replace(SPREAD, labels={"disk": "ssd", **({ZONE: wanted} if wanted else {})})
+
+
+def test_a_provider_whose_configuration_fixes_the_zone_is_believed() -> None:
+    fixed = replace(SPREAD, failure_domain_label="")
+    assert shape_of(_group(PINNED), _view(fixed, None)) == fixed
+
+
+def test_an_annotation_counts_before_the_failure_domain() -> None:
+    body = _group(PINNED)
+    shape = shape_of(body, _view(SPREAD, None))
+    assert isinstance(shape, Shape)
+    assert from_nothing(body, "g", shape).labels[ZONE] == "west"
+    body["metadata"]["annotations"] = {f"{P}labels": f"{ZONE}=said"}
+    assert from_nothing(body, "g", shape).labels[ZONE] == "said"
+
+
+def _group(spec: dict[str, Any]) -> dict[str, Any]:
+    labels = {names.CLUSTER_NAME_LABEL: "prod"}
+    return {"metadata": {"namespace": "ns", "name": "g", "uid": "u", "labels": labels}, "spec": spec}
+
+
+def _view(shape: Shape, of_cluster: list[str] | None) -> FakeView:
+    meta = {"namespace": "ns", "name": "prod", "uid": "c"}
+    spec = {} if of_cluster is None else {"failureDomains": of_cluster}
+    return FakeView().show(CLUSTER, {Key("ns", "prod"): {"metadata": meta, "spec": spec}}).shaped(CONFIG, shape)

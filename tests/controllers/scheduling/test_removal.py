@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from controllers.scheduling.classes import classes_of
 from controllers.scheduling.disruption import Purse, read_budget
-from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Stays, verdict
+from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Stays, Verdicts, verdict
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
-from controllers.scheduling.shapes import Demand, Keeping, NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import Demand, Keeping, NodeShape, Owner, PodKind, PodShape
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.worlds import NAMESPACES, kinds, nodes
 from tests.examples import usually
@@ -256,6 +256,37 @@ def test_controllers_that_are_known_are_asked() -> None:
     assert isinstance(gone, Blocks)
     assert isinstance(few, Blocks)
     assert (gone.reason, few.reason) == (Blocking.CONTROLLER_NOT_FOUND, Blocking.MIN_REPLICAS)
+
+
+ALIKE = [
+    PodKind(Demand(), namespace, {}, Keeping(replicated=replicated))
+    for namespace in ("default", "kube-system")
+    for replicated in (True, False)
+]
+OWNERS = (None, *(Owner(made_by, made_by, made_by) for made_by in ("ReplicaSet", "StatefulSet", "Rocket")))
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda kind, owner, created, deleting: PodShape(
+                kind.namespace, "p", kind, owner=owner, created=created, deleting=deleting
+            ),
+            st.sampled_from(ALIKE),
+            st.sampled_from(OWNERS),
+            st.sampled_from((YOUNG, OLD)),
+            st.sampled_from(("", "", NOW.isoformat(), OLD)),
+        )
+    )
+)
+@usually(50)
+def test_pods_that_are_alike_are_judged_together_as_each_alone(there: list[PodShape]) -> None:
+    rules = DrainRules(
+        NOW, replicas={owner: number for number, owner in enumerate(OWNERS[1:3]) if owner}, min_replicas=1
+    )
+    purse = Purse([])
+    together = Verdicts(rules, purse)
+    assert [together.of(pod) for pod in there] == [verdict(pod, rules, purse) for pod in there]
 
 
 @st.composite

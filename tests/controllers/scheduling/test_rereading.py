@@ -70,6 +70,7 @@ def test_a_pod_is_known_by_the_parts_that_it_shares_with_another(looked_into: li
         {"spec": {"priority": 5}},
         {"spec": {"terminationGracePeriodSeconds": 5}},
         {"spec": {"schedulingGates": [{"name": "g"}]}},
+        {"spec": {"nodeSelector": {"disk": "fast"}}},
         {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
         {"status": {"phase": "Succeeded"}},
     ],

@@ -39,6 +39,17 @@ async def test_a_zone_that_the_cloud_refuses_does_not_take_half_of_all_servers_d
     assert [(await provider.create(one)).failure_domain for one in wanted] == ["az1"] * 4
 
 
+async def test_the_zone_of_a_shape_is_that_of_the_failure_domain_unless_the_configuration_names_it(
+    cloud: FakeCloud,
+) -> None:
+    """A Machine's failure domain counts before ``availabilityZones``; what ``shape.labels`` says counts before both."""
+    zone, provider = "topology.kubernetes.io/zone", provider_of(cloud)
+    listed = await provider.shape({**CONFIG, "availabilityZones": ["az1"]})
+    said = await provider.shape({**CONFIG, "shape": {"labels": {zone: "az2"}}})
+    assert (listed.labels[zone], listed.failure_domain_label) == ("az1", zone)
+    assert (said.labels[zone], said.failure_domain_label) == ("az2", "")
+
+
 async def test_a_failure_domain_that_the_cloud_refuses_is_told_and_kept(cloud: FakeCloud) -> None:
     wanted = HostRequest(HostIdentity("u1", "test", "m-1"), CONFIG, "hash-1", failure_domain="az9")
     provider = provider_of(cloud)
