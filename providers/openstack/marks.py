@@ -25,6 +25,7 @@ SPEC_HASH: Final = "nodewright-spec-hash"
 PARTS: Final = "nodewright-parts"
 KUBELET: Final = "nodewright-kubelet"
 """Keys of a server's metadata; those of a config must differ."""
+KEYS: Final = frozenset({UID, MACHINE, CLUSTER, SPEC_HASH, PARTS, KUBELET})
 
 IN_PLACE = frozenset({"ports"})
 RESIZES = frozenset({"flavor"})
@@ -72,7 +73,7 @@ def machine_of_server(server: Mapping[str, Any]) -> str:
 
 
 def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
-    """All metadata of a server that is as ``request`` wants it."""
+    """The metadata that a server has of ``config``, and what it says of itself once it is as ``request`` wants it."""
     identity = request.identity
     marks = {
         UID: identity.machine_uid,

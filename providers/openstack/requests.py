@@ -10,7 +10,7 @@ from typing import Any
 
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import marks
+from providers.openstack import belongings, marks
 from providers.openstack.config import OpenStackMachineConfig, Port
 
 LARGEST_USER_DATA = 65535
@@ -93,7 +93,7 @@ def server_body(
         "flavorRef": place.flavor,
         "imageRef": place.image,
         "networks": [{"port": port} for port in ports],
-        "metadata": marks.metadata_of(request, config),
+        "metadata": belongings.metadata_of_new(request, config),
         "tags": marks.tags_of(request, config),
     }
     disks = _disks(config, place.image)

@@ -179,6 +179,24 @@ class CloudFacts:
         assert after["metadata"] == {marks.UID: self.uid, "new": "yes"}
         assert after["addresses"] == before["addresses"] or after["addresses"]
 
+    async def test_a_tag_and_a_key_come_and_go_beside_others(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        before = await self.until(cloud, identity, "ACTIVE")
+        tag, key = f"/servers/{identity}/tags/a%20b%3F%23%25c", f"/servers/{identity}/metadata/cost%3Acentre%201"
+        for _ in range(2):
+            await cloud.change(COMPUTE, "PUT", tag)
+        wish = {"metadata": {"cost:centre 1": "7"}}
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/metadata", wish)
+        server = await self.server(cloud, identity)
+        assert sorted(server["tags"]) == sorted([*before["tags"], "a b?#%c"])
+        assert server["metadata"] == {**before["metadata"], **wish["metadata"]}
+        for path in (tag, key):
+            await cloud.change(COMPUTE, "DELETE", path)
+            assert await self.refused(cloud.change(COMPUTE, "DELETE", path)) is ErrorClass.NOT_FOUND
+        server = await self.server(cloud, identity)
+        assert sorted(server["tags"]) == sorted(before["tags"])
+        assert server["metadata"] == before["metadata"]
+
     async def test_a_port_that_carries_a_trunk_goes_after_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]
         made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": {"port_id": port, "name": "fact"}})
