@@ -39,9 +39,16 @@ WHOLE: Mapping[str, Any] = {
     **PLAIN,
     "bootVolume": {"sizeGiB": 2},
     "volumes": [{"sizeGiB": 1}],
-    "ports": [{"network": "nodes", "trunk": True, "floatingIP": {"network": "public"}}, {"network": "nodes"}],
+    "ports": [
+        {
+            "network": "nodes",
+            "subports": [{"network": "nodes", "segmentationID": 100}],
+            "floatingIP": {"network": "public"},
+        },
+        {"network": "nodes"},
+    ],
 }
-"""A server with all that can be made beside it: two ports, a trunk, a floating IP, two volumes."""
+"""A server with all that can be made beside it: two ports, a trunk with a subport, a floating IP, two volumes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,10 @@ class Changes:
         ports = {
             str(port["name"]): str(port["id"]) for port in (census.parts.ports.get(uid, ()) if census.parts else ())
         }
-        for index, port in enumerate(config.ports):
-            identity = ports.get(requests.port_name(request, index))
+        for name, port in requests.ports_of(request, config).items():
+            identity = ports.get(name)
             if identity is None:
-                raise ProviderError(ErrorClass.NOT_FOUND, f"port {requests.port_name(request, index)} is not there")
+                raise ProviderError(ErrorClass.NOT_FOUND, f"port {name} is not there")
             place = await port_place(self._tools.lookup, config, port)
             body = {"port": requests.port_properties(port, place)}
             await self._tools.requests.change(NETWORK, "PUT", f"/ports/{identity}", body)

@@ -206,6 +206,26 @@ class CloudFacts:
         await cloud.change(NETWORK, "DELETE", f"/trunks/{found[0]['id']}")
         await cloud.change(NETWORK, "DELETE", f"/ports/{port}")
 
+    async def test_a_subport_goes_after_its_trunk(self, cloud: Session) -> None:
+        port, behind = [(await self.a_port(cloud))["id"] for _ in range(2)]
+        subport = {"port_id": behind, "segmentation_type": "vlan", "segmentation_id": 100}
+        twice = {"port_id": port, "name": "fact", "sub_ports": [subport, {**subport, "port_id": NOBODY}]}
+        with pytest.raises(ProviderError):
+            await cloud.change(NETWORK, "POST", "/trunks", {"trunk": twice})
+        wish = {"port_id": port, "name": "fact", "sub_ports": [subport]}
+        made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": wish})
+        assert made["trunk"]["sub_ports"] == [subport]
+        assert await self.refused(cloud.change(NETWORK, "DELETE", f"/ports/{behind}")) is ErrorClass.CONFLICT
+        assert (await cloud.get(NETWORK, f"/trunks?port_id={behind}"))["trunks"] == []
+        server = await self.until(cloud, await self.a_server(cloud, port), "ACTIVE")
+        (addresses,) = server["addresses"].values()
+        assert len(addresses) == 1, "the server has its own port alone"
+        await cloud.change(COMPUTE, "DELETE", f"/servers/{server['id']}")
+        await self.until_gone(cloud, server["id"])
+        await cloud.change(NETWORK, "DELETE", f"/trunks/{made['trunk']['id']}")
+        for one in (port, behind):
+            await cloud.change(NETWORK, "DELETE", f"/ports/{one}")
+
     async def test_a_floating_ip_carries_its_mark_from_the_request_that_makes_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]
         network = (await Lookup(cloud, lambda: 0.0).network("public"))["id"]
