@@ -20,13 +20,15 @@ def _made(
     cloud: TestCloud, folder: Path, kubectl: Path, faults: Faults, wish: Wish
 ) -> tuple[Told, dict[str, int], dict[str, int]]:
     """What is told of one server, how often each step was asked for, and what befell the requests."""
+    folder.mkdir(exist_ok=True)
     proxy = FaultyProxy(fleet.endpoints(cloud.clouds_yaml), faults)
     with fleet.serving(proxy), Up(folder, kubectl, f"--data-dir={folder / 'data'}") as up:
         told = fleet.run(up, cloud.clouds_yaml, proxy, wish)
     assert told.accounts.duplicates == []
     assert told.accounts.left == ()
     asked = {step: proxy.counted[step] for step in STEPS}
-    print(f"\n{told}; {asked}; {dict(proxy.befell)}")
+    print(f"\n{told}; {dict(proxy.befell)}")
+    print(*(f"{count:5d} {what}" for what, count in proxy.counted.most_common()), sep="\n")
     return told, asked, dict(proxy.befell)
 
 
