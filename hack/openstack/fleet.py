@@ -35,16 +35,35 @@ PLAIN: Mapping[str, Any] = {
     "availabilityZones": ["az1", "az2"],
     "ports": [{"network": "nodes", "securityGroups": ["nodes"]}],
 }
+WHOLE: Mapping[str, Any] = {
+    **PLAIN,
+    "bootVolume": {"sizeGiB": 2},
+    "volumes": [{"sizeGiB": 1}],
+    "ports": [
+        {
+            "network": "nodes",
+            "subports": [{"network": "nodes", "segmentationID": 100}],
+            "floatingIP": {"network": "public"},
+        },
+        {"network": "nodes"},
+    ],
+}
+"""A server with all that can be made beside it: two ports, a trunk with a subport, a floating IP, two volumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """``sets`` MachineSets of ``each`` Machines; ``killed``: the program dies while they come and while they go."""
+    """``sets`` MachineSets of ``each`` Machines.
+
+    ``killed``: the program dies while they come and while they go; while they come once half of the requests
+    ``killed_at`` went out.
+    """
 
     sets: int
     each: int
     config: Mapping[str, Any] = field(default_factory=lambda: PLAIN)
     killed: bool = False
+    killed_at: str = "POST compute /servers"
 
     @property
     def servers(self) -> int:
@@ -105,7 +124,7 @@ def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, wish: Wish) -> Told:
     started = time.monotonic()
     kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(wish)}))
     try:
-        kills += _kill_after(up, proxy, "POST compute /servers", wish)
+        kills += _kill_after(up, proxy, wish.killed_at, wish)
         _until(lambda: len(_bound(kubectl)) == wish.servers, lambda: _how_it_is(kubectl))
         zones = zones_of(clouds_yaml)
     finally:
@@ -121,7 +140,7 @@ def _kill_after(up: Up, proxy: FaultyProxy, what: str, wish: Wish) -> int:
     """SIGKILL when half of such requests have gone out, and a new start."""
     if not wish.killed:
         return 0
-    enough = proxy.counted[what] + wish.servers // 2
+    enough = proxy.counted[what] + max(1, wish.servers // 2)
     _until(lambda: proxy.counted[what] >= enough, lambda: f"{proxy.counted[what]} × {what}", pause=0.05)
     up.stop(signal.SIGKILL)
     up.start()

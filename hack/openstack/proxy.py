@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Self
@@ -27,6 +27,9 @@ class Faults:
     """Shares of requests. ``silent``: carried out and never answered (until the client gives up); ``cut_after``:
     carried out, then the connection is cut; ``cut_before``: cut without having been passed on; the rest answer at once
     with 500, 409 or 429, half of the 500s after the request was carried out.
+
+    ``planned``: what befalls the first requests of a kind (as they are counted), in order, before anything is drawn;
+    ``refused`` is known there too: 500, and not carried out.
     """
 
     silent: float = 0.0
@@ -36,6 +39,7 @@ class Faults:
     conflict: float = 0.0
     too_many: float = 0.0
     seed: int = 0
+    planned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def draw(self, random: Random) -> str:
         roll = random.random()
@@ -56,6 +60,7 @@ class FaultyProxy:
         self._targets = targets
         self._silence = silence
         self._random = Random(faults.seed)
+        self._planned = {what: list(befalls) for what, befalls in faults.planned.items()}
         self._runners: list[web.AppRunner] = []
         self._client: aiohttp.ClientSession | None = None
         self.overrides: dict[str, str] = {}
@@ -86,13 +91,15 @@ class FaultyProxy:
 
     async def _pass_on(self, service: str, target: str, request: web.Request) -> web.StreamResponse:
         prefix = urlsplit(target).path
-        self.counted[f"{request.method} {service} {_ID.sub('{id}', request.path.removeprefix(prefix))}"] += 1
-        fault = self.faults.draw(self._random)
+        what = f"{request.method} {service} {_ID.sub('{id}', request.path.removeprefix(prefix))}"
+        self.counted[what] += 1
+        planned = self._planned.get(what)
+        fault = planned.pop(0) if planned else self.faults.draw(self._random)
         self.befell[fault or "nothing"] += 1
         body = await request.read()
         if fault == "cut_before":
             return self._cut(request)
-        if fault in {"conflict", "too_many"} or (fault == "internal" and self._random.random() < 0.5):
+        if fault in {"conflict", "too_many", "refused"} or (fault == "internal" and self._random.random() < 0.5):
             return self._refusal(fault)
         answer = await self._ask(target, request, body)
         if fault == "silent":
@@ -113,7 +120,7 @@ class FaultyProxy:
 
     @staticmethod
     def _refusal(fault: str) -> web.Response:
-        status = {"internal": 500, "conflict": 409, "too_many": 429}[fault]
+        status = {"internal": 500, "refused": 500, "conflict": 409, "too_many": 429}[fault]
         headers = {"Retry-After": "1"} if fault == "too_many" else {}
         return web.json_response({"error": {"message": f"the proxy says {status}"}}, status=status, headers=headers)
 

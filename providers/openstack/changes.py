@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from providers.base.contract import (
     Host,
@@ -19,7 +20,7 @@ from providers.base.contract import (
     Updated,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import hosts, marks, requests
+from providers.openstack import belongings, hosts, marks, requests
 from providers.openstack.config import OpenStackMachineConfig
 from providers.openstack.creation import Tools, port_place, user_data_for
 from providers.openstack.session import COMPUTE, NETWORK
@@ -106,9 +107,7 @@ class Changes:
         wanted = marks.parts_of(request, config)
         changed = marks.changed_parts(server, wanted)
         kept = {**wanted, **dict.fromkeys(changed - marks.REBUILDS, "")}
-        metadata = marks.metadata_of(request, config)
-        old = server.get("metadata") or {}
-        metadata |= {marks.PARTS: marks.parts_text(kept), marks.SPEC_HASH: str(old.get(marks.SPEC_HASH) or "")}
+        metadata = {**(server.get("metadata") or {}), marks.PARTS: marks.parts_text(kept)}
         data = await user_data_for(self._tools, request, config)
         rebuild: dict[str, Any] = {"imageRef": str(image["id"]), "metadata": metadata, "user_data": data or None}
         await self._act(host, {"rebuild": rebuild})
@@ -119,21 +118,34 @@ class Changes:
         ports = {
             str(port["name"]): str(port["id"]) for port in (census.parts.ports.get(uid, ()) if census.parts else ())
         }
-        for index, port in enumerate(config.ports):
-            identity = ports.get(requests.port_name(request, index))
+        for name, port in requests.ports_of(request, config).items():
+            identity = ports.get(name)
             if identity is None:
-                raise ProviderError(ErrorClass.NOT_FOUND, f"port {requests.port_name(request, index)} is not there")
+                raise ProviderError(ErrorClass.NOT_FOUND, f"port {name} is not there")
             place = await port_place(self._tools.lookup, config, port)
             body = {"port": requests.port_properties(port, place)}
             await self._tools.requests.change(NETWORK, "PUT", f"/ports/{identity}", body)
 
     async def _mark(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
-        """Tags first: the spec hash in the metadata says that all is done."""
-        tags = marks.tags_of(request, config)
-        if sorted(server.get("tags") or ()) != sorted(tags):
-            await self._tools.requests.change(COMPUTE, "PUT", f"/servers/{host.id}/tags", {"tags": tags})
-        body = {"metadata": marks.metadata_of(request, config)}
-        await self._tools.requests.change(COMPUTE, "PUT", f"/servers/{host.id}/metadata", body)
+        """One by one: a list that is replaced loses what others add meanwhile. The spec hash says that all is done."""
+        path, change = f"/servers/{host.id}", self._tools.requests.change
+        marking = belongings.marking(server, request, config)
+        if marking.intent:
+            await change(COMPUTE, "POST", f"{path}/metadata", {"metadata": dict(marking.intent)})
+        for tag in marking.new_tags:
+            await change(COMPUTE, "PUT", f"{path}/tags/{quote(tag, safe='')}")
+        for tag in marking.old_tags:
+            await self._take_away(f"{path}/tags/{quote(tag, safe='')}")
+        for key in marking.old_keys:
+            await self._take_away(f"{path}/metadata/{quote(key, safe='')}")
+        await change(COMPUTE, "POST", f"{path}/metadata", {"metadata": dict(marking.metadata)})
+
+    async def _take_away(self, path: str) -> None:
+        try:
+            await self._tools.requests.change(COMPUTE, "DELETE", path)
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.NOT_FOUND:
+                raise
 
     async def _act(self, host: Host, body: Mapping[str, Any]) -> None:
         await self._tools.requests.change(COMPUTE, "POST", f"/servers/{host.id}/action", dict(body))

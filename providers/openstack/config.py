@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 API_VERSION: Final = "openstack.nodewright.dev/v1alpha1"
@@ -107,8 +107,8 @@ class FloatingIP(_Model):
     network: Name | Reference = Field(description="The external network.")
 
 
-class Port(_Model):
-    """A port that is made for the server and goes with it."""
+class AnyPort(_Model):
+    """What ports of servers and those behind them have in common."""
 
     network: Name | Reference
     fixed_ips: tuple[FixedIP, ...] = Field(default=(), alias="fixedIPs")
@@ -117,11 +117,34 @@ class Port(_Model):
         default=None, description="Absent: those of the server; empty: none."
     )
     port_security: bool = True
+
+
+class Subport(AnyPort):
+    """A port whose packets reach the server through a trunk, in a VLAN of their own."""
+
+    segmentation_id: int = Field(ge=1, le=4094, alias="segmentationID", description="The VLAN, as the guest sees it.")
+
+
+class Port(AnyPort):
+    """A port that is made for the server and goes with it."""
+
     vnic_type: Literal[
         "normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic"
     ] = "normal"
-    trunk: bool = Field(default=False, description="Make the port the parent of a trunk.")
+    trunk: bool = Field(default=False, description="Make the port the parent of a trunk; it is where it has subports.")
+    subports: tuple[Subport, ...] = Field(default=(), max_length=64)
     floating_ip: FloatingIP | None = Field(default=None, alias="floatingIP")
+
+    @field_validator("subports")
+    @classmethod
+    def _each_in_a_vlan_of_its_own(cls, subports: tuple[Subport, ...]) -> tuple[Subport, ...]:
+        if len({one.segmentation_id for one in subports}) < len(subports):
+            raise ValueError("each needs a segmentationID of its own")
+        return subports
+
+    @property
+    def has_trunk(self) -> bool:
+        return self.trunk or bool(self.subports)
 
 
 class BootVolume(_Model):

@@ -17,7 +17,7 @@ from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts, marks, requests
 from providers.openstack.census import Census, Counter
-from providers.openstack.config import OpenStackMachineConfig, Port
+from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port
 from providers.openstack.errors import Ambiguous, Ended, is_about_the_zone
 from providers.openstack.lookup import Lookup
 from providers.openstack.remains import Remains
@@ -102,9 +102,12 @@ class Creation:
         uid = request.identity.machine_uid
         place = await self._place(request, config, census)
         user_data = await user_data_for(self._tools, request, config)
-        port_places = await asyncio.gather(*(port_place(self._tools.lookup, config, port) for port in config.ports))
-        ports = await self._ports(request, config, port_places, census)
-        await self._floating_ips(request, config, port_places, ports, census)
+        wanted = requests.ports_of(request, config)
+        found = await asyncio.gather(*(port_place(self._tools.lookup, config, port) for port in wanted.values()))
+        places = dict(zip(wanted, found, strict=True))
+        ids = await self._ports(request, config, places, census)
+        ports = [ids[requests.port_name(request, index)] for index in range(len(config.ports))]
+        await self._floating_ips(request, config, places, ports, census)
         body = requests.server_body(request, config, place, ports, user_data)
         answer = await self._post(uid, COMPUTE, "/servers", body)
         identity = str(answer["server"]["id"])
@@ -139,30 +142,31 @@ class Creation:
         return ServerPlace(str(flavor["id"]), str(image["id"]), zone, str(group["id"]) if group else "")
 
     async def _ports(
-        self, request: HostRequest, config: OpenStackMachineConfig, places: list[PortPlace], census: Census
-    ) -> list[str]:
-        """Ids of the server's ports in the order of the config; all that are missing are made by one request."""
+        self, request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace], census: Census
+    ) -> dict[str, str]:
+        """Ids of all ports by their names; all that are missing are made by one request."""
         uid, description = request.identity.machine_uid, marks.description_of(request, config)
         found = census.parts.ports.get(uid, ()) if census.parts else ()
         if any(marks.is_for_another_config(port, description) for port in found):
             await self._undo(uid)
             raise ProviderError(ErrorClass.CONFLICT, "ports that were made for an earlier config go first")
-        by_name = {str(port["name"]): str(port["id"]) for port in found}
-        names = [requests.port_name(request, index) for index in range(len(config.ports))]
+        there = {str(port["name"]): str(port["id"]) for port in found}
         missing = [
-            requests.port_body(name, port, place, description)
-            for name, port, place in zip(names, config.ports, places, strict=True)
-            if name not in by_name
+            requests.port_body(name, port, places[name], description)
+            for name, port in requests.ports_of(request, config).items()
+            if name not in there
         ]
         made: dict[str, str] = {}
         if missing:
             answer = await self._post(uid, NETWORK, "/ports", {"ports": missing})
             made = {str(port["name"]): str(port["id"]) for port in answer["ports"]}
-        for port, name in zip(config.ports, names, strict=True):
-            if port.trunk and (name in made or not await self._has_trunk(by_name[name])):
-                trunk = {"port_id": made.get(name) or by_name[name], "name": name}
+        ids = there | made
+        for index, port in enumerate(config.ports):
+            name = requests.port_name(request, index)
+            if port.has_trunk and (name in made or not await self._has_trunk(ids[name])):
+                trunk = requests.trunk_body(request, index, port, ids)
                 await self._post(uid, NETWORK, "/trunks", {"trunk": trunk})
-        return [made.get(name) or by_name[name] for name in names]
+        return ids
 
     async def _has_trunk(self, port: str) -> bool:
         return bool((await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks"))
@@ -171,17 +175,18 @@ class Creation:
         self,
         request: HostRequest,
         config: OpenStackMachineConfig,
-        places: list[PortPlace],
+        places: Mapping[str, PortPlace],
         ports: list[str],
         census: Census,
     ) -> None:
         uid, description = request.identity.machine_uid, marks.description_of(request, config)
         found = census.parts.floating_ips.get(uid, ()) if census.parts else ()
         have = {str(one.get("port_id")) for one in found}
-        for port, place, identity in zip(config.ports, places, ports, strict=True):
+        for index, (port, identity) in enumerate(zip(config.ports, ports, strict=True)):
             if port.floating_ip is not None and identity not in have:
                 self._tools.counter.floating_ips = True
-                body = requests.floating_ip_body(identity, place.floating_network, description)
+                network = places[requests.port_name(request, index)].floating_network
+                body = requests.floating_ip_body(identity, network, description)
                 await self._post(uid, NETWORK, "/floatingips", {"floatingip": body})
 
     async def _post(self, uid: str, service: str, path: str, body: Any) -> dict[str, Any]:
@@ -199,13 +204,14 @@ class Creation:
         await self._tools.remains.clear(census, only=uid)
 
 
-async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: Port) -> PortPlace:
+async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: AnyPort) -> PortPlace:
     """Find what a port's names stand for."""
     groups = config.security_groups if port.security_groups is None else port.security_groups
     network = await lookup.network(port.network)
     subnets = [await lookup.subnet(fixed.subnet) for fixed in port.fixed_ips if fixed.subnet is not None]
     found = [await lookup.security_group(group) for group in groups]
-    floating = await lookup.network(port.floating_ip.network) if port.floating_ip is not None else None
+    outside = port.floating_ip if isinstance(port, Port) else None
+    floating = await lookup.network(outside.network) if outside is not None else None
     return PortPlace(
         str(network["id"]),
         tuple(str(subnet["id"]) for subnet in subnets),

@@ -13,11 +13,13 @@ from urllib.parse import urlencode
 from providers.base.contract import Problem
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack.config import (
+    AnyPort,
     FlavorFilter,
     FlavorReference,
     ImageReference,
     NamedReference,
     OpenStackMachineConfig,
+    Port,
     Reference,
 )
 from providers.openstack.pages import all_of
@@ -84,15 +86,14 @@ class Lookup:
         zones = enumerate(config.availability_zones)
         asked += [(f"availabilityZones[{index}]", self.zone(name)) for index, name in zones]
         groups = [("securityGroups", config.security_groups)]
-        for index, port in enumerate(config.ports):
-            path = f"ports[{index}]"
+        for path, port in _ports_of(config):
             asked.append((f"{path}.network", self.network(port.network)))
             asked += [
                 (f"{path}.fixedIPs[{number}].subnet", self.subnet(fixed.subnet))
                 for number, fixed in enumerate(port.fixed_ips)
                 if fixed.subnet is not None
             ]
-            if port.floating_ip is not None:
+            if isinstance(port, Port) and port.floating_ip is not None:
                 asked.append((f"{path}.floatingIP.network", self.network(port.floating_ip.network)))
             groups.append((f"{path}.securityGroups", port.security_groups or ()))
         for path, wanted in groups:
@@ -158,6 +159,14 @@ class Lookup:
         zones = answer.get("availabilityZoneInfo") or ()
         found = [one for one in zones if (one.get("zoneState") or {}).get("available")]
         return _the_only([one for one in found if one.get("zoneName") == name], "availability zone", name)
+
+
+def _ports_of(config: OpenStackMachineConfig) -> Iterable[tuple[str, AnyPort]]:
+    """With the path of each in the config."""
+    for index, port in enumerate(config.ports):
+        yield f"ports[{index}]", port
+        for number, subport in enumerate(port.subports):
+            yield f"ports[{index}].subports[{number}]", subport
 
 
 def _key_of(wanted: str | FlavorReference | ImageReference | Reference | NamedReference) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from providers.base.contract import HostRequest
@@ -25,6 +25,7 @@ SPEC_HASH: Final = "nodewright-spec-hash"
 PARTS: Final = "nodewright-parts"
 KUBELET: Final = "nodewright-kubelet"
 """Keys of a server's metadata; those of a config must differ."""
+KEYS: Final = frozenset({UID, MACHINE, CLUSTER, SPEC_HASH, PARTS, KUBELET})
 
 IN_PLACE = frozenset({"ports"})
 RESIZES = frozenset({"flavor"})
@@ -43,9 +44,9 @@ def uid_of_part(part: Mapping[str, Any]) -> str:
 
 def description_of(request: HostRequest, config: OpenStackMachineConfig) -> str:
     """Of ports and floating IPs: whose they are, and a digest of what they were made for."""
-    ports = [port.model_dump(mode="json") for port in config.ports]
-    groups = config.model_dump(mode="json")["security_groups"]
-    return f"{tag_of(request.identity.machine_uid)} {_digest([ports, groups])}"
+    whole = config.model_dump(mode="json")
+    ports = [_part_of_port(port, lambda _key: True) for port in whole["ports"]]
+    return f"{tag_of(request.identity.machine_uid)} {_digest([ports, whole['security_groups']])}"
 
 
 def is_for_another_config(part: Mapping[str, Any], wanted: str) -> bool:
@@ -72,7 +73,7 @@ def machine_of_server(server: Mapping[str, Any]) -> str:
 
 
 def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
-    """All metadata of a server that is as ``request`` wants it."""
+    """The metadata that a server has of ``config``, and what it says of itself once it is as ``request`` wants it."""
     identity = request.identity
     marks = {
         UID: identity.machine_uid,
@@ -92,9 +93,9 @@ def tags_of(request: HostRequest, config: OpenStackMachineConfig) -> list[str]:
 def parts_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
     """A short digest of each part of a config that changes in a way of its own."""
     versions = request.versions
-    ports = [port.model_dump(mode="json", exclude=_PROPERTIES) for port in config.ports]
-    properties = [port.model_dump(mode="json", include=_PROPERTIES) for port in config.ports]
     whole = config.model_dump(mode="json")
+    ports = [_part_of_port(port, lambda key: key not in _PROPERTIES) for port in whole["ports"]]
+    properties = [_part_of_port(port, lambda key: key in _PROPERTIES) for port in whole["ports"]]
     parts: dict[str, Any] = {
         "flavor": whole["flavor"],
         "image": whole["image"],
@@ -122,6 +123,13 @@ def changed_parts(server: Mapping[str, Any], wanted: Mapping[str, str]) -> set[s
 
 
 _PROPERTIES = {"allowed_address_pairs", "security_groups", "port_security"}
+
+
+def _part_of_port(port: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
+    """Says nothing of subports where there are none: the digests of servers that were made before there were any."""
+    part = {key: value for key, value in port.items() if key != "subports" and takes(key)}
+    subports = port.get("subports") or ()
+    return {**part, **({"subports": [_part_of_port(one, takes) for one in subports]} if subports else {})}
 
 
 def _digest(value: Any) -> str:

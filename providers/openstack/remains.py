@@ -18,6 +18,7 @@ from providers.base.contract import Host, HostState
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts
 from providers.openstack.census import Census
+from providers.openstack.requests import is_of_subport
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 from providers.openstack.zones import Zones
 
@@ -157,7 +158,8 @@ class Remains:
         problem = ""
         for floating in census.parts.floating_ips.get(uid, ()):
             problem = problem or await self._quietly(self._delete(NETWORK, f"/floatingips/{floating['id']}"))
-        for port in census.parts.ports.get(uid, ()):
+        # A subport is free once its trunk has gone with its parent.
+        for port in sorted(census.parts.ports.get(uid, ()), key=lambda one: is_of_subport(str(one.get("name") or ""))):
             problem = problem or await self._quietly(self._delete_port(str(port["id"])))
         return _left(uid, census, HostState.DELETING, problem) if problem else None
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import marks
-from providers.openstack.config import OpenStackMachineConfig, Port
+from providers.openstack import belongings, marks
+from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port, Subport
 
 LARGEST_USER_DATA = 65535
 """Characters of base64; Nova's own limit."""
@@ -42,13 +42,44 @@ def port_name(request: HostRequest, index: int) -> str:
     return f"{request.identity.name}-{index}"[:255]
 
 
-def port_body(name: str, port: Port, place: PortPlace, description: str) -> dict[str, Any]:
+def ports_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, AnyPort]:
+    """All ports of a server by their names, subports too."""
+    ports: dict[str, AnyPort] = {}
+    for index, port in enumerate(config.ports):
+        ports[port_name(request, index)] = port
+        ports |= {subport_name(request, index, one): one for one in port.subports}
+    return ports
+
+
+def subport_name(request: HostRequest, index: int, subport: Subport) -> str:
+    return f"{request.identity.name[:240]}-{index}.{subport.segmentation_id}"
+
+
+def is_of_subport(name: str) -> bool:
+    return "." in name.rpartition("-")[2]
+
+
+def trunk_body(request: HostRequest, index: int, port: Port, ids: Mapping[str, str]) -> dict[str, Any]:
+    """``ids``: of all ports, by their names."""
+    name = port_name(request, index)
+    subports = [
+        {
+            "port_id": ids[subport_name(request, index, one)],
+            "segmentation_type": "vlan",
+            "segmentation_id": one.segmentation_id,
+        }
+        for one in port.subports
+    ]
+    return {"port_id": ids[name], "name": name, **({"sub_ports": subports} if subports else {})}
+
+
+def port_body(name: str, port: AnyPort, place: PortPlace, description: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": name,
         "network_id": place.network,
         "description": description,
     }
-    if port.vnic_type != "normal":
+    if isinstance(port, Port) and port.vnic_type != "normal":
         body["binding:vnic_type"] = port.vnic_type
     if port.fixed_ips:
         subnets = iter(place.subnets)
@@ -62,7 +93,7 @@ def port_body(name: str, port: Port, place: PortPlace, description: str) -> dict
     return {**body, **port_properties(port, place, new=True)}
 
 
-def port_properties(port: Port, place: PortPlace, new: bool = False) -> dict[str, Any]:
+def port_properties(port: AnyPort, place: PortPlace, new: bool = False) -> dict[str, Any]:
     """What can be changed on a port that exists; of a new one only what differs from the cloud's defaults."""
     body: dict[str, Any] = {}
     if not port.port_security or not new:
@@ -93,7 +124,7 @@ def server_body(
         "flavorRef": place.flavor,
         "imageRef": place.image,
         "networks": [{"port": port} for port in ports],
-        "metadata": marks.metadata_of(request, config),
+        "metadata": belongings.metadata_of_new(request, config),
         "tags": marks.tags_of(request, config),
     }
     disks = _disks(config, place.image)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hack.bench.figures import Figure, keep
 from hack.openstack import fleet
-from hack.openstack.fleet import PLAIN, Told, Wish
+from hack.openstack.fleet import WHOLE, Told, Wish
 from hack.openstack.proxy import Faults, FaultyProxy
 from hack.program import Up
 from tests.openstack.tier import REAL, TestCloud
@@ -21,13 +21,6 @@ MOST_REQUESTS = 6.0
 BAD_TIMES = Faults(silent=0.01, cut_after=0.03, cut_before=0.02, internal=0.04, conflict=0.02, too_many=0.04, seed=9)
 HARD_TIMES = Faults(cut_after=0.02, cut_before=0.01, internal=0.02, conflict=0.01, too_many=0.02, seed=9)
 """Not as bad, for servers of many requests each: what was made for half of one goes before it is tried again."""
-WHOLE = {
-    **PLAIN,
-    "bootVolume": {"sizeGiB": 2},
-    "volumes": [{"sizeGiB": 1}],
-    "ports": [{"network": "nodes", "trunk": True, "floatingIP": {"network": "public"}}, {"network": "nodes"}],
-}
-"""A server with all that can be made beside it: two ports, a trunk, a floating IP, two volumes."""
 
 
 def _hold(told: Told) -> None:

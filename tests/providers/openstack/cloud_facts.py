@@ -179,6 +179,24 @@ class CloudFacts:
         assert after["metadata"] == {marks.UID: self.uid, "new": "yes"}
         assert after["addresses"] == before["addresses"] or after["addresses"]
 
+    async def test_a_tag_and_a_key_come_and_go_beside_others(self, cloud: Session) -> None:
+        identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
+        before = await self.until(cloud, identity, "ACTIVE")
+        tag, key = f"/servers/{identity}/tags/a%20b%3F%23%25c", f"/servers/{identity}/metadata/cost%3Acentre%201"
+        for _ in range(2):
+            await cloud.change(COMPUTE, "PUT", tag)
+        wish = {"metadata": {"cost:centre 1": "7"}}
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/metadata", wish)
+        server = await self.server(cloud, identity)
+        assert sorted(server["tags"]) == sorted([*before["tags"], "a b?#%c"])
+        assert server["metadata"] == {**before["metadata"], **wish["metadata"]}
+        for path in (tag, key):
+            await cloud.change(COMPUTE, "DELETE", path)
+            assert await self.refused(cloud.change(COMPUTE, "DELETE", path)) is ErrorClass.NOT_FOUND
+        server = await self.server(cloud, identity)
+        assert sorted(server["tags"]) == sorted(before["tags"])
+        assert server["metadata"] == before["metadata"]
+
     async def test_a_port_that_carries_a_trunk_goes_after_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]
         made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": {"port_id": port, "name": "fact"}})
@@ -187,6 +205,26 @@ class CloudFacts:
         assert [one["id"] for one in found] == [made["trunk"]["id"]]
         await cloud.change(NETWORK, "DELETE", f"/trunks/{found[0]['id']}")
         await cloud.change(NETWORK, "DELETE", f"/ports/{port}")
+
+    async def test_a_subport_goes_after_its_trunk(self, cloud: Session) -> None:
+        port, behind = [(await self.a_port(cloud))["id"] for _ in range(2)]
+        subport = {"port_id": behind, "segmentation_type": "vlan", "segmentation_id": 100}
+        twice = {"port_id": port, "name": "fact", "sub_ports": [subport, {**subport, "port_id": NOBODY}]}
+        with pytest.raises(ProviderError):
+            await cloud.change(NETWORK, "POST", "/trunks", {"trunk": twice})
+        wish = {"port_id": port, "name": "fact", "sub_ports": [subport]}
+        made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": wish})
+        assert made["trunk"]["sub_ports"] == [subport]
+        assert await self.refused(cloud.change(NETWORK, "DELETE", f"/ports/{behind}")) is ErrorClass.CONFLICT
+        assert (await cloud.get(NETWORK, f"/trunks?port_id={behind}"))["trunks"] == []
+        server = await self.until(cloud, await self.a_server(cloud, port), "ACTIVE")
+        (addresses,) = server["addresses"].values()
+        assert len(addresses) == 1, "the server has its own port alone"
+        await cloud.change(COMPUTE, "DELETE", f"/servers/{server['id']}")
+        await self.until_gone(cloud, server["id"])
+        await cloud.change(NETWORK, "DELETE", f"/trunks/{made['trunk']['id']}")
+        for one in (port, behind):
+            await cloud.change(NETWORK, "DELETE", f"/ports/{one}")
 
     async def test_a_floating_ip_carries_its_mark_from_the_request_that_makes_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]

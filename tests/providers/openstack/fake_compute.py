@@ -69,15 +69,34 @@ class FakeNova:
                 server["OS-EXT-STS:task_state"] = "deleting"
                 server["steps"] = self.deletions_take
                 return 204, None
-            case ("PUT", ["tags"]):
-                server["tags"] = body["tags"]
-                return 200, {"tags": server["tags"]}
-            case ("PUT", ["metadata"]):
-                server["metadata"] = body["metadata"]
-                return 200, {"metadata": server["metadata"]}
+            case (method, ["tags", tag]):
+                return self._tag(server, method, tag)
+            case (method, ["metadata", *key]):
+                return self._describe(server, method, key, body)
             case ("POST", ["action"]):
                 return 202, self._act(server, body)
         raise Refused(404, path, "itemNotFound")
+
+    @staticmethod
+    def _tag(server: Thing, method: str, tag: str) -> tuple[int, Any]:
+        there = tag in server["tags"]
+        if method == "PUT":
+            server["tags"] = server["tags"] if there else [*server["tags"], tag]
+            return 204 if there else 201, None
+        if not there:
+            raise Refused(404, f"Server {server['id']} has no tag '{tag}'", "itemNotFound")
+        server["tags"] = [one for one in server["tags"] if one != tag]
+        return 204, None
+
+    @staticmethod
+    def _describe(server: Thing, method: str, key: list[str], body: Any) -> tuple[int, Any]:
+        if method == "POST":
+            server["metadata"] = {**server["metadata"], **body["metadata"]}
+            return 200, {"metadata": server["metadata"]}
+        if key[0] not in server["metadata"]:
+            raise Refused(404, "Metadata item was not found", "itemNotFound")
+        server["metadata"] = {name: value for name, value in server["metadata"].items() if name != key[0]}
+        return 204, None
 
     def _boot(self, body: Thing) -> Thing:
         wish = body["server"]

@@ -68,9 +68,7 @@ class FakeNeutron:
                 found = [one for one in self.trunks.values() if query.get("port_id", "") in {"", one["port_id"]}]
                 return 200, {"trunks": found}
             case ("POST", ["trunks"]):
-                made = {"id": str(uuid.uuid4()), **body["trunk"]}
-                self.trunks[made["id"]] = made
-                return 201, {"trunk": made}
+                return 201, {"trunk": self._trunk(body["trunk"])}
             case ("DELETE", ["trunks", identity]):
                 del self.trunks[self._found(self.trunks, identity, "Trunk")["id"]]
                 return 204, None
@@ -86,7 +84,19 @@ class FakeNeutron:
         self.ports[port["id"]] = port
         return port
 
+    def _trunk(self, wish: Thing) -> Thing:
+        subports = wish.get("sub_ports", [])
+        for subport in subports:
+            self._found(self.ports, subport["port_id"], "Port")
+        if len({one["segmentation_id"] for one in subports}) < len(subports):
+            raise Refused(409, "segmentation_type vlan and segmentation_id already in use", "NeutronError")
+        made = {"id": str(uuid.uuid4()), "sub_ports": subports, **wish}
+        self.trunks[made["id"]] = made
+        return made
+
     def _unplug(self, port: Thing) -> tuple[int, Any]:
+        if any(one["port_id"] == port["id"] for trunk in self.trunks.values() for one in trunk["sub_ports"]):
+            raise Refused(409, f"Port {port['id']} is currently a subport for trunk", "NeutronError")
         if any(trunk["port_id"] == port["id"] for trunk in self.trunks.values()):
             raise Refused(409, f"Port {port['id']} is currently a parent port for trunk", "NeutronError")
         if port["device_id"]:
