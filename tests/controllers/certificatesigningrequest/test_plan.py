@@ -216,6 +216,14 @@ def test_a_request_of_nobodys_is_settled_until_a_machine_changes() -> None:
     assert not wake.ignores(machine("a").build(), body.build())
 
 
+def test_a_request_that_waits_for_another_is_looked_at_when_that_is_deleted() -> None:
+    earlier, waits, of_others = client("first").approved(), client("csr").asking(number=1), client("other")
+    of_others.asking(common_name="system:node:b")
+    (wake,) = [wake for wake in ROOM.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
+    assert list(wake.keys(earlier.build(), FakeView(earlier, waits, of_others))) == [Key("", "first")]
+    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "csr")]
+
+
 def test_conditions_of_others_are_kept() -> None:
     csr = client()
     csr.status["conditions"] = []
