@@ -192,6 +192,20 @@ def test_of_several_that_wait_the_newest_counts() -> None:
     assert verdict(plan(serving(), client("newer").created(1).by(*ITSELF), joined())) == "Approved"
 
 
+@pytest.mark.parametrize(
+    "newer",
+    [
+        client("newer").created(1).asking(organizations=("system:nodes", "others"), number=1),
+        client("newer").created(1).asking(number=1).by("alice"),
+        client("newer").created(1).asking(number=1).usages("client auth", "server auth"),
+    ],
+    ids=["of another organization", "by somebody else", "for another use"],
+)
+def test_a_newer_one_that_is_no_kubelets_holds_up_nobody(newer: RequestBuilder) -> None:
+    assert verdict(plan(client(), newer, joining())) == "Approved"
+    assert verdict(plan(client(), client("newer").created(1).asking(number=1), joining())) == ""
+
+
 def test_a_foreign_address_is_looked_at_again_when_addresses_should_be_known() -> None:
     found = plan(serving("csr", *ips("10.0.0.8")), joined())
     assert isinstance(found.outcome, Wait)

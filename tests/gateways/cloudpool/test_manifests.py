@@ -111,7 +111,7 @@ def documented(page: str, kind: str) -> str:
     text = (ROOT / "docs" / "tasks" / page).read_text()
     (found,) = [block for block in text.split("```yaml\n")[1:] if block.startswith("# kustomization.yaml")]
     patches = yaml.safe_load(found.partition("```")[0])["patches"]
-    return next(patch["patch"] for patch in patches if patch["target"]["kind"] == kind)
+    return str(next(patch["patch"] for patch in patches if patch["target"]["kind"] == kind))
 
 
 def test_the_page_says_where_the_pool_and_the_backend_are_named() -> None:
