@@ -52,7 +52,7 @@ class Observed:
     """``request`` is text if it can't be read: why. ``hosts``: more than one if the name is not unique.
 
     ``earlier``: another request for the same was approved, with another key, and may not have been used yet.
-    ``newer``: there is a later one, so whoever made this one waits for that.
+    ``newer``: later ones that wait too; whoever made this one waits for the last of them, if it is a kubelet's.
     """
 
     csr: Obj
@@ -61,7 +61,7 @@ class Observed:
     request: Request | str = ""
     hosts: tuple[Host, ...] = ()
     earlier: str = ""
-    newer: str = ""
+    newer: tuple[Observed, ...] = ()
 
     @property
     def ref(self) -> Ref:
@@ -115,7 +115,7 @@ def observe(key: Key, view: View) -> Observed | None:
         request=request,
         hosts=hosts,
         earlier=_earlier(bare, request, alike),
-        newer=_newer(bare, (other for other, _ in alike)),
+        newer=_newer(bare, alike),
     )
 
 
@@ -196,11 +196,9 @@ def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request
     return min(found, default="")
 
 
-def _newer(csr: Observed, others: Iterable[Obj]) -> str:
+def _newer(csr: Observed, alike: Iterable[tuple[Obj, Request]]) -> tuple[Observed, ...]:
+    """By age."""
     mine = (csr.created, csr.ref.key.name)
-    names = (
-        str(other["metadata"]["name"])
-        for other in others
-        if not conditions(other) and (created(other) or csr.now, other["metadata"]["name"]) > mine
-    )
-    return max(names, default="")
+    waiting = (Observed(other, csr.now, request=asked) for other, asked in alike if not conditions(other))
+    by_age = sorted((other.created, other.ref.key.name, other) for other in waiting)
+    return tuple(other for *age, other in by_age if tuple(age) > mine)

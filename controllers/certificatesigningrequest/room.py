@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from controllers.certificatesigningrequest.observe import READS, Observed, observe
 from controllers.certificatesigningrequest.plan import plan
+from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Kind, Obj, is_deleting, key_of, uid_of
 from controllers.kernel.room import Wake
 from controllers.kernel.view import NODE_NAME, HostNeed, HostReads, View, host_name_of
-from controllers.kernel.waking import itself
 
 
 def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -18,6 +18,15 @@ def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     linked = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
     names = {str(linked), host_name_of(machine)} if linked else {host_name_of(machine)}
     return tuple(key_of(csr) for name in sorted(names) for csr in _of_node(name, view))
+
+
+def itself_or_alike(csr: Obj, view: View) -> Iterable[Key]:
+    """Once it is gone, those for the same Node: one may have waited for what becomes of it."""
+    own = key_of(csr)
+    name = node_name_of(csr)
+    if not name or view.get(CERTIFICATE_SIGNING_REQUEST, own) is not None:
+        return (own,)
+    return tuple(key_of(other) for other in _of_node(name, view))
 
 
 def same_host(old: Obj, new: Obj) -> bool:
@@ -32,7 +41,7 @@ class CertificateSigningRequestRoom:
     kind: Kind = CERTIFICATE_SIGNING_REQUEST
     reads: tuple[Kind, ...] = READS
     wakes: tuple[Wake, ...] = (
-        Wake(CERTIFICATE_SIGNING_REQUEST, itself),
+        Wake(CERTIFICATE_SIGNING_REQUEST, itself_or_alike),
         Wake(MACHINE, requests_of_machine, same_host),
     )
 

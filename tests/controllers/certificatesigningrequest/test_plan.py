@@ -192,6 +192,20 @@ def test_of_several_that_wait_the_newest_counts() -> None:
     assert verdict(plan(serving(), client("newer").created(1).by(*ITSELF), joined())) == "Approved"
 
 
+@pytest.mark.parametrize(
+    "newer",
+    [
+        client("newer").created(1).asking(organizations=("system:nodes", "others"), number=1),
+        client("newer").created(1).asking(number=1).by("alice"),
+        client("newer").created(1).asking(number=1).usages("client auth", "server auth"),
+    ],
+    ids=["of another organization", "by somebody else", "for another use"],
+)
+def test_a_newer_one_that_is_no_kubelets_holds_up_nobody(newer: RequestBuilder) -> None:
+    assert verdict(plan(client(), newer, joining())) == "Approved"
+    assert verdict(plan(client(), client("newer").created(1).asking(number=1), joining())) == ""
+
+
 def test_a_foreign_address_is_looked_at_again_when_addresses_should_be_known() -> None:
     found = plan(serving("csr", *ips("10.0.0.8")), joined())
     assert isinstance(found.outcome, Wait)
@@ -214,6 +228,14 @@ def test_a_request_of_nobodys_is_settled_until_a_machine_changes() -> None:
     assert wake.ignores is not None
     assert wake.ignores(body.build(), body.version("2").annotated("x").build())
     assert not wake.ignores(machine("a").build(), body.build())
+
+
+def test_a_request_that_waits_for_another_is_looked_at_when_that_is_deleted() -> None:
+    earlier, waits, of_others = client("first").approved(), client("csr").asking(number=1), client("other")
+    of_others.asking(common_name="system:node:b")
+    (wake,) = [wake for wake in ROOM.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
+    assert list(wake.keys(earlier.build(), FakeView(earlier, waits, of_others))) == [Key("", "first")]
+    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "csr")]
 
 
 def test_conditions_of_others_are_kept() -> None:

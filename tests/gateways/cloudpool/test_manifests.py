@@ -96,6 +96,36 @@ def test_the_configuration_can_be_read() -> None:
     assert json.loads(text)["backend"]["url"].startswith("http://cloudpool.invalid"), "nobody's pool by accident"
 
 
+def test_the_proxy_reaches_the_pool_beside_it() -> None:
+    """Both are in one namespace, whose label nobody has set: by the policy none of its requests came in."""
+    proxy = one("cloudpool-proxy", "Deployment")["spec"]["template"]["metadata"]["labels"]
+    (clients,) = [
+        rule for rule in one("cloudpool", "NetworkPolicy")["spec"]["ingress"] if rule["ports"][0]["port"] == "http"
+    ]
+    selectors = [peer["podSelector"]["matchLabels"] for peer in clients["from"] if "podSelector" in peer]
+    assert any(selector.items() <= proxy.items() for selector in selectors)
+
+
+def documented(page: str, kind: str) -> str:
+    """The patch of that kind's object in the page's kustomization."""
+    text = (ROOT / "docs" / "tasks" / page).read_text()
+    (found,) = [block for block in text.split("```yaml\n")[1:] if block.startswith("# kustomization.yaml")]
+    patches = yaml.safe_load(found.partition("```")[0])["patches"]
+    return str(next(patch["patch"] for patch in patches if patch["target"]["kind"] == kind))
+
+
+def test_the_page_says_where_the_pool_and_the_backend_are_named() -> None:
+    (container,) = one("cloudpool", "Deployment")["spec"]["template"]["spec"]["containers"]
+    (place,) = yaml.safe_load(documented("cloudpool.md", "Deployment"))
+    assert (
+        place["path"] == f"/spec/template/spec/containers/0/args/{container['args'].index('--pool=md/default/workers')}"
+    )
+    assert place["value"].startswith("--pool=")
+    (config,) = yaml.safe_load(documented("cloudpool-proxy.md", "ConfigMap"))
+    assert config["path"] == "/data/config.json"
+    assert parse(config["value"]).backend_url == "http://cloudpool:9010"
+
+
 @pytest.mark.slow
 @pytest.mark.kubectl
 @pytest.mark.parametrize("name", NAMES)
