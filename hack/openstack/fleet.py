@@ -42,7 +42,7 @@ WHOLE: Mapping[str, Any] = {
     "ports": [
         {
             "network": "nodes",
-            "subports": [{"network": "nodes", "segmentationID": 100}],
+            "subports": [{"network": "storage", "segmentationID": 100}],
             "floatingIP": {"network": "public"},
         },
         {"network": "nodes"},

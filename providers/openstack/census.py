@@ -20,7 +20,7 @@ from providers.openstack.session import COMPUTE, NETWORK, Requests
 PAGE = 200
 """Of a thousand servers at once Nova makes four megabytes."""
 _IN_ORDER = "sort_key=id&sort_dir=asc"
-_PORT_FIELDS = "fields=id&fields=name&fields=description"
+_PORT_FIELDS = "fields=id&fields=name&fields=description&fields=mac_address"
 
 Thing = Mapping[str, Any]
 

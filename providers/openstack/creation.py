@@ -144,29 +144,33 @@ class Creation:
     async def _ports(
         self, request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace], census: Census
     ) -> dict[str, str]:
-        """Ids of all ports by their names; all that are missing are made by one request."""
+        """Ids of all ports by their names; those that are missing are made by one request, and subports by another."""
         uid, description = request.identity.machine_uid, marks.description_of(request, config)
         found = census.parts.ports.get(uid, ()) if census.parts else ()
         if any(marks.is_for_another_config(port, description) for port in found):
             await self._undo(uid)
             raise ProviderError(ErrorClass.CONFLICT, "ports that were made for an earlier config go first")
-        there = {str(port["name"]): str(port["id"]) for port in found}
-        missing = [
-            requests.port_body(name, port, places[name], description)
-            for name, port in requests.ports_of(request, config).items()
-            if name not in there
-        ]
-        made: dict[str, str] = {}
-        if missing:
-            answer = await self._post(uid, NETWORK, "/ports", {"ports": missing})
-            made = {str(port["name"]): str(port["id"]) for port in answer["ports"]}
-        ids = there | made
+        there = {str(port["name"]): port for port in found}
+        ports = await self._with_ports(uid, there, requests.port_bodies(request, config, places), description)
+        behind = requests.subport_bodies(request, config, places, ports)
+        ports = await self._with_ports(uid, ports, behind, description)
+        ids = {name: str(port["id"]) for name, port in ports.items()}
         for index, port in enumerate(config.ports):
             name = requests.port_name(request, index)
-            if port.has_trunk and (name in made or not await self._has_trunk(ids[name])):
+            if port.has_trunk and (name not in there or not await self._has_trunk(ids[name])):
                 trunk = requests.trunk_body(request, index, port, ids)
                 await self._post(uid, NETWORK, "/trunks", {"trunk": trunk})
         return ids
+
+    async def _with_ports(
+        self, uid: str, there: Mapping[str, Thing], wanted: list[dict[str, Any]], description: str
+    ) -> Mapping[str, Thing]:
+        """What is there, and those that were missing, by name."""
+        missing = [{**body, "description": description} for body in wanted if body["name"] not in there]
+        if not missing:
+            return there
+        answer = await self._post(uid, NETWORK, "/ports", {"ports": missing})
+        return {**there, **{str(port["name"]): port for port in answer["ports"]}}
 
     async def _has_trunk(self, port: str) -> bool:
         return bool((await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks"))

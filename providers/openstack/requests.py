@@ -15,6 +15,7 @@ from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port, Su
 
 LARGEST_USER_DATA = 65535
 """Characters of base64; Nova's own limit."""
+Thing = Mapping[str, Any]
 _VARIABLE = re.compile(r"\$\(([A-Z_]+)\)")
 
 
@@ -73,12 +74,38 @@ def trunk_body(request: HostRequest, index: int, port: Port, ids: Mapping[str, s
     return {"port_id": ids[name], "name": name, **({"sub_ports": subports} if subports else {})}
 
 
-def port_body(name: str, port: AnyPort, place: PortPlace, description: str) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "name": name,
-        "network_id": place.network,
-        "description": description,
-    }
+def port_bodies(
+    request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace]
+) -> list[dict[str, Any]]:
+    """Of the server's own ports. ``places``: by the names of ports."""
+    named = ((port_name(request, index), port) for index, port in enumerate(config.ports))
+    return [_port_body(name, port, places[name]) for name, port in named]
+
+
+def subport_bodies(
+    request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace], ports: Mapping[str, Thing]
+) -> list[dict[str, Any]]:
+    """Of the ports behind trunks. ``ports``: what is there, the server's own among it.
+
+    The interface of a VLAN in the guest has the address of the one below it, and so has the subport. A network has each
+    address but once: where it would be there twice, the cloud gives one.
+    """
+    bodies = []
+    for index, port in enumerate(config.ports):
+        parent = port_name(request, index)
+        networks = {places[parent].network}
+        for subport in port.subports:
+            name = subport_name(request, index, subport)
+            body = _port_body(name, subport, places[name])
+            if body["network_id"] not in networks:
+                body["mac_address"] = ports[parent]["mac_address"]
+            networks.add(body["network_id"])
+            bodies.append(body)
+    return bodies
+
+
+def _port_body(name: str, port: AnyPort, place: PortPlace) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": name, "network_id": place.network}
     if isinstance(port, Port) and port.vnic_type != "normal":
         body["binding:vnic_type"] = port.vnic_type
     if port.fixed_ips:

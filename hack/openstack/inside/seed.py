@@ -67,6 +67,8 @@ def project(site: dict) -> None:
     )
     nodes = demo.network.create_network(name="nodes")
     subnet = demo.network.create_subnet(network_id=nodes.id, name="nodes", cidr="10.9.0.0/22", ip_version=4)
+    storage = demo.network.create_network(name="storage")
+    demo.network.create_subnet(network_id=storage.id, name="storage", cidr="10.10.0.0/22", ip_version=4)
     router = demo.network.create_router(name="nodes", external_gateway_info={"network_id": public.id})
     demo.network.add_interface_to_router(router, subnet_id=subnet.id)
     group = demo.network.create_security_group(name="nodes")

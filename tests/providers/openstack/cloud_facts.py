@@ -226,6 +226,15 @@ class CloudFacts:
         for one in (port, behind):
             await cloud.change(NETWORK, "DELETE", f"/ports/{one}")
 
+    async def test_an_address_of_a_port_can_be_used_again_in_another_network_alone(self, cloud: Session) -> None:
+        port, lookup = await self.a_port(cloud), Lookup(cloud, lambda: 0.0)
+        wish = {"name": "fact", "description": marks.tag_of(self.uid), "mac_address": port["mac_address"]}
+        storage, nodes = [(await lookup.network(name))["id"] for name in ("storage", "nodes")]
+        made = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [{**wish, "network_id": storage}]}))["ports"]
+        assert [one["mac_address"] for one in made] == [port["mac_address"]]
+        again = cloud.change(NETWORK, "POST", "/ports", {"ports": [{**wish, "network_id": nodes}]})
+        assert await self.refused(again) is ErrorClass.CONFLICT
+
     async def test_a_floating_ip_carries_its_mark_from_the_request_that_makes_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]
         network = (await Lookup(cloud, lambda: 0.0).network("public"))["id"]

@@ -16,7 +16,7 @@ class FakeNeutron:
         self.ports: dict[str, Thing] = {}
         self.floating_ips: dict[str, Thing] = {}
         self.trunks: dict[str, Thing] = {}
-        self.networks = {name: str(uuid.uuid4()) for name in ("nodes", "public")}
+        self.networks = {name: str(uuid.uuid4()) for name in ("nodes", "storage", "public")}
         self.subnets = {"nodes": str(uuid.uuid4())}
         self.groups = {name: str(uuid.uuid4()) for name in ("default", "nodes")}
         self._numbers = itertools.count(2)
@@ -79,7 +79,12 @@ class FakeNeutron:
             raise Refused(404, f"Network {wish['network_id']} could not be found.", "NeutronError")
         number = next(self._numbers)
         fixed = [{"ip_address": f"10.9.{number >> 8 & 3}.{number & 255}"}]
-        port = {"id": str(uuid.uuid4()), "device_id": "", "status": "ACTIVE", "fixed_ips": fixed, **wish}
+        mac = wish.get("mac_address", f"fa:16:3e:00:{number >> 8 & 255:02x}:{number & 255:02x}")
+        if any((one["network_id"], one["mac_address"]) == (wish["network_id"], mac) for one in self.ports.values()):
+            text = f"Unable to complete operation for network {wish['network_id']}. The mac address {mac} is in use."
+            raise Refused(409, text, "NeutronError")
+        made = {"id": str(uuid.uuid4()), "device_id": "", "status": "ACTIVE", "fixed_ips": fixed, "mac_address": mac}
+        port = {**made, **wish}
         port["fixed_ips"] = [{**fixed[0], **one} for one in wish.get("fixed_ips", fixed)]
         self.ports[port["id"]] = port
         return port

@@ -11,7 +11,7 @@ import pytest
 
 from providers.base.contract import Host, HostIdentity, HostRequest, HostState, NeedsReplacement, Provider, Updated
 from providers.base.errors import ErrorClass
-from providers.openstack import marks
+from providers.openstack import creation, marks
 from providers.openstack.config import parse
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_of, refused
@@ -63,11 +63,37 @@ async def test_subports_come_with_their_server_and_go_after_it(cloud: FakeCloud)
         f"{wanted.identity.name}-1",
     ]
     assert vlans(cloud) == [{100: "nodes", 7: "public"}]
-    assert [cloud.asked[f"POST {path}"] for path in ("/ports", "/trunks", "/servers")] == [1, 1, 1]
+    assert [cloud.asked[f"POST {path}"] for path in ("/ports", "/trunks", "/servers")] == [2, 1, 1]
     assert [port.get("port_security_enabled") for port in cloud.ports.values()].count(False) == 1
     await gone(provider, host)
     assert cloud.ports == cloud.trunks == {}
     assert cloud.requests("DELETE /ports/.*") == 5, "the trunk's own port twice, for only then is the trunk looked for"
+
+
+async def test_a_subport_has_the_address_of_its_trunk_as_a_vlan_in_the_guest_has(cloud: FakeCloud) -> None:
+    """One network has each address but once, so a second subport there, or one in the trunk's own, has another."""
+    networks = ("storage", "nodes", "public", "storage")
+    wanted = request([{"network": network, "segmentationID": vlan} for vlan, network in enumerate(networks, 1)])
+    cloud.mishaps.append(Mishap("POST", "/trunks", status=500))
+    await refused(provider_of(cloud), wanted)
+    addresses = {port["name"].rpartition("-")[2]: port["mac_address"] for port in cloud.ports.values()}
+    assert {name for name, address in addresses.items() if address == addresses["0"]} == {"0", "0.1", "0.3"}
+    assert len(set(addresses.values())) == 4
+
+
+async def test_subports_that_are_missing_are_made_behind_ports_that_are_there(
+    cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "UNSURE", 0.0)
+    wanted = request()
+    cloud.mishaps.append(Mishap("POST", "/servers", status=500))
+    await refused(provider_of(cloud), wanted)
+    cloud.trunks.clear()
+    for identity in [port["id"] for port in cloud.ports.values() if "." in port["name"].rpartition("-")[2]]:
+        del cloud.ports[identity]
+    await provider_of(cloud).create(wanted)
+    assert vlans(cloud) == [{100: "nodes", 7: "public"}]
+    assert len({port["mac_address"] for port in cloud.ports.values()}) == 3
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
