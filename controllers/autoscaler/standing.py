@@ -15,7 +15,9 @@ from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
+from controllers.autoscaler.turns import domains_in_turn
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -114,6 +116,9 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
     paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*abroad, *paused)}
     reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
+    sets_of: dict[str, list[Obj]] = {}
+    for body in sets:
+        sets_of.setdefault(controller_uid(body), []).append(body)
     objects = Objects(
         [body for body in deployments if uid_of(body) not in apart],
         [body for body in sets if uid_of(body) not in apart],
@@ -129,6 +134,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         reader or Reader(),
         view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         view.all(POD_TEMPLATE) if options.provisioning_requests else (),
+        {group.id: domains_in_turn(bodies[group.ref.uid], sets_of.get(group.ref.uid, ()), view) for group in found},
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
