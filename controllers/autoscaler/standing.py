@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -116,9 +116,6 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
     paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*abroad, *paused)}
     reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
-    sets_of: dict[str, list[Obj]] = {}
-    for body in sets:
-        sets_of.setdefault(controller_uid(body), []).append(body)
     objects = Objects(
         [body for body in deployments if uid_of(body) not in apart],
         [body for body in sets if uid_of(body) not in apart],
@@ -134,7 +131,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         reader or Reader(),
         view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         view.all(POD_TEMPLATE) if options.provisioning_requests else (),
-        {group.id: domains_in_turn(bodies[group.ref.uid], sets_of.get(group.ref.uid, ()), view) for group in found},
+        _domains({group.id: bodies[group.ref.uid] for group in found}, sets, view),
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
@@ -151,6 +148,15 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
         frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
     )
+
+
+def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
+    """Of groups that go over several, by id."""
+    sets_of: dict[str, list[Obj]] = {}
+    for body in sets:
+        sets_of.setdefault(controller_uid(body), []).append(body)
+    found = {name: domains_in_turn(body, sets_of.get(uid_of(body), ()), view) for name, body in groups.items()}
+    return {name: domains for name, domains in found.items() if domains}
 
 
 _UNCLEAR = "it is being found out where its Nodes live"
