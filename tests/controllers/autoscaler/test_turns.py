@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from api import names
 from controllers.autoscaler.loop import plan
+from controllers.autoscaler.plan import plan as decide
 from controllers.autoscaler.standing import Standing, stand
 from controllers.autoscaler.turns import domains_in_turn, turn_of
 from controllers.kernel import machine_facts
@@ -33,6 +34,11 @@ DOMAINS = ["a", "b", "c"]
 
 @pytest.fixture
 def fleet() -> Fleet:
+    return web()
+
+
+def web() -> Fleet:
+    """A group over three failure domains, without Machines."""
     fleet = Fleet()
     body = fleet.group("web", 0, 9)
     body["spec"]["failureDomains"] = DOMAINS
@@ -152,6 +158,33 @@ def test_what_a_person_says_of_the_zone_counts(fleet: Fleet) -> None:
     fleet.pod("p", nodeSelector={ZONE: "said"})
     asked = [action.replicas for action in plan(look(fleet)).actions() if isinstance(action, Scale)]
     assert asked == [1]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["1", "2", "3"]), st.sampled_from([*DOMAINS, None]), st.booleans()),
+        min_size=1,
+        max_size=8,
+    )
+)
+@usually(15)
+def test_it_grows_until_all_fit_and_no_further(wanted: list[tuple[str, str | None, bool]]) -> None:
+    """Whoever asks for a zone is never asked for twice, while Nodes come one by one."""
+    fleet = web()
+    fleet.deployments["web"]["metadata"]["annotations"][names.AUTOSCALER_MAX_ANNOTATION] = "40"
+    for index, (cpu, zone, even) in enumerate(wanted):
+        spec: dict[str, Any] = {"nodeSelector": {ZONE: zone}} if zone else {}
+        if even and not zone:
+            spec["topologySpreadConstraints"] = [spread_over_zones("even")]
+        fleet.pod(f"p-{index}", cpu, **spec)["metadata"]["labels"] = {"app": "even" if even and not zone else "any"}
+    looks = iter(range(5))
+    while grow(fleet):
+        next(looks)
+    assert 1 <= fleet.size("web") <= 3 * len(wanted)
+    for machine in list(fleet.machines.values()):
+        join(fleet, machine["spec"]["failureDomain"])
+        assert grow(fleet) == 0
+    assert not decide(look(fleet).observed).growing.left, "nobody is left without a place"
 
 
 @given(
