@@ -27,12 +27,15 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A group with what it would take. ``price``: of one Node, None if nobody knows."""
+    """A group with what it would take. ``price``: of one Node, None if nobody knows. ``in_turn``: the Nodes are meant
+    one by one, each in its failure domain.
+    """
 
     group: str
     node: NodeShape
     estimate: Estimate
     price: Fraction | None = None
+    in_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

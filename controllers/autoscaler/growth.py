@@ -7,7 +7,7 @@ still left are asked for again, until no group helps any more. (The Cluster Auto
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from controllers.autoscaler.allowance import Allowance
@@ -17,12 +17,16 @@ from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.picture import Picture
+from controllers.autoscaler.turns import Turn
 from controllers.kernel.conditions import format_time
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
 from controllers.scheduling.classes import PodClass
+from controllers.scheduling.in_turn import asks_where, estimate_in_turn
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import HOSTNAME, NodeShape, PodShape
 
+_MOST_IN_TURN = 100
+"""Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
 _MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
 
@@ -88,11 +92,12 @@ class _Growth:
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._observed.now)))
         if chosen is None:
             return False
-        for name, nodes in self._shared(chosen).items():
+        shared = self._shared(chosen)
+        self._commit(chosen, alone=shared.keys() == {chosen.group})
+        for name, nodes in shared.items():
             self._added[name] += nodes
             self._groups[name] = replace(self._groups[name], replicas=self._groups[name].replicas + nodes)
         self._allowance.take(chosen.node, chosen.estimate.nodes)
-        commit(self._picture.snapshot, chosen.node, chosen.estimate, self._picture.daemons_on(chosen.node))
         self._helped.append(Helped(chosen.group, self._seat(chosen.estimate)))
         return True
 
@@ -113,21 +118,57 @@ class _Growth:
         if not allowed or (state.is_whole and allowed < room):
             self._skipped[state.id] = f"it grows by {room} Nodes or not at all: {why}" if state.is_whole else why
             return None
-        found = self._estimated(template, min(room, allowed))
+        turn = state.turn
+        found = self._estimated(template, min(room, allowed), turn.label if turn else "")
         if state.is_whole and found.nodes:
             found = filled_up(found, room)
+        in_turn = turn is not None and not found.nodes
+        if turn is not None and in_turn:
+            limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
+            found = self._estimated_in_turn(template, turn, self._next(state, limit))
         price = self._observed.options.growth.choosing.price(state.id, template)
-        return Option(state.id, template, found, price) if found.nodes else None
+        return Option(state.id, template, found, price, in_turn) if found.nodes else None
 
-    def _estimated(self, template: NodeShape, limit: int) -> Estimate:
+    def _estimated(self, template: NodeShape, limit: int, unknown: str = "") -> Estimate:
+        """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
         labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
-        like = (limit, labels, template.allocatable, template.taints, template.volume_limits)
+        like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
         known = self._estimates.get(like)
         if known is None:
-            counts = {pod_class: len(pods) for pod_class, pods in self.left.items()}
+            choosy = self._choosy(unknown) if unknown else {}
+            counts = {pod_class: len(pods) for pod_class, pods in self.left.items() if pod_class not in choosy}
             daemons = self._picture.daemons_on(template)
             known = self._estimates[like] = estimate(self._picture.snapshot, template, counts, limit, daemons)
         return known
+
+    def _choosy(self, label: str) -> dict[PodClass, int]:
+        """Pods to which this label of a Node matters."""
+        snapshot = self._picture.snapshot
+        return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
+
+    def _estimated_in_turn(self, template: NodeShape, turn: Turn, domains: Sequence[str]) -> Estimate:
+        nodes = {domain: turn.node(template, domain) for domain in domains}
+        kinds = {domain: (node, self._picture.daemons_on(node)) for domain, node in nodes.items()}
+        coming, pods = [kinds[domain] for domain in domains], self._choosy(turn.label)
+        return estimate_in_turn(self._picture.snapshot, coming, pods, len(turn.open))
+
+    def _next(self, state: GroupState, number: int) -> list[str]:
+        """Failure domains of the Nodes that the group gets next, in their order; none if that is not known."""
+        return state.turn.after(state.unmade + self._added[state.id], number) if state.turn else []
+
+    def _commit(self, chosen: Option, *, alone: bool) -> None:
+        """Add the Nodes to the picture. ``alone``: all are of this group, so that it is known where each will be."""
+        state, found, snapshot = self._states[chosen.group], chosen.estimate, self._picture.snapshot
+        domains = self._next(state, found.nodes) if alone else []
+        if not domains:
+            commit(snapshot, chosen.node, found, self._picture.daemons_on(chosen.node))
+            return
+        for filled in found.filled:
+            here, domains = Counter(domains[: filled.copies]), domains[filled.copies :]
+            for domain, copies in here.items():
+                node = _at(state, chosen.node, domain)
+                part = replace(found, filled=(replace(filled, copies=copies),))
+                commit(snapshot, node, part, self._picture.daemons_on(node))
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
@@ -155,6 +196,8 @@ class _Growth:
         ]
 
     def _shared(self, chosen: Option) -> dict[str, int]:
+        if chosen.in_turn:
+            return {chosen.group: chosen.estimate.nodes}
         return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
 
     def _seat(self, found: Estimate) -> tuple[PodShape, ...]:
@@ -174,7 +217,13 @@ class _Growth:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
+                template = _at(state, template, next(iter(self._next(state, 1)), ""))
                 new = Occupied(template, Counter(self._picture.daemons_on(template)))
                 why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
             found[state.id] = why or "no room within what it may grow"
         return found
+
+
+def _at(state: GroupState, template: NodeShape, domain: str) -> NodeShape:
+    """A Node of the group in that failure domain."""
+    return state.turn.node(template, domain) if state.turn else template

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.scheduling.shapes import Keeping
+from controllers.scheduling.shapes import Keeping, NodeShape
 from providers.base.errors import ErrorClass
 
 OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
@@ -65,15 +66,26 @@ def upcoming(state: GroupState, observed: Observed) -> int:
     """
     if forsaken(state, observed):
         return 0
-    ill = sum(
-        1
+    lost = len(hopeless(state, observed)) + sum(1 for machine in state.machines if _is_ill(machine, state, observed))
+    return max(0, state.group.replicas - len(state.joined) - lost)
+
+
+def arriving(state: GroupState, observed: Observed) -> list[tuple[NodeShape, int]]:
+    """The ``upcoming`` Nodes of a group with a template: how many are like each, by failure domain if it has turns."""
+    number = upcoming(state, observed)
+    if state.template is None or state.turn is None:
+        return [(state.template, number)] if state.template is not None and number else []
+    lost = {machine.key for machine, _ in hopeless(state, observed)}
+    domains = [
+        machine.failure_domain
         for machine in state.machines
-        if machine.node_name
-        and machine.node_name not in state.joined
+        if machine.node_name not in state.joined
         and not state.is_going(machine)
-        and is_late(machine, state, observed)
-    )
-    return max(0, state.group.replicas - len(state.joined) - len(hopeless(state, observed)) - ill)
+        and machine.key not in lost
+        and not _is_ill(machine, state, observed)
+    ]
+    domains += state.turn.after(0, state.unmade)
+    return [(state.turn.node(state.template, each), count) for each, count in Counter(domains[:number]).items()]
 
 
 def resting(observed: Observed) -> dict[str, Backoff]:
@@ -93,6 +105,12 @@ def resting(observed: Observed) -> dict[str, Backoff]:
 def is_late(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
     """Whether it should be a Ready Node by now."""
     return observed.now - machine.created >= _patience(state, observed)
+
+
+def _is_ill(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
+    """It was a Node, and should be a Ready one by now."""
+    was_node = bool(machine.node_name) and machine.node_name not in state.joined
+    return was_node and not state.is_going(machine) and is_late(machine, state, observed)
 
 
 def _is_work(keeping: Keeping) -> bool:

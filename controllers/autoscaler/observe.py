@@ -17,6 +17,7 @@ from controllers.autoscaler.groups import BadGroup, NodeGroup, discover, with_op
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
+from controllers.autoscaler.turns import Turn, turn_of
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
@@ -56,6 +57,8 @@ class Objects:
     reader: Reader = field(default_factory=Reader)
     requests: Sequence[Obj] = ()
     pod_templates: Sequence[Obj] = ()
+    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of groups whose Machines go to several failure domains, by id: these, in the order in which they are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class GroupState:
     problem: str = ""
     rolling: bool = False
     options: GroupOptions = field(default_factory=GroupOptions)
+    turn: Turn | None = None
+    """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
 
     @property
     def id(self) -> str:
@@ -85,6 +90,11 @@ class GroupState:
     def surplus(self) -> int:
         """Machines that are more than is asked for: the set has yet to let them go."""
         return max(0, sum(1 for machine in self.machines if not machine.deleting) - self.group.replicas)
+
+    @property
+    def unmade(self) -> int:
+        """Machines that are asked for and that nobody has made yet."""
+        return max(0, self.group.replicas - sum(1 for machine in self.machines if not machine.deleting))
 
     @property
     def marked(self) -> tuple[MachineFacts, ...]:
@@ -157,12 +167,13 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
     pods, pending = reading.pods(going, options)
     shapes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in shapes}
+    groups = [_with_template(state, bodies[state.group.ref.uid], there, objects.shapes) for state in groups]
     budgets = tuple(read_budget(budget) for budget in objects.budgets)
     return Observed(
         now,
         options,
         memory,
-        tuple(_with_template(state, bodies[state.group.ref.uid], there, objects.shapes) for state in groups),
+        tuple(_in_turn(state, objects, owners.sets(state.group), ready, now) for state in groups),
         (*bad, *unwilling),
         shapes,
         tuple(pod for pod in pods if pod.node in there),
@@ -262,8 +273,11 @@ class _Owners:
         for machine in map(machine_facts.read, objects.machines):
             self._machines.setdefault(machine.owner_uid, []).append(machine)
 
+    def sets(self, group: NodeGroup) -> Sequence[Obj]:
+        return self._sets.get(group.ref.uid, ())
+
     def state(self, group: NodeGroup, ready: Container[str]) -> GroupState:
-        sets = self._sets.get(group.ref.uid, [])
+        sets = self.sets(group)
         machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
         machines.sort(key=lambda machine: machine.key)
         rolling = sum(1 for found in sets if _has_machines(found)) > 1
@@ -282,6 +296,22 @@ def _with_template(
         return replace(state, template=templates.from_nothing(body, state.id, shapes.get(state.id)))
     except ShapeError as error:
         return replace(state, problem=str(error))
+
+
+def _in_turn(
+    state: GroupState, objects: Objects, sets: Sequence[Obj], ready: Mapping[str, Obj], now: datetime
+) -> GroupState:
+    """Not for a group of which something else is under way, or whose own words say where its Nodes are."""
+    shape, domains = objects.shapes.get(state.id), objects.domains.get(state.id, ())
+    if shape is None or not domains or state.template is None or state.is_whole or state.surplus or state.rolling:
+        return state
+    label = shape.failure_domain_label
+    turn = turn_of(domains, label, state.machines, sets, now)
+    joined = (machine for machine in state.machines if machine.node_name in state.joined)
+    told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
+    if turn is None or not told or (not state.joined and label in state.template.labels):
+        return state
+    return replace(state, template=turn.nowhere(state.template), turn=turn)
 
 
 def _has_machines(machine_set: Obj) -> bool:

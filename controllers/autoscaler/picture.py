@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from controllers.autoscaler.health import upcoming
+from controllers.autoscaler.health import arriving, upcoming
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.seating import Seats, seat_all
 from controllers.kernel.refs import Ref
@@ -59,13 +59,12 @@ def picture_of(observed: Observed, asked: Iterable[PodKind] = ()) -> Picture:
     daemons = tuple(classes.of(kind) for kind in observed.daemons)
     nodes = [(node, 1) for node in observed.nodes]
     for state in sorted(observed.groups, key=_offer):
-        if state.template is None or state.id not in coming:
-            continue
-        nodes.append((state.template, coming[state.id]))
-        row = snapshot.add_nodes(state.template, coming[state.id])
-        for daemon in daemons:
-            if static_refusal(daemon, state.template) is None:
-                snapshot.place(daemon, row)
+        for node, count in arriving(state, observed):
+            nodes.append((node, count))
+            row = snapshot.add_nodes(node, count)
+            for daemon in daemons:
+                if static_refusal(daemon, node) is None:
+                    snapshot.place(daemon, row)
     held = seat_all(snapshot, observed.requests)
     room = snapshot.free(PODS).copy()
     filtered = filter_schedulable(snapshot, sorted(observed.pending, key=_size, reverse=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,9 @@ from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
+from controllers.autoscaler.turns import domains_in_turn
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -129,6 +131,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         reader or Reader(),
         view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         view.all(POD_TEMPLATE) if options.provisioning_requests else (),
+        _domains({group.id: bodies[group.ref.uid] for group in found}, sets, view),
     )
     return Standing(
         observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
@@ -145,6 +148,15 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
         frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
     )
+
+
+def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
+    """Of groups that go over several, by id."""
+    sets_of: dict[str, list[Obj]] = {}
+    for body in sets:
+        sets_of.setdefault(controller_uid(body), []).append(body)
+    found = {name: domains_in_turn(body, sets_of.get(uid_of(body), ()), view) for name, body in groups.items()}
+    return {name: domains for name, domains in found.items() if domains}
 
 
 _UNCLEAR = "it is being found out where its Nodes live"

@@ -19,7 +19,7 @@ async def replica_set(town: Town, name: str) -> dict[str, Any]:
     return await town.client.create(REPLICA_SET, {**body, "spec": spec})
 
 
-async def pod_of(town: Town, owner: dict[str, Any], name: str, cpu: str = "1") -> None:
+async def pod_of(town: Town, owner: dict[str, Any], name: str, cpu: str = "1", **spec: Any) -> None:
     meta = owner["metadata"]
     reference = {
         "apiVersion": "apps/v1",
@@ -37,7 +37,7 @@ async def pod_of(town: Town, owner: dict[str, Any], name: str, cpu: str = "1") -
             "labels": {"app": meta["name"]},
             "ownerReferences": [reference],
         },
-        "spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+        "spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec},
     }
     await town.client.create(POD, body)
 

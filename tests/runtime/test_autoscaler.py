@@ -69,6 +69,21 @@ async def test_a_group_grows_from_nothing_and_shrinks_to_its_minimum(town: Town)
     assert {body["metadata"]["name"] for body in town.objects(CONFIG_MAP)} >= {names.AUTOSCALER_MEMORY}
 
 
+async def test_each_zone_gets_a_node_of_a_group_over_several_that_has_none(town: Town) -> None:
+    """One Node each, and no other: what was expected of the MachineSet is what it did."""
+    with_autoscaler(town, replace(QUICK, shrink=replace(QUICK.shrink, enabled=False)))
+    await group(town, "workers", 0, 10, cpus=4)
+    ref = Ref(MACHINE_DEPLOYMENT, Key("default", "workers"))
+    await town.client.merge_patch(ref, {"spec": {"failureDomains": ["a", "b", "c"]}})
+    async with town.controllers():
+        web = await replica_set(town, "web")
+        for zone in "abc":
+            await pod_of(town, web, f"web-{zone}", nodeSelector={"topology.kubernetes.io/zone": zone})
+        await town.until(lambda: pods_on_nodes(town) == 3)
+        zones = [body["metadata"]["labels"]["topology.kubernetes.io/zone"] for body in town.objects(NODE)]
+        assert (sorted(zones), size(town, "workers")) == (["a", "b", "c"], 3)
+
+
 def told(town: Town) -> dict[str, Any]:
     """What the status ConfigMap says."""
     found = [body for body in town.objects(CONFIG_MAP) if body["metadata"]["name"] == names.AUTOSCALER_STATUS]
