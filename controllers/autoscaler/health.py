@@ -17,6 +17,8 @@ OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_O
 
 def unhealthy(observed: Observed) -> str:
     """Why nothing should be scaled; "" if all is well."""
+    if observed.unreached:
+        return observed.unreached
     limits = observed.options.health
     if observed.unready > max(limits.ok_unready, limits.most_unready * observed.all_nodes):
         return f"{observed.unready} of {observed.all_nodes} Nodes are not ready"
@@ -91,8 +93,8 @@ def resting(observed: Observed) -> dict[str, Backoff]:
 
 
 def is_late(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
-    """Whether it should be a Ready Node by now."""
-    return observed.now - machine.created >= _patience(state, observed)
+    """Whether it should be a Ready Node by now. Where nobody could see that, it has its time from then on."""
+    return observed.now - max(machine.created, observed.followed_since) >= _patience(state, observed)
 
 
 def _is_work(keeping: Keeping) -> bool:

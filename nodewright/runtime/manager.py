@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from controllers.kernel.actions import Event
-from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
+from controllers.kernel.refs import MACHINE, NODE
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
@@ -158,7 +159,7 @@ class Manager:
         """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
-        await self.workloads.close()
+        await self.workloads.close(min(grace, 2.0))
         await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
@@ -200,11 +201,12 @@ class Manager:
             client=client,
             may_write=self._may_act,
             home=self.cache,
-            kinds=tuple(kind for kind in self.cache.stores if kind in WORKLOAD_KINDS),
+            kinds=partial(wiring.kinds_in, self.rooms),
             now=self.options.now,
             options=self.options.workloads,
             secrets=self.options.reflector,
             companion=companion,
+            parts=wiring.parts_of(self.rooms),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

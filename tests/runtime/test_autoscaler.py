@@ -31,14 +31,14 @@ def with_autoscaler(town: Town, options: AutoscalerOptions = QUICK) -> None:
     town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(options)), bind_pods=True)
 
 
-async def group(town: Town, name: str, least: int, most: int, **config: Any) -> None:
-    labels = {"pool": name}
+async def group(town: Town, name: str, least: int, most: int, *, cluster: str = "", **config: Any) -> None:
+    labels = {"pool": name, **({"cluster.k8s.io/cluster-name": cluster} if cluster else {})}
     spec = {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": {**FAST, **config}}}
     bounds = {names.AUTOSCALER_MIN_ANNOTATION: str(least), names.AUTOSCALER_MAX_ANNOTATION: str(most)}
     body = {
         "apiVersion": MACHINE_DEPLOYMENT.api_version,
         "kind": "MachineDeployment",
-        "metadata": {"name": name, "namespace": "default", "annotations": bounds},
+        "metadata": {"name": name, "namespace": "default", "annotations": bounds, "labels": labels},
         "spec": {
             "replicas": least,
             "selector": {"matchLabels": labels},

@@ -97,8 +97,10 @@ class WorkloadDirectory:
     def listen_contact(self, listener: Callable[[Key], None]) -> None:
         self._contact.append(listener)
 
-    async def close(self) -> None:
+    async def close(self, flush: float = 0.0) -> None:
+        """Once all Events are written there, or after ``flush`` seconds."""
         self._closed = True
+        await asyncio.gather(*(access.flush(flush) for access in self._accesses.values()))
         tasks = [*self._tasks.values(), *([self._sweeper] if self._sweeper is not None else [])]
         for task in tasks:
             task.cancel()
