@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from api import names
 from controllers.autoscaler.room import AutoscalerRoom
@@ -100,6 +101,7 @@ async def test_the_autoscaler_at_home_beside_it_does_not_contradict_it(country: 
             await pod_of(there, await replica_set(there, "web"), "web-0")
             await town.until(lambda: bound(blue) == 1)
             await town.until(lambda: scaling_active(town, "blue")["status"] == "True")
+            await town.until(lambda: _activity(town) == "NoActivity" and town.ready() == 1)
             seen = rounds()
             await town.until(lambda: rounds() > seen + 6)
             before, seen = writes(), rounds()
@@ -117,6 +119,12 @@ async def test_of_a_cluster_that_has_no_api_of_its_own_nothing_is_scaled_and_not
         await town.until(lambda: _told(town).startswith("Cluster default/blue can't be reached: there is no Secret"))
         assert size(town, "blue") == 0
         assert not scaling_active(town, "blue")
+
+
+def _activity(town: Town) -> str:
+    """Whether the group of blue grows, as its autoscaler has it."""
+    found = [body for body in town.objects(CONFIG_MAP) if body["metadata"]["name"] == BLUE.status_key.name]
+    return str(yaml.safe_load(found[0]["data"]["status"])["clusterWide"]["scaleUp"]["status"]) if found else ""
 
 
 def _told(town: Town) -> str:
