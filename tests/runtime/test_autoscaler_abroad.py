@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,19 @@ def reasons(plane: Abroad) -> set[tuple[str, str]]:
     return {(event["reason"], event["source"]["component"]) for event in plane.objects(EVENT)}
 
 
+def explained(town: Town, *what: str) -> str:
+    command = [sys.executable, "-m", "nodewright.cli", "autoscaler", "explain", *what, "--cluster=default/blue"]
+    done = subprocess.run(
+        [*command, f"--kubeconfig={town.plane.kubeconfig_path}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 async def test_pods_that_wait_there_make_its_groups_grow_and_they_shrink_when_those_are_gone(country: Country) -> None:
     town = country.town
     await group(town, "near", 0, 4, cpus=4)
@@ -51,6 +67,9 @@ async def test_pods_that_wait_there_make_its_groups_grow_and_they_shrink_when_th
         assert not country.nodes_at_home()
         await town.until(lambda: ("TriggeredScaleUp", "nodewright-autoscaler") in reasons(blue))
         assert "ScaledUpGroup" in {event["reason"] for event in town.objects(EVENT)}, "of a group, where the group is"
+        told = await asyncio.to_thread(explained, town, "md", "blue")
+        assert "asks for 2 Nodes, between 0 and 10" in told
+        assert "2 joined, 0 on their way" in told
         for pod in blue.objects(POD):
             await there.delete(Ref(POD, key_of(pod)))
         await town.until(lambda: size(town, "blue") == 0 and not town.objects(MACHINE) and not blue.objects(NODE))
