@@ -237,7 +237,7 @@ async def run_controllers(
             lease = options.leader_election
             keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
             leadership = LeaseLeadership(keeper, lease, options.now)
-        kubelets = _simulated_kubelets(options) if options.simulated_kubelets else None
+        kubelets = _simulated_kubelets(options) if _plays_kubelets(options) else None
         manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
@@ -250,14 +250,21 @@ async def run_controllers(
 async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient) -> None:
     """Start the pods of simulated hosts, and bind them first, where that is wanted and pods are read at all."""
     options, there = manager.options, manager.cache.stores.keys()
-    if not (options.simulated_kubelets or options.bind_pods):
+    plays = _plays_kubelets(options)
+    if not (plays or options.bind_pods):
         return
     from nodewright.runtime import pods  # noqa: PLC0415  (only if it is wanted)
 
-    if options.simulated_kubelets and there >= set(pods.KUBELETS_READ):
+    if plays and there >= set(pods.KUBELETS_READ):
         await stack.enter_async_context(pods.PodKubelets(client, manager.cache, options.now))
     if options.bind_pods and there >= set(pods.BINDER_READS):
         await stack.enter_async_context(pods.Binder(client, manager.cache, options.now))
+
+
+def _plays_kubelets(options: RunOptions) -> bool:
+    """Simulated hosts are in the process that makes them; to another one all of them look dead."""
+    makes_hosts = options.rooms is None or any(room.kind == MACHINE for room in options.rooms)
+    return options.simulated_kubelets and makes_hosts
 
 
 def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:
