@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from api.conditions import Reason
 from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
@@ -26,10 +27,13 @@ def unhealthy(observed: Observed) -> str:
 
 
 def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, str]]:
-    """Machines of the group that are no Node and that nobody should wait for, with why."""
+    """Machines of the group that are no Node and that nobody should wait for, with why.
+
+    Not those whose own controller can't see now whether they are: it may reach less than we do.
+    """
     found = []
     for machine in state.machines:
-        if machine.node_name or state.is_going(machine):
+        if machine.node_name or state.is_going(machine) or machine.reason == Reason.CONNECTION_DOWN:
             continue
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))

@@ -207,6 +207,7 @@ class Manager:
             secrets=self.options.reflector,
             companion=companion,
             parts=wiring.parts_of(self.rooms),
+            wanted=wiring.clusters_of(self.rooms),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

@@ -82,6 +82,11 @@ def parts_of(wanted: Rooms) -> dict[Kind, Key]:
     return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
 
 
+def clusters_of(wanted: Rooms) -> frozenset[Key]:
+    """Those Clusters that rooms see alone."""
+    return frozenset(cluster for room in wanted if isinstance(cluster := cluster_seen_by(room), Key))
+
+
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:
     """What has to be watched for ``wanted`` rooms where our objects are, each kind once."""
     return _once(

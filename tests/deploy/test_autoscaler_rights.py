@@ -92,7 +92,7 @@ def test_for_one_cluster_it_needs_no_other_rights_at_home_and_there_what_the_pag
     kinds = {kind.plural for kind in WORKLOAD_KINDS}
     there = {each for each in needed if each.resource in kinds}
     told = [
-        doc for block in blocks(PAGE) if "name: nodewright-autoscaler" in block.text
+        doc for block in blocks(PAGE) if "name: nodewright-autoscaler\n" in block.text
         for doc in yaml.safe_load_all(block.text)
     ]  # fmt: skip
     assert sorted(set().union(*map(granted, told))) == sorted(there | events)

@@ -105,6 +105,7 @@ async def test_while_its_cluster_is_lost_it_says_so_and_removes_nothing(country:
                 await town.until(lambda: size(town, "blue") == 0 and not blue.objects(NODE))
 
 
+@pytest.mark.slow
 async def test_the_autoscaler_at_home_beside_it_does_not_contradict_it(country: Country) -> None:
     """Both may speak of the same group; neither writes what the other has to take back."""
     town = country.town
@@ -138,6 +139,21 @@ async def test_of_a_cluster_that_has_no_api_of_its_own_nothing_is_scaled_and_not
         await town.until(lambda: _told(town).startswith("Cluster default/blue can't be reached: there is no Secret"))
         assert size(town, "blue") == 0
         assert not scaling_active(town, "blue")
+
+
+async def test_the_way_to_its_cluster_is_kept_though_no_object_names_that_yet(country: Country) -> None:
+    """Else it would be found out anew each minute until the first Machine is made."""
+    town = country.town
+    await country.secret("blue", b"nothing: useful")
+    assert BLUE.cluster is not None
+    async with town.controllers() as manager:
+        manager.workloads.look(BLUE.cluster)
+        manager.workloads.look(Key("default", "green"))
+        await town.until(lambda: manager.workloads.look(Key("default", "green")) is not None)
+        await town.until(lambda: manager.workloads.look(Key("default", "blue")) is not None)
+        await manager.workloads.sweep()
+        assert manager.workloads.look(BLUE.cluster) is not None
+        assert manager.workloads.look(Key("default", "green")) is None
 
 
 def _activity(town: Town) -> str:

@@ -45,7 +45,8 @@ class Surroundings:
     """What all accesses share. ``kinds`` says what is read in the cluster of which Cluster, of some kinds only
     ``parts``; ``home`` holds the Clusters.
 
-    ``may_write``: whether this process leads, asked at the moment of each write.
+    ``may_write``: whether this process leads, asked at the moment of each write. ``wanted``: Clusters that are looked
+    at though no object names them.
     """
 
     client: KubeClient
@@ -57,6 +58,7 @@ class Surroundings:
     secrets: ReflectorOptions
     companion: Companion | None = None
     parts: Mapping[Kind, Key] = field(default_factory=dict)
+    wanted: frozenset[Key] = frozenset()
 
 
 class ClusterAccess:

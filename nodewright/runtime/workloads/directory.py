@@ -160,6 +160,7 @@ class WorkloadDirectory:
         home = self._around.home.stores
         clusters = home.get(CLUSTER)
         unnamed = {key for key in self._accesses if clusters is None or clusters.get(key) is None}
+        unnamed -= self._around.wanted
         if unnamed and MACHINE in home:
             unnamed -= {key for machine in home[MACHINE] if (key := cluster_key_of(MACHINE, machine)) is not None}
         return unnamed

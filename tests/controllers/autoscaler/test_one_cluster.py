@@ -185,6 +185,18 @@ def test_a_machine_has_its_time_to_become_a_node_from_when_that_can_be_seen(flee
     assert after(15 * 60.0) == {"web": 0}
 
 
+def test_a_machine_whose_own_controller_can_t_see_the_cluster_is_waited_for(fleet: Fleet) -> None:
+    """It may have joined long ago: we can see the cluster and that controller can't."""
+    fleet.deployments["web"]["spec"]["replicas"] = 1
+    fleet.pods.clear()
+    said = {"type": "Ready", "status": "Unknown", "reason": "ConnectionDown"}
+    machine = fleet.machine("web", said)
+    fleet.now += timedelta(minutes=20)
+    assert sizes(standing(fleet)) == {}
+    machine["status"] = {"conditions": [{**said, "reason": "WaitingForNode"}]}
+    assert sizes(standing(fleet)) == {"web": 0}
+
+
 def test_the_lease_of_the_cluster_autoscaler_and_all_that_pods_need_are_read_where_the_pods_are() -> None:
     room = AutoscalerRoom(OPTIONS)
     assert {NODE, POD, LEASE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE} <= WORKLOAD_KINDS & {*room.reads}
