@@ -295,6 +295,13 @@ def _cluster(flags: Flags) -> Key | None:
     return Key(namespace, name)
 
 
+def must_scale(flags: Flags, scales: bool) -> None:
+    """Raises CliError where ``--cluster`` is given to one that runs no autoscaler: it narrows nothing else."""
+    if flags.cluster and not scales:
+        hint = "Name it: run --controllers=autoscaler, or up --autoscaler"
+        raise CliError("--cluster is for the autoscaler, and none runs here", hint, USAGE)
+
+
 def requests_are_at_home() -> CliError:
     hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
     return CliError("--cluster: ProvisioningRequests are served at home only", hint, USAGE)
