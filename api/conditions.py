@@ -329,7 +329,7 @@ class Reason(StrEnum):
     BACKED_OFF = "BackedOff"
     """The group failed to grow and rests; the message says until when."""
     NODES_ELSEWHERE = "NodesElsewhere"
-    """Its Nodes live in a cluster of their own, and the autoscaler looks at this one only."""
+    """Its Nodes live in a cluster of their own, and no autoscaler for that has spoken of it yet."""
     CAPACITY_IS_FOUND = "CapacityIsFound"
     """The cluster has the room."""
     CAPACITY_IS_PROVISIONED = "CapacityIsProvisioned"

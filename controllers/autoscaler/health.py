@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+from api.conditions import Reason
 from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.observe import GroupState, Observed
@@ -18,6 +19,8 @@ OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_O
 
 def unhealthy(observed: Observed) -> str:
     """Why nothing should be scaled; "" if all is well."""
+    if observed.unreached:
+        return observed.unreached
     limits = observed.options.health
     if observed.unready > max(limits.ok_unready, limits.most_unready * observed.all_nodes):
         return f"{observed.unready} of {observed.all_nodes} Nodes are not ready"
@@ -25,10 +28,13 @@ def unhealthy(observed: Observed) -> str:
 
 
 def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, str]]:
-    """Machines of the group that are no Node and that nobody should wait for, with why."""
+    """Machines of the group that are no Node and that nobody should wait for, with why.
+
+    Not those whose own controller can't see now whether they are: it may reach less than we do.
+    """
     found = []
     for machine in state.machines:
-        if machine.node_name or state.is_going(machine):
+        if machine.node_name or state.is_going(machine) or machine.reason == Reason.CONNECTION_DOWN:
             continue
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
@@ -103,8 +109,8 @@ def resting(observed: Observed) -> dict[str, Backoff]:
 
 
 def is_late(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:
-    """Whether it should be a Ready Node by now."""
-    return observed.now - machine.created >= _patience(state, observed)
+    """Whether it should be a Ready Node by now. Where nobody could see that, it has its time from then on."""
+    return observed.now - max(machine.created, observed.followed_since) >= _patience(state, observed)
 
 
 def _is_ill(machine: MachineFacts, state: GroupState, observed: Observed) -> bool:

@@ -53,5 +53,4 @@ def _kept(standing: Standing, text: str) -> tuple[Step, ...]:
     before = standing.kept
     if text == ((before or {}).get("data") or {}).get("memory"):
         return ()
-    key = Key(standing.observed.options.namespace, names.AUTOSCALER_MEMORY)
-    return steps([configured(key, before, {"memory": text})])
+    return steps([configured(standing.observed.options.memory_key, before, {"memory": text})])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from api import names
@@ -31,6 +31,7 @@ from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+DAWN = datetime.min.replace(tzinfo=UTC)
 MARK = "nodewright-autoscaler"
 """Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
 
@@ -127,6 +128,8 @@ class Observed:
     ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
     that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
     ``unreadable``: object → what is wrong with it. ``requests``: ProvisioningRequests in their order.
+    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreached``: why the cluster can't
+    be seen now, so that all else is old or empty; "" if it can.
     """
 
     now: datetime
@@ -146,6 +149,8 @@ class Observed:
     unready: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
     requests: tuple[Request, ...] = ()
+    followed_since: datetime = DAWN
+    unreached: str = ""
 
 
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:

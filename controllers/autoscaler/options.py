@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
+from api import names
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.groups import Discovery
+from controllers.kernel.refs import Key
 
 _GIB = 1024**3
 
@@ -83,6 +85,7 @@ class HealthOptions:
 class AutoscalerOptions:
     """``discovery``: which objects are groups. ``namespace`` holds the autoscaler's ConfigMaps, and the Cluster
     Autoscaler's Lease if there is one. ``provisioning_requests``: the room that they hold is theirs.
+    ``cluster``: only groups of this Cluster, whose Nodes live in a cluster of their own; None: only those at home.
     """
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)
@@ -92,3 +95,21 @@ class AutoscalerOptions:
     scan_interval: timedelta = timedelta(seconds=10)
     namespace: str = "kube-system"
     provisioning_requests: bool = False
+    cluster: Key | None = None
+
+    @property
+    def memory_key(self) -> Key:
+        return self._own(names.AUTOSCALER_MEMORY)
+
+    @property
+    def status_key(self) -> Key:
+        return self._own(names.AUTOSCALER_STATUS)
+
+    def _own(self, name: str) -> Key:
+        """Autoscalers of several Clusters may share the namespace."""
+        return Key(self.namespace, name if self.cluster is None else f"{name}.{suffix_of(self.cluster)}")
+
+
+def suffix_of(cluster: Key) -> str:
+    """What tells the names of one Cluster's objects from another's: a namespace has no dots."""
+    return f"{cluster.namespace}.{cluster.name}"

@@ -30,7 +30,7 @@ from controllers.kernel.refs import (
     is_deleting,
 )
 from controllers.kernel.room import Wake
-from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.kernel.view import HOME, Home, HostNeed, HostReads, View
 from controllers.scheduling.reading import Reader
 
 GATHER = 2.0
@@ -46,14 +46,15 @@ class AutoscalerRoom:
 
     name = "autoscaler"
     kind: Kind = CONFIG_MAP
-    spans_clusters = True
+    speaks_of_unreached = True
     reads: tuple[Kind, ...] = READS
 
     def __init__(self, options: AutoscalerOptions | None = None, reader: Reader | None = None) -> None:
         self.options = options or AutoscalerOptions()
         if self.options.provisioning_requests:
             self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
-        self.key = Key(self.options.namespace, names.AUTOSCALER_MEMORY)
+        self.sees: Key | Home = self.options.cluster or HOME
+        self.key = self.options.memory_key
         self._reader = reader or Reader()
         self.parts: Mapping[Kind, Key] = {
             CONFIG_MAP: Key(self.options.namespace, ""),

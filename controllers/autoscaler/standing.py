@@ -78,11 +78,13 @@ _OUTLIVES = 4
 @dataclass(frozen=True, slots=True)
 class Standing:
     """``abroad`` and ``paused``: groups that are left alone, with why. ``shapeless``: group id → why its provider did
-    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid, ``refs`` to them.
+    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid that are ours to speak
+    of, ``refs`` to all.
 
     ``rival``: another autoscaler is at work. ``unclear``: where the Nodes of some group live is not known yet.
     ``asking``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
-    that can't be used, with why. ``missing``: groups that an option names and that are not there.
+    that can't be used, with why. ``missing``: groups that an option names and that are not there. ``unreached``: the
+    cluster can't be seen now.
     """
 
     observed: Observed
@@ -98,21 +100,20 @@ class Standing:
     rival: str = ""
     unclear: str = ""
     asking: frozenset[str] = frozenset()
+    unreached: Unreached | None = None
 
 
 def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Standing:
     """``reader``: the one of the last look, so that only pods that have changed since are read."""
-    kept, told = (
-        view.get(CONFIG_MAP, Key(options.namespace, name))
-        for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS)
-    )
+    kept, told = (view.get(CONFIG_MAP, key) for key in (options.memory_key, options.status_key))
     options, misconfigured = _configured(options, view)
     deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
     refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
     refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
-    found, _ = discover(deployments, sets, options.discovery)
-    abroad = {group.ref: why for group in found if (why := _abroad(bodies[group.ref.uid], view))}
+    found, bad = discover(deployments, sets, options.discovery)
+    told_of = [*(group.ref for group in found), *(each.ref for each in bad)]
+    abroad = {ref: why for ref in told_of if (why := _abroad(bodies[ref.uid], view, options.cluster))}
     paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*abroad, *paused)}
     reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
@@ -133,12 +134,18 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         _domains({group.id: bodies[group.ref.uid] for group in found}, sets, view),
     )
+    observed = observe(objects, view.now, options, memory.read(_data(kept, "memory")))
+    unreached = view.workload if isinstance(view.workload, Unreached) else None
     return Standing(
-        observe(objects, view.now, options, memory.read(_data(kept, "memory"))),
+        replace(
+            observed,
+            followed_since=view.current_since(NODE) or view.now,
+            unreached=f"Cluster {options.cluster} can't be reached: {unreached.why}" if unreached is not None else "",
+        ),
         abroad,
         paused,
         {name: read.why for name, read in reads.items() if isinstance(read, ShapeUnknown)},
-        bodies,
+        {uid: body for uid, body in bodies.items() if _may_speak_of(body, options.cluster, unreached)},
         refs,
         kept,
         told,
@@ -147,6 +154,7 @@ def stand(view: View, options: AutoscalerOptions, reader: Reader | None = None) 
         _rival(view, options.namespace),
         next((why for why in abroad.values() if why == _UNCLEAR), ""),
         frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
+        unreached,
     )
 
 
@@ -162,9 +170,17 @@ def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict
 _UNCLEAR = "it is being found out where its Nodes live"
 
 
-def _abroad(body: Obj, view: View) -> str:
-    """Why its Nodes are not ours to count; "" if they live at home."""
+def _may_speak_of(body: Obj, ours: Key | None, unreached: Unreached | None) -> bool:
+    """Of groups of other Clusters others speak; and of our own, if it may have its Nodes at home after all."""
+    return ours is None or (cluster_key_of(MACHINE_SET, body) == ours and (unreached is None or bool(unreached.secret)))
+
+
+def _abroad(body: Obj, view: View, ours: Key | None) -> str:
+    """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those at home."""
     cluster = cluster_key_of(MACHINE_SET, body)
+    if ours is not None:
+        whose = f"of Cluster {cluster}" if cluster is not None else "of no Cluster"
+        return "" if cluster == ours else f"it is {whose}, and this autoscaler is for Cluster {ours}"
     if cluster is None:
         return ""
     workload = view.of_cluster(cluster).workload
@@ -172,7 +188,7 @@ def _abroad(body: Obj, view: View) -> str:
         return ""
     if isinstance(workload, Unreached) and (workload.finding_out or not workload.secret):
         return _UNCLEAR
-    return f"its Nodes live in a cluster of their own ({cluster})"
+    return f"its Nodes live in a cluster of their own ({cluster}); it takes an autoscaler with --cluster={cluster}"
 
 
 def _paused(body: Obj, view: View) -> str:

@@ -28,8 +28,11 @@ def report(standing: Standing, decision: Decision) -> tuple[Step, ...]:
 def problems_of(standing: Standing, decision: Decision) -> dict[Ref, tuple[Reason, str]]:
     """Group → why it is not scaled as it says it should be; the message names the field."""
     found = {bad.ref: (Reason.INVALID_CONFIGURATION, f"{bad.field}: {bad.message}") for bad in standing.observed.bad}
-    found |= {ref: (Reason.NODES_ELSEWHERE, why) for ref, why in standing.abroad.items()}
+    found |= {ref: (Reason.NODES_ELSEWHERE, why) for ref, why in standing.abroad.items() if _unspoken(standing, ref)}
     for state in standing.observed.groups:
+        if standing.unreached is not None:
+            found[state.group.ref] = (Reason.CONNECTION_DOWN, standing.observed.unreached)
+            continue
         rest = decision.memory.backoffs.get(state.id)
         if state.template is None and state.id in standing.asking:
             continue
@@ -39,11 +42,20 @@ def problems_of(standing: Standing, decision: Decision) -> dict[Ref, tuple[Reaso
             found[state.group.ref] = (Reason.INVALID_CONFIGURATION, text)
         elif rest is not None and rest.is_on(standing.observed.now):
             found[state.group.ref] = (Reason.BACKED_OFF, f"until {format_time(rest.until)}: {rest.why}")
-    return found
+    return {ref: said for ref, said in found.items() if ref.uid in standing.bodies}
+
+
+def _unspoken(standing: Standing, ref: Ref) -> bool:
+    """Whether no other autoscaler has said how the group is: one that is for its Cluster knows better."""
+    return _told(standing.bodies.get(ref.uid) or {}).get("reason") in (None, Reason.NODES_ELSEWHERE)
+
+
+def _told(body: Obj) -> Obj:
+    return find((body.get("status") or {}).get("conditions"), _TYPE) or {}
 
 
 def _status(standing: Standing, decision: Decision) -> Iterator[Action]:
-    now, before = standing.observed.now, standing.told
+    now, before, key = standing.observed.now, standing.told, standing.observed.options.status_key
     old = str(((before or {}).get("data") or {}).get("status") or "")
     said = status.status_of(standing.observed, decision)
     said["message"] = "; ".join(
@@ -51,7 +63,6 @@ def _status(standing: Standing, decision: Decision) -> Iterator[Action]:
     )
     text = status.written(said, now)
     if not status.says_the_same(old, text):
-        key = Key(standing.observed.options.namespace, names.AUTOSCALER_STATUS)
         yield configured(key, before, {"status": status.written(said, now, old)}, format_time(now))
 
 
@@ -67,13 +78,14 @@ def configured(key: Key, before: Obj | None, data: dict[str, str], updated: str 
 
 
 def _conditions(standing: Standing, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Patch]:
-    """Only on groups that have a problem, or had one."""
+    """Only on groups that have a problem, or had one; not on those of which another autoscaler tells."""
     by_uid = {ref.uid: said for ref, said in problems.items()}
+    others = {ref.uid for ref in standing.abroad} - by_uid.keys()
     for uid, body in standing.bodies.items():
         problem = by_uid.get(uid)
         before = (body.get("status") or {}).get("conditions")
         had = find(before, _TYPE)
-        if problem is None and had is None:
+        if uid in others or (problem is None and had is None):
             continue
         reason, why = problem or (Reason.SCALED, "")
         decided = Condition(_TYPE, "False" if problem else "True", reason, why)
@@ -87,12 +99,11 @@ def _conditions(standing: Standing, problems: dict[Ref, tuple[Reason, str]]) -> 
 
 def _events(standing: Standing, decision: Decision, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Event]:
     for ref, (reason, why) in problems.items():
-        body = standing.bodies.get(ref.uid) or {}
-        told = find((body.get("status") or {}).get("conditions"), _TYPE) or {}
+        told = _told(standing.bodies[ref.uid])
         if (told.get("reason"), told.get("message")) != (reason, why):
             name = "FailedToScaleUpGroup" if reason == Reason.BACKED_OFF else str(reason)
             yield Event(ref, "Warning", name, why)
-    whole = Ref(CONFIG_MAP, Key(standing.observed.options.namespace, names.AUTOSCALER_STATUS))
+    whole = Ref(CONFIG_MAP, standing.observed.options.status_key)
     if decision.frozen:
         yield Event(whole, "Warning", "ClusterUnhealthy", decision.frozen)
     for ref, why in standing.misconfigured.items():

@@ -56,7 +56,19 @@ PROVISIONING_REQUEST = Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest",
 VOLUME_ATTACHMENT = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 WORKLOAD_KINDS = frozenset(
-    {NODE, POD, POD_DISRUPTION_BUDGET, DAEMON_SET, NAMESPACE, PERSISTENT_VOLUME, VOLUME_ATTACHMENT}
+    {
+        NODE,
+        POD,
+        POD_DISRUPTION_BUDGET,
+        DAEMON_SET,
+        NAMESPACE,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        STORAGE_CLASS,
+        CSI_NODE,
+        VOLUME_ATTACHMENT,
+        LEASE,
+    }
 )
 """What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Kind, Obj
-from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.kernel.view import Home, HostNeed, HostReads, View
 
 ObservedT = TypeVar("ObservedT")
 
@@ -90,6 +90,25 @@ class SpansClusters(Protocol):
     def spans_clusters(self) -> bool: ...
 
 
+@runtime_checkable
+class SeesOneCluster(Protocol):
+    """A room whose rounds all see the same workload cluster, whatever its keys are: that of a Cluster, or home.
+
+    There alone WORKLOAD_KINDS are read for it, and what it does to them is done there. Of other Clusters it may ask
+    ``View.of_cluster`` where their Nodes live, and no more. A Cluster that has no API of its own counts as Unreached,
+    so that the room never takes the Nodes at home for its own.
+    """
+
+    @property
+    def sees(self) -> Key | Home | None:
+        """None: as if the room did not say."""
+
+
+def cluster_seen_by(room: Room[Any]) -> Key | Home | None:
+    """The one cluster that all rounds of ``room`` see; None: each sees its key's, or home (``SpansClusters``)."""
+    return room.sees if isinstance(room, SeesOneCluster) else None
+
+
 @dataclass(frozen=True, slots=True)
 class RoomAround:
     """A room in every respect as ``room`` is, but for what a subclass changes."""
@@ -119,6 +138,10 @@ class RoomAround:
     @property
     def spans_clusters(self) -> bool:
         return isinstance(self.room, SpansClusters) and self.room.spans_clusters
+
+    @property
+    def sees(self) -> Key | Home | None:
+        return cluster_seen_by(self.room)
 
     @property
     def parts(self) -> Mapping[Kind, Key]:

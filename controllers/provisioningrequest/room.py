@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
     Obj,
 )
 from controllers.kernel.room import Wake
-from controllers.kernel.view import HostNeed, HostReads, View
+from controllers.kernel.view import HOME, HostNeed, HostReads, View
 from controllers.provisioningrequest.classes import BUILT_IN, ProvisioningClass
 from controllers.provisioningrequest.observe import Observed, Setting, observe
 from controllers.provisioningrequest.options import ProvisioningOptions
@@ -37,7 +37,7 @@ class ProvisioningRequestRoom:
 
     name = "provisioningrequest"
     kind: Kind = CONFIG_MAP
-    spans_clusters = True
+    sees = HOME
 
     def __init__(
         self,

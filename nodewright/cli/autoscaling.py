@@ -42,6 +42,14 @@ class Flags:
             "Of annotated groups only these: namespace, clusterName or a label; repeatable.",
         ),
     ] = None
+    cluster: Annotated[
+        str,
+        _option(
+            "--cluster",
+            "NS/NAME",
+            "Scale this Cluster, whose Nodes live in a cluster of their own. [default: what has its Nodes at home]",
+        ),
+    ] = ""
     expander: Annotated[
         str, _option("--expander", "NAMES", "Which group grows, where several would do; asked one after the other.")
     ] = "least-waste"
@@ -236,6 +244,7 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         interval,
         flags.autoscaler_namespace,
         flags.enable_provisioning_requests,
+        _cluster(flags),
     )
 
 
@@ -271,6 +280,31 @@ def _discovery(flags: Flags) -> Discovery:
 
     given = dict(_given(text) for text in flags.nodes or ())
     return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
+
+
+def _cluster(flags: Flags) -> Key | None:
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+
+    if not flags.cluster:
+        return None
+    namespace, _, name = flags.cluster.partition("/")
+    if not (namespace and name) or "/" in name:
+        raise CliError(f"--cluster: {flags.cluster!r} is not like default/prod", code=USAGE)
+    if flags.enable_provisioning_requests:
+        raise requests_are_at_home()
+    return Key(namespace, name)
+
+
+def must_scale(flags: Flags, scales: bool) -> None:
+    """Raises CliError where ``--cluster`` is given to one that runs no autoscaler: it narrows nothing else."""
+    if flags.cluster and not scales:
+        hint = "Name it: run --controllers=autoscaler, or up --autoscaler"
+        raise CliError("--cluster is for the autoscaler, and none runs here", hint, USAGE)
+
+
+def requests_are_at_home() -> CliError:
+    hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
+    return CliError("--cluster: ProvisioningRequests are served at home only", hint, USAGE)
 
 
 def _given(text: str) -> tuple[Key, Bounds]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli.autoscaling import requests_are_at_home
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callab
         from controllers.autoscaler.options import AutoscalerOptions  # noqa: PLC0415
 
         given = autoscaler() if autoscaler is not None else AutoscalerOptions()
+        if given.cluster is not None:
+            raise requests_are_at_home()
         return replace(given, provisioning_requests=True)
 
     return options
@@ -233,7 +236,18 @@ def _lease_name(controllers: str, rooms: Rooms, machines: Selector) -> str:
         without = sorted({word.removeprefix("-") for word in words if word.startswith("-")})
         named = ["without", *without] if without else []
     shard = [] if machines.empty else [digest(str(machines))]
-    return "-".join([LEASE_NAME, *named, *shard])
+    return ".".join(["-".join([LEASE_NAME, *named, *shard]), *_of_one_cluster(rooms)])
+
+
+def _of_one_cluster(rooms: Rooms) -> list[str]:
+    """What tells the Leases of those apart that work for one Cluster each. One that does anything else too must not
+    work beside another that does."""
+    from controllers.autoscaler.options import suffix_of  # noqa: PLC0415
+    from controllers.kernel.refs import Key  # noqa: PLC0415
+    from controllers.kernel.room import cluster_seen_by  # noqa: PLC0415
+
+    seen = {cluster_seen_by(room) for room in rooms}
+    return [suffix_of(each) for each in seen if isinstance(each, Key)] if len(seen) == 1 else []
 
 
 def _words(controllers: str) -> list[str]:

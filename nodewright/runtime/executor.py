@@ -98,11 +98,15 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One API server: where writes go, which cache hears of their answers, and how fast pods may be evicted there."""
+    """One API server: where writes go, which cache hears of their answers, and how fast pods may be evicted there.
+
+    ``record`` takes Events about what lives there, with the name of the room that tells them.
+    """
 
     writer: Writer
     cache: Cache
     evictions: EvictionPace = field(default_factory=EvictionPace)
+    record: Callable[[str, Event], None] = lambda _room, _event: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +189,11 @@ class Executor:
     async def _carry_out(self, action: Action, execution: Execution) -> str:
         hands = self._hands
         match action:
-            case Event():
-                hands.record(action)
+            case Event(target=Ref(kind=kind)):
+                if hands.workload is not None and kind in WORKLOAD_KINDS:
+                    hands.workload.record(self._room, action)
+                else:
+                    hands.record(action)
                 return "ok"
             case CreateHost() | UpdateHost() | DeleteHost():
                 return "ok" if hands.submit_host(action) else "refused"

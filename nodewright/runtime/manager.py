@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from controllers.kernel.actions import Event
-from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS
+from controllers.kernel.refs import MACHINE, NODE
 from controllers.kernel.sharding import sharded
 from nodewright.runtime import census, wiring
 from nodewright.runtime.cache.cache import Cache
@@ -158,7 +159,7 @@ class Manager:
         """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
-        await self.workloads.close()
+        await self.workloads.close(min(grace, 2.0))
         await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
@@ -200,11 +201,13 @@ class Manager:
             client=client,
             may_write=self._may_act,
             home=self.cache,
-            kinds=tuple(kind for kind in self.cache.stores if kind in WORKLOAD_KINDS),
+            kinds=partial(wiring.kinds_in, self.rooms),
             now=self.options.now,
             options=self.options.workloads,
             secrets=self.options.reflector,
             companion=companion,
+            parts=wiring.parts_of(self.rooms),
+            wanted=wiring.clusters_of(self.rooms),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -235,7 +238,7 @@ async def run_controllers(
             lease = options.leader_election
             keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
             leadership = LeaseLeadership(keeper, lease, options.now)
-        kubelets = _simulated_kubelets(options) if options.simulated_kubelets else None
+        kubelets = _simulated_kubelets(options) if _plays_kubelets(options) else None
         manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
@@ -248,14 +251,21 @@ async def run_controllers(
 async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient) -> None:
     """Start the pods of simulated hosts, and bind them first, where that is wanted and pods are read at all."""
     options, there = manager.options, manager.cache.stores.keys()
-    if not (options.simulated_kubelets or options.bind_pods):
+    plays = _plays_kubelets(options)
+    if not (plays or options.bind_pods):
         return
     from nodewright.runtime import pods  # noqa: PLC0415  (only if it is wanted)
 
-    if options.simulated_kubelets and there >= set(pods.KUBELETS_READ):
+    if plays and there >= set(pods.KUBELETS_READ):
         await stack.enter_async_context(pods.PodKubelets(client, manager.cache, options.now))
     if options.bind_pods and there >= set(pods.BINDER_READS):
         await stack.enter_async_context(pods.Binder(client, manager.cache, options.now))
+
+
+def _plays_kubelets(options: RunOptions) -> bool:
+    """Simulated hosts are in the process that makes them; to another one all of them look dead."""
+    makes_hosts = options.rooms is None or any(room.kind == MACHINE for room in options.rooms)
+    return options.simulated_kubelets and makes_hosts
 
 
 def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:

@@ -49,8 +49,9 @@ class RunOptions:
     ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine controller serves (see
     ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
     ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
-    ``simulated_kubelets``: play the kubelets of simulated hosts; they live in ``simulated_worlds()`` (None: the clouds
-    of the installed provider). ``bind_pods``: find Nodes for pods, where no kube-scheduler does.
+    ``simulated_kubelets``: play the kubelets of simulated hosts, where the Machine controller runs; they live in
+    ``simulated_worlds()`` (None: the clouds of the installed provider). ``bind_pods``: find Nodes for pods, where no
+    kube-scheduler does.
     ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
     first round: for what only one process may hold.
     ``grace``: how long a stop waits for rounds and provider calls that are under way.

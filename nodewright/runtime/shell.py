@@ -90,7 +90,8 @@ class Controller:
         self._aside: set[asyncio.Task[None]] = set()
         self._resync: asyncio.Task[None] | None = None
         for wake in room.wakes:
-            facts.cache.listen(wake.kind, partial(self._changed, wake, None))
+            if wake.kind in facts.cache.stores:
+                facts.cache.listen(wake.kind, partial(self._changed, wake, None))
             if wake.kind in WORKLOAD_KINDS:
                 facts.workloads.listen(wake.kind, partial(self._changed, wake))
         facts.workloads.listen_contact(self._contact_changed)

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.kernel.refs import Key, Kind
-from controllers.kernel.room import ReadsPartly, Room
+from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
+from controllers.kernel.room import ReadsPartly, Room, cluster_seen_by
 from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
@@ -82,9 +82,30 @@ def parts_of(wanted: Rooms) -> dict[Kind, Key]:
     return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
 
 
+def clusters_of(wanted: Rooms) -> frozenset[Key]:
+    """Those Clusters that rooms see alone."""
+    return frozenset(cluster for room in wanted if isinstance(cluster := cluster_seen_by(room), Key))
+
+
 def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:
-    """What has to be watched for ``wanted`` rooms, each kind once."""
-    kinds: Iterable[Kind] = (
-        kind for room in wanted for kind in (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
+    """What has to be watched for ``wanted`` rooms where our objects are, each kind once."""
+    return _once(
+        kind
+        for room in wanted
+        for kind in _kinds(room)
+        if kind not in WORKLOAD_KINDS or not isinstance(cluster_seen_by(room), Key)
     )
+
+
+def kinds_in(wanted: Rooms, cluster: Key) -> tuple[Kind, ...]:
+    """The same in the workload cluster of ``cluster``."""
+    there = [room for room in wanted if cluster_seen_by(room) in (None, cluster)]
+    return _once(kind for room in there for kind in _kinds(room) if kind in WORKLOAD_KINDS)
+
+
+def _kinds(room: Room[Any]) -> tuple[Kind, ...]:
+    return (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
+
+
+def _once(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     return tuple(dict.fromkeys(kinds))

@@ -37,6 +37,7 @@ def test_every_option_changes_something() -> None:
         "memory_total": "1:9",
         "scale_up_rate": "5:1m",
         "autoscaler_namespace": "ns",
+        "cluster": "default/prod",
     }
     for each in fields(Flags):
         value = special.get(each.name, not each.default if isinstance(each.default, bool) else None)
@@ -65,6 +66,8 @@ def test_what_they_say_is_understood() -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
+        ({"cluster": "prod"}, "--cluster: 'prod' is not like default/prod"),
+        ({"cluster": "default/prod", "enable_provisioning_requests": True}, "--cluster: ProvisioningRequests"),
         ({"scan_interval": "often"}, "--scan-interval: 'often'"),
         ({"scan_interval": "0s"}, "--scan-interval: must be more than 0"),
         ({"nodes": ["workers"]}, "--nodes: 'workers' is not like 1:10:default/workers"),

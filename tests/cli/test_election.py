@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from api.selectors import EVERYTHING
-from nodewright.cli.election import Election, rooms_named, terms_of, work_named
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.kernel.refs import Key
+from nodewright.cli.election import Election, Scaling, rooms_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.lease import Terms
@@ -54,6 +56,28 @@ def test_controllers_that_make_no_sense_are_refused(text: str) -> None:
 )
 def test_the_same_work_has_the_same_lease(controllers: str, selector: str, name: str) -> None:
     assert work_named(controllers, selector).lease == name
+
+
+@pytest.mark.parametrize(
+    ("controllers", "name"),
+    [
+        ("autoscaler", "nodewright-autoscaler.default.prod"),
+        ("autoscaler,machine", "nodewright-autoscaler-machine"),
+        ("*,autoscaler", "nodewright"),
+    ],
+)
+def test_autoscalers_of_two_clusters_don_t_wait_for_each_other(controllers: str, name: str) -> None:
+    """But where they do anything else beside, that must not be done twice."""
+    scaling = Scaling(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
+    assert work_named(controllers, "", scaling=scaling).lease == name
+
+
+def test_requests_are_not_served_for_a_cluster_elsewhere() -> None:
+    scaling = Scaling(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
+    for controllers in ("provisioningrequest", "autoscaler,provisioningrequest"):
+        with pytest.raises(CliError, match="--cluster: ProvisioningRequests") as refusal:
+            work_named(controllers, "", scaling=scaling)
+        assert refusal.value.code == USAGE
 
 
 def test_each_shard_has_a_lease_however_its_selector_is_written() -> None:

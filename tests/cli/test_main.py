@@ -92,6 +92,8 @@ def test_an_unknown_command_is_a_usage_error_that_guesses(capsys: pytest.Capture
         (["describe", "md/workers", "more"], "'md/workers' names no object"),
         (["autoscaler", "explain", "pod"], "'pod' names no object. Name one like pod/web-0"),
         (["up", "--port", "70000"], "'--port': must be less than or equal to 65535"),
+        (["up", "--cluster=default/prod"], "--cluster is for the autoscaler, and none runs here. Name it"),
+        (["run", "--cluster=default/prod"], "--cluster is for the autoscaler, and none runs here. Name it"),
         (["run", "--orphan-hosts", "never"], "'--orphan-hosts': 'never' is not one of"),
         (["validate"], "Missing argument"),
         (["simulate", "--seeds", "none"], "--seeds"),

@@ -68,11 +68,11 @@ def cluster(
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
         kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        with Run(folder, kubectl), _autoscaler(folder / "autoscaler", plane, kubectl) as running:
+        with Run(folder, kubectl), with_rights_of_its_own(folder / "autoscaler", plane, kubectl) as running:
             yield Cluster(running, kubectl, True)
 
 
-def _autoscaler(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
+def with_rights_of_its_own(folder: Path, plane: RealPlane, kubectl: Kubectl, *flags: str) -> Run:
     """In a process of its own, with the account and the rights of deploy/autoscaler and no others."""
     folder.mkdir()
     kubectl("apply", "-k", str(ROOT / "deploy" / "namespace"))
@@ -86,7 +86,7 @@ def _autoscaler(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
     path = folder / "kubeconfig"
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
-    return Run(folder, replace(kubectl, kubeconfig=path), "--controllers=autoscaler", *QUICK)
+    return Run(folder, replace(kubectl, kubeconfig=path), "--controllers=autoscaler", *QUICK, *flags)
 
 
 def group(name: str, least: int, most: int) -> str:

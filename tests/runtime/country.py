@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,8 +16,12 @@ from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, NODE, POD, SE
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.values import ListOptions
+from nodewright.runtime import pods
+from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+from nodewright.runtime.options import utc_now
 from nodewright.runtime.workloads.options import WorkloadOptions
 from tests.runtime.town import FAST, Town
 
@@ -70,6 +75,19 @@ class Abroad:
         resource = self.running.store.resources.find(kind.group, kind.version, kind.plural)
         assert resource is not None
         return list(self.running.store.list(resource, "", ListOptions()).items)
+
+    @asynccontextmanager
+    async def scheduler(self) -> AsyncIterator[KubeClient]:
+        """Somebody binds pods there, and kubelets start and end those of simulated hosts. Gives a client of it."""
+        connection = await load_kubeconfig([self.running.kubeconfig_path])
+        async with KubeClient(connection, "tests") as client, AsyncExitStack() as stack:
+            cache = Cache(pods.BINDER_READS)
+            for kind in cache.stores:
+                reading = asyncio.create_task(Reflector(client, cache, kind, ReflectorOptions(backoff=0.01)).run())
+                stack.callback(reading.cancel)
+            for part in (pods.Binder, pods.PodKubelets):
+                await stack.enter_async_context(part(client, cache, utc_now))
+            yield client
 
     async def run_pod(self, name: str, node: str) -> None:
         """A pod without an owner: nobody but a drain takes it away."""

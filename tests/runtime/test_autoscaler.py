@@ -17,7 +17,11 @@ from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, MACHINE, MACHINE_D
 from nodewright.runtime import metrics, wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from nodewright.runtime.kubelets import USER_AGENT
 from nodewright.runtime.options import utc_now
+from providers.base.registry import Registry
+from providers.simulated.provider import registration_for
+from providers.simulated.worlds import Worlds
 from tests.runtime.replicas import pod_of, pods_on_nodes, replica_set
 from tests.runtime.town import FAST, Town
 
@@ -31,14 +35,14 @@ def with_autoscaler(town: Town, options: AutoscalerOptions = QUICK) -> None:
     town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(options)), bind_pods=True)
 
 
-async def group(town: Town, name: str, least: int, most: int, **config: Any) -> None:
-    labels = {"pool": name}
+async def group(town: Town, name: str, least: int, most: int, *, cluster: str = "", **config: Any) -> None:
+    labels = {"pool": name, **({"cluster.k8s.io/cluster-name": cluster} if cluster else {})}
     spec = {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": {**FAST, **config}}}
     bounds = {names.AUTOSCALER_MIN_ANNOTATION: str(least), names.AUTOSCALER_MAX_ANNOTATION: str(most)}
     body = {
         "apiVersion": MACHINE_DEPLOYMENT.api_version,
         "kind": "MachineDeployment",
-        "metadata": {"name": name, "namespace": "default", "annotations": bounds},
+        "metadata": {"name": name, "namespace": "default", "annotations": bounds, "labels": labels},
         "spec": {
             "replicas": least,
             "selector": {"matchLabels": labels},
@@ -186,6 +190,28 @@ async def test_beside_a_live_cluster_autoscaler_it_does_nothing(town: Town) -> N
         gone = {"spec": {"holderIdentity": ""}}
         await town.client.merge_patch(Ref(LEASE, Key("kube-system", names.AUTOSCALER_LEASE)), gone)
         await town.until(lambda: pods_on_nodes(town) == 1)
+
+
+async def test_in_a_process_of_its_own_it_takes_nobody_s_hosts_for_dead(town: Town) -> None:
+    """The simulated cloud that it asks what hosts would be like is not the one in which they are."""
+    await group(town, "workers", 1, 4, cpus=4)
+    await group(town, "none", 0, 4, cpus=4)
+    async with town.controllers():
+        await town.until(lambda: town.ready() == 1)
+        other = Worlds()
+        apart = Town(town.plane, town.connection, town.client)
+        apart.options = replace(
+            town.options,
+            rooms=(AutoscalerRoom(QUICK),),
+            registry=Registry.of(registration_for(other)),
+            simulated_worlds=lambda: other.all,
+        )
+        before = town.plane.stats.count(user_agent=USER_AGENT)
+        async with apart.controllers():
+            await town.until(lambda: bool(other.all) and bool(told(town)))
+            seen = rounds()
+            await town.until(lambda: rounds() > seen + 3)
+        assert town.plane.stats.count(user_agent=USER_AGENT) == before
 
 
 async def test_killed_between_its_memory_and_the_new_size_it_adds_the_nodes_once(town: Town) -> None:

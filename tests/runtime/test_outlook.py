@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controllers.kernel.actions import Action, Delete, Patch
+from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, POD, Key, Kind, Obj, Ref, key_of
 from controllers.kernel.room import Wake
-from controllers.kernel.view import HOME, HostNeed, HostReads, Reached, Unreached, View, Workload
+from controllers.kernel.view import HOME, Home, HostNeed, HostReads, Reached, Unreached, View, Workload
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Hands, Place
+from nodewright.runtime.executor import Executor, Hands, Place
 from nodewright.runtime.options import RoomOptions
 from nodewright.runtime.shell import Controller, Facts
 from nodewright.runtime.workloads.directory import HOME_SITE, Site, WorkloadListener
@@ -312,4 +313,74 @@ async def test_a_room_that_spans_clusters_is_at_home_and_hears_of_all_of_them() 
         stage.abroad.become(workload)
         await stage.quiet()
         assert {(name, where) for name, where, _ in stage.last} == {("h", HOME), ("m", HOME)}
+    await stage.close()
+
+
+class Bound(Room):
+    """Its rounds see one Cluster, whatever its keys are."""
+
+    sees: Key | Home = PROD
+
+
+@virtual_time
+async def test_a_room_that_sees_one_cluster_looks_and_acts_there_whatever_its_keys_are() -> None:
+    stage = Stage(room=Bound(touching(), speaks=True))
+    stage.machine("h")
+    stage.node("h", "home", home=True)
+    await stage.quiet()
+    assert stage.last == [("h", FOUND, "")], "what is at home of the same name is not seen"
+    stage.node("h", "abroad")
+    await stage.quiet()
+    assert stage.last[-1] == ("h", FOUND, "abroad")
+    assert (stage.abroad.api.asked, stage.api.asked) == (["patch h"], ["patch h"]), "the Node there, the set at home"
+    for workload in (LOST, FOUND):
+        stage.abroad.become(workload)
+        await stage.quiet()
+        assert stage.last[-1][:2] == ("h", workload)
+    await stage.close()
+
+
+@virtual_time
+async def test_events_lie_where_what_they_are_about_lives() -> None:
+    there: list[tuple[str, Ref]] = []
+    here: list[Ref] = []
+    pod, machine_set = Ref(POD, Key("default", "p")), Ref(MACHINE_SET, Key("default", "s"))
+    abroad = Place(FakeApi(), Cache([]), record=lambda room, event: there.append((room, event.target)))
+    hands = Hands(FakeApi(), Cache([]), lambda _action: True, lambda event: here.append(event.target), lambda: NOW)
+    said = Plan(steps([Event(pod, "Normal", "A", "a"), Event(machine_set, "Normal", "B", "b")]))
+    await Executor("room", replace(hands, workload=abroad)).execute(said)
+    assert (there, here) == ([("room", pod)], [machine_set])
+    here.clear()
+    await Executor("room", hands).execute(said)
+    assert here == [pod, machine_set]
+
+
+@virtual_time
+async def test_a_cluster_without_an_api_of_its_own_is_unreached_for_a_room_that_sees_it_alone() -> None:
+    """Else the room would take the Nodes at home for those of its Cluster."""
+    stage = Stage(room=Bound(lambda _node: [], speaks=True))
+    stage.abroad.workload = HOME
+    stage.machine("h")
+    stage.node("h", "home", home=True)
+    await stage.quiet()
+    ((_, workload, node),) = stage.last
+    assert workload == Unreached("", "KubeconfigMissing", "there is no Secret default/prod-kubeconfig")
+    assert node == ""
+    await stage.close()
+
+
+@virtual_time
+async def test_a_room_that_sees_home_alone_hears_nothing_of_workload_clusters() -> None:
+    room = Bound(lambda _node: [], speaks=True)
+    room.sees = HOME
+    stage = Stage(room=room)
+    stage.machine("m", "prod")
+    await stage.quiet()
+    stage.last.clear()
+    stage.node("m", "abroad")
+    await stage.quiet()
+    assert stage.last == []
+    stage.node("m", "home", home=True)
+    await stage.quiet()
+    assert stage.last == [("m", HOME, "home")]
     await stage.close()

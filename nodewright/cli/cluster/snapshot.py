@@ -17,13 +17,17 @@ from controllers.kernel.refs import (
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
+    SECRET,
     Key,
     Kind,
     Obj,
 )
+from controllers.kernel.workload import kubeconfig_secret_of
+from nodewright.cli.exits import CliError
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.kube.errors import ApiError
+from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.workloads.secret import connection_in
 
 OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
 KINDS = (*OUR_KINDS, MACHINE_DRAIN_RULE, NODE)
@@ -48,6 +52,19 @@ async def read_cluster(
     for kind, (objects, version) in zip(wanted, await asyncio.gather(*reading), strict=True):
         fill(cache, kind, objects, version)
     return cache
+
+
+async def read_workload_cluster(
+    client: KubeClient, cluster: Key, kinds: Iterable[Kind], parts: Mapping[Kind, Key]
+) -> Cache:
+    """The same in the cluster of its own that ``cluster`` has, by its kubeconfig Secret. Raises CliError too."""
+    key = kubeconfig_secret_of(cluster)
+    try:
+        connection = connection_in(await client.get(SECRET, key))
+        async with KubeClient(connection, "cli") as there:
+            return await read_cluster(there, kinds, parts)
+    except KubeError as error:
+        raise CliError(f"Cluster {cluster} can't be reached: {error}", f"The way there is Secret {key}") from error
 
 
 def fill(cache: Cache, kind: Kind, objects: list[dict[str, Any]], version: str = "") -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodewright.cli import election
-from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
+from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
@@ -149,6 +149,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
     scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
     work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
+    must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,

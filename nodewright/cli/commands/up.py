@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
+from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
 
@@ -67,6 +67,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     from nodewright.cli.longevity import starting  # noqa: PLC0415
 
+    must_scale(autoscaler, scale)
     with starting():
         from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
         from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415

@@ -8,14 +8,16 @@ Each contact begins with lists: what was read before it was lost is shown, but n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from contextvars import Context
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
 
 from api.conditions import Reason
+from controllers.kernel.actions import Event
 from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
 from controllers.kernel.view import HOME, Reached, Unreached, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
@@ -27,6 +29,7 @@ from nodewright.runtime.executor import Place
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
+from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.workloads.gate import Gate
 from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
@@ -39,19 +42,23 @@ Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all accesses share. ``kinds`` are read in workload clusters; ``home`` holds the Clusters.
+    """What all accesses share. ``kinds`` says what is read in the cluster of which Cluster, of some kinds only
+    ``parts``; ``home`` holds the Clusters.
 
-    ``may_write``: whether this process leads, asked at the moment of each write.
+    ``may_write``: whether this process leads, asked at the moment of each write. ``wanted``: Clusters that are looked
+    at though no object names them.
     """
 
     client: KubeClient
     may_write: Callable[[], bool]
     home: Cache
-    kinds: tuple[Kind, ...]
+    kinds: Callable[[Key], tuple[Kind, ...]]
     now: Callable[[], datetime]
     options: WorkloadOptions
     secrets: ReflectorOptions
     companion: Companion | None = None
+    parts: Mapping[Kind, Key] = field(default_factory=dict)
+    wanted: frozenset[Key] = frozenset()
 
 
 class ClusterAccess:
@@ -60,9 +67,9 @@ class ClusterAccess:
     def __init__(self, cluster: Key, around: Surroundings, changed: Callable[[Key], None]) -> None:
         self.cluster = cluster
         self.workload: Workload | None = None
-        self.cache = Cache(around.kinds)
+        self.cache = Cache(around.kinds(cluster))
         self.gate = Gate(f"Cluster {cluster}")
-        self.place = Place(self.gate, self.cache)
+        self.place = Place(self.gate, self.cache, record=self._record)
         self._around = around
         self._options = around.options
         self._tell = changed
@@ -74,6 +81,9 @@ class ClusterAccess:
         """Uid of the Cluster with which a Secret was seen; None: never one."""
         self._last_contact: datetime | None = None
         self._heard_at = self._time()
+        self._recorders: dict[str, EventRecorder] = {}
+        """By room: Events about what lives there lie there."""
+        self._recording: list[asyncio.Task[None]] = []
         self._gaps: dict[Kind, Gap] = {}
         """What the reflectors of the last connection knew of outages."""
 
@@ -87,8 +97,23 @@ class ClusterAccess:
                 self._again.clear()
                 await self._until_again(self._secrets.stores[SECRET].get(self._key))
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            tasks = [reading, *self._recording]
+            self._recorders, self._recording = {}, []
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until all Events are written, at most ``seconds``."""
+        await asyncio.gather(*(recorder.flush(seconds) for recorder in self._recorders.values()))
+
+    def _record(self, room: str, event: Event) -> None:
+        recorder = self._recorders.get(room)
+        if recorder is None:
+            recorder = self._recorders[room] = EventRecorder(self.gate, f"nodewright-{room}", self._around.now)
+            name = f"events of {room} in {self.cluster}"
+            self._recording.append(asyncio.create_task(recorder.run(), name=name, context=Context()))
+        recorder.record(event)
 
     def reconsider(self) -> None:
         """Look again whether a Cluster without a Secret is home: another Cluster may have taken the name."""
@@ -177,8 +202,12 @@ class ClusterAccess:
             before = self._gaps.get(kind, Gap())
             lost_at = silent_since if before.lost_at is None else min(silent_since, before.lost_at)
             gap = Gap(lost_at, before.returned_at)
-            made.append(Reflector(client.named("cache"), self.cache, kind, self._options.reflector, gap))
+            made.append(Reflector(self._source(client, kind), self.cache, kind, self._options.reflector, gap))
         return made
+
+    def _source(self, client: KubeClient, kind: Kind) -> KubeClient | Part:
+        cached, part = client.named("cache"), self._around.parts.get(kind)
+        return cached if part is None else Part(cached, part)
 
     def _keep_gaps(self, reflectors: Iterable[Reflector]) -> None:
         self._gaps = {reflector.kind: reflector.gap for reflector in reflectors}

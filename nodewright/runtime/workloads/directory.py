@@ -97,8 +97,10 @@ class WorkloadDirectory:
     def listen_contact(self, listener: Callable[[Key], None]) -> None:
         self._contact.append(listener)
 
-    async def close(self) -> None:
+    async def close(self, flush: float = 0.0) -> None:
+        """Once all Events are written there, or after ``flush`` seconds."""
         self._closed = True
+        await asyncio.gather(*(access.flush(flush) for access in self._accesses.values()))
         tasks = [*self._tasks.values(), *([self._sweeper] if self._sweeper is not None else [])]
         for task in tasks:
             task.cancel()
@@ -158,6 +160,7 @@ class WorkloadDirectory:
         home = self._around.home.stores
         clusters = home.get(CLUSTER)
         unnamed = {key for key in self._accesses if clusters is None or clusters.get(key) is None}
+        unnamed -= self._around.wanted
         if unnamed and MACHINE in home:
             unnamed -= {key for machine in home[MACHINE] if (key := cluster_key_of(MACHINE, machine)) is not None}
         return unnamed

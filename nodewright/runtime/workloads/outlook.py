@@ -8,11 +8,13 @@ from typing import Any
 
 from api.conditions import Reason
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
-from controllers.kernel.room import Room, SpansClusters, SpeaksOfUnreached
-from controllers.kernel.view import ShapeRead, Unreached
-from controllers.kernel.workload import cluster_key_of
+from controllers.kernel.room import Room, SpansClusters, SpeaksOfUnreached, cluster_seen_by
+from controllers.kernel.view import HOME, Home, ShapeRead, Unreached
+from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.executor import Place
 from nodewright.runtime.workloads.directory import HOME_SITE, Site, Workloads
+from nodewright.runtime.workloads.gate import Gate
 
 
 class Outlook:
@@ -35,16 +37,26 @@ class Outlook:
         self._spans = isinstance(room, SpansClusters) and room.spans_clusters
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(room.reads)
         """Whether it makes a difference to the room where Nodes live."""
-        self._nothing = Cache(kind for kind in cache.stores if kind in WORKLOAD_KINDS)
+        self._sees = cluster_seen_by(room)
+        self._nothing = Cache(kind for kind in {*cache.stores, *room.reads} if kind in WORKLOAD_KINDS)
         self._heard_in: dict[Key, Key] = {}
         """Where a key was last heard of whose object is gone (a Node that was left behind)."""
 
     def site(self, key: Key) -> Site | None:
         """Where the Nodes of ``key`` live; None while that is being found out."""
-        if not self.cares or self._spans:
+        if not self.cares or self._spans or isinstance(self._sees, Home):
             return HOME_SITE
+        if self._sees is not None:
+            site = self.site_in(self._sees)
+            return self._no_site(self._sees) if site is not None and site.place is None else site
         primary = self._cache.stores[self._room.kind].get(key)
         return self.site_in(self._heard_in.get(key) if primary is None else cluster_key_of(self._room.kind, primary))
+
+    def _no_site(self, cluster: Key) -> Site:
+        """Of a Cluster without an API of its own, for a room that sees that alone."""
+        why = f"there is no Secret {kubeconfig_secret_of(cluster)}"
+        unreached = Unreached("", str(Reason.KUBECONFIG_MISSING), why)
+        return Site(unreached, Place(Gate(f"Cluster {cluster}"), self._nothing))
 
     def site_in(self, cluster: Key | None) -> Site | None:
         return HOME_SITE if cluster is None else self._workloads.look(cluster)
@@ -70,6 +82,8 @@ class Outlook:
         """Whether what happens to a Node in ``cluster`` concerns ``key``: many clusters may have one of its name."""
         if self._spans:
             return True
+        if self._sees is not None:
+            return self._sees == (HOME if cluster is None else cluster)
         primary = self._cache.stores[self._room.kind].get(key)
         if primary is None:
             if cluster is not None:
@@ -86,8 +100,10 @@ class Outlook:
 
     def living_in(self, cluster: Key) -> Iterator[Key]:
         """Keys whose Nodes live in ``cluster``, or may."""
+        if self._sees is not None and self._sees != cluster:
+            return
         for obj in self._cache.stores[self._room.kind]:
             key = key_of(obj)
             may = key.namespace == cluster.namespace if self._spans else cluster_key_of(self._room.kind, obj) == cluster
-            if may:
+            if may or self._sees is not None:
                 yield key

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from api.names import GROUP
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.room import AutoscalerRoom
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, SECRET, WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of, recorded_secret
-from nodewright.runtime.wiring import kinds_of, rooms
+from nodewright.runtime.wiring import clusters_of, kinds_in, kinds_of, rooms
 from tests.builders import Builder, cluster, machine, machine_set
 
-PROD = Key("default", "prod")
+PROD, OTHER = Key("default", "prod"), Key("default", "other")
 
 
 @pytest.mark.parametrize("kind", kinds_of(rooms()), ids=str)
@@ -39,3 +41,16 @@ def test_the_secret_has_the_name_that_cluster_api_gives_it() -> None:
 def test_a_cluster_remembers_that_it_had_a_secret() -> None:
     assert recorded_secret({"metadata": {}, "status": {"kubeconfigSecret": "prod-kubeconfig"}}) == "prod-kubeconfig"
     assert recorded_secret(cluster("prod").build()) == recorded_secret(None) == ""
+
+
+def test_for_rooms_that_see_one_cluster_nothing_is_watched_elsewhere() -> None:
+    """Neither rights nor memory are needed for it there; others need what they did."""
+    there, home = AutoscalerRoom(AutoscalerOptions(cluster=PROD)), AutoscalerRoom()
+    assert not WORKLOAD_KINDS & {*kinds_of((there,))}
+    assert {*kinds_of((there,))} == {*home.reads} - WORKLOAD_KINDS
+    assert {*kinds_in((there,), PROD)} == {*there.reads} & WORKLOAD_KINDS
+    assert kinds_in((there,), OTHER) == kinds_in((home,), PROD) == ()
+    assert {*kinds_of((home,))} == {*home.reads}
+    usual = {*kinds_in(rooms(), OTHER)}
+    assert usual == {*kinds_in((*rooms(), home, there), OTHER)} < {*kinds_in((*rooms(), there), PROD)}
+    assert clusters_of((*rooms(), home, there)) == {PROD}
