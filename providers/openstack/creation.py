@@ -1,6 +1,6 @@
 """Make one server with its ports: find what is there already, make what is missing, undo what the cloud refused.
 
-    census -> ports -> trunks -> floating IPs -> server
+    census -> ports -> subports -> trunks -> floating IPs -> server
 
 Killed anywhere, the next call goes on: ports carry the Machine's UID from the request that makes them. They are the
 second lock against a second server too: Nova refuses a server whose port another one uses.
