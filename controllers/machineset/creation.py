@@ -43,12 +43,13 @@ class Hold:
 
 
 def missing(observed: Observed, claims: Claims) -> int:
-    """Machines to create beyond those that are on their way. Orphans about to be adopted will fill their places.
+    """Machines that are wanted beyond those that are on their way, negative if there are too many. Orphans about to be
+    adopted will fill their places.
 
     A Machine that goes for its health is replaced when it is seen going: its delete may not have reached the server.
     """
     going = sum(machine.condemned for machine in observed.members.leaving)
-    return max(observed.wish.replicas - observed.members.existing - len(claims.adopted) - going, 0)
+    return observed.wish.replicas - observed.members.existing - len(claims.adopted) - going
 
 
 def retried(observed: Observed) -> tuple[int, ...]:

@@ -69,7 +69,8 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
 
 
 def taken_back(observed: Observed, missing: int) -> frozenset[str]:
-    """Names of Machines chosen earlier that are wanted after all, since the replicas were raised again.
+    """Names of Machines chosen earlier that are wanted after all, since the replicas were raised again or others leave
+    the selector.
 
     Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back,
     but none that is to go for its health.

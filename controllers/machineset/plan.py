@@ -93,9 +93,10 @@ def decide(observed: Observed) -> Decision:
     if sick.victims:
         leaving = journal.leaving.union(machine.key.name for machine in sick.victims)
         return Decision(journal.condemn(leaving), claimed, removal=Removal((), sick.victims), remediation=sick)
-    wanted = creation.missing(observed, claimed)
-    back = deletion_order.taken_back(observed, wanted)
-    journal, wanted = journal.condemn(journal.leaving - back), wanted - len(back)
+    missing = creation.missing(observed, claimed)
+    # Who leaves the selector now is made anew once the release is seen, but nobody goes meanwhile who could stay.
+    back = deletion_order.taken_back(observed, max(missing + len(claimed.released), 0))
+    journal, wanted = journal.condemn(journal.leaving - back), max(missing - len(back), 0)
     chosen = deletion_order.condemned(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
     notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)

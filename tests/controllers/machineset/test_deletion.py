@@ -102,6 +102,21 @@ def test_scaling_up_again_takes_back_those_that_are_not_seen_going() -> None:
     assert status_of(found)["ordinals"]["leaving"] == ["c"]
 
 
+def test_one_that_leaves_by_its_labels_takes_back_another_that_was_chosen() -> None:
+    """Else nobody would be left until a new one is made, though one that works is there."""
+    stray = member("a").ready().labelled(pool="aside")
+    found = plan(with_leaving(pool(1), "b", "c"), stray, member("b").ready(), member("c").not_ready())
+    assert deletes(found) == ["c"]
+    assert creates(found) == []
+    assert status_of(found)["ordinals"]["leaving"] == ["c"]
+
+
+def test_one_too_many_that_leaves_by_its_labels_takes_nobody_back() -> None:
+    stray = member("a").ready().labelled(pool="aside")
+    found = plan(with_leaving(pool(1), "c"), stray, member("b").ready(), member("c").ready())
+    assert deletes(found) == ["c"]
+
+
 def test_pending_machines_are_given_up_first_and_deleted_by_name() -> None:
     names = [machine_name(PREFIX, ordinal) for ordinal in (2, 1)]
     found = plan(pool(1).ordinals(3, "1-2"), machine(machine_name(PREFIX, 0)).of(machine_set("pool")).ready())
