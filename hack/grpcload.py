@@ -37,12 +37,15 @@ class Latencies:
     """Milliseconds, by ``p50``, ``p90``, ``p99``, ``p999`` and ``max``.
 
     ``answered`` counts from when a call was sent, ``due`` from when it should have been: the client's own lateness is
-    in it. ``buckets`` is a histogram of the former, by upper bound.
+    in it. ``buckets`` is a histogram of the former, by upper bound. ``failed`` calls got no answer and count as 5 s;
+    ``why`` is the last of their errors.
     """
 
     answered: Mapping[str, float]
     due: Mapping[str, float]
     buckets: Mapping[str, int]
+    failed: int = 0
+    why: str = ""
 
 
 def program() -> Path:
@@ -60,7 +63,10 @@ def program() -> Path:
 
 
 def measure(servers: Mapping[str, str], load: Load) -> dict[str, Latencies]:
-    """Of servers by name; addresses, with ``tls://`` before them where they want certificates. Raises BinaryMissing."""
+    """Of servers by name; addresses, with ``tls://`` before them where they want certificates.
+
+    Raises BinaryMissing, and RuntimeError if a server answered nothing.
+    """
     command = [str(program()), "-method", load.method, "-rate", str(load.per_second), "-seconds", str(load.seconds)]
     if load.certificates is not None:
         command += ["-tls", str(load.certificates)]
@@ -73,6 +79,9 @@ def measure(servers: Mapping[str, str], load: Load) -> dict[str, Latencies]:
         raise BinaryMissing(f"{command[0]} failed: {done.stderr.strip()}")
     found = json.loads(done.stdout)
     for name, each in found.items():
-        if each.get("error"):
-            raise RuntimeError(f"{name}: {each['error']}")
-    return {name: Latencies(each["answer_ms"], each["due_ms"], each["buckets"]) for name, each in found.items()}
+        if each["failed"] == each["calls"]:
+            raise RuntimeError(f"{name}: {each.get('error')}")
+    return {
+        name: Latencies(each["answer_ms"], each["due_ms"], each["buckets"], each["failed"], each.get("error", ""))
+        for name, each in found.items()
+    }

@@ -84,6 +84,8 @@ def _show(found: Mapping[str, Latencies]) -> None:
         told = each.answered
         print(f"{name}: p50 {told['p50']:g} ms, p99 {told['p99']:g} ms ({each.due['p99']:g} from when it was due)")
         print(f"  calls by ms: {counted}")
+        if each.failed:
+            print(f"  {each.failed} of them without an answer, the last because of: {each.why}")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 // The loop is open: a call is sent at its time, whether or not earlier ones have come back, so that a server that stops for
 // a moment is charged for all calls that it keeps waiting. Several servers take turns, a slice of time each, so that they
 // are measured in the same seconds of a machine that does other things too. Requests are sent as they are; answers are not
-// looked at.
+// looked at. A call that is refused, or not answered in time, counts as one of five seconds.
 //
 //	grpcload -method /package.Service/Method -requests FILE -rate 1000 -seconds 15 [-tls FOLDER] name=host:port ...
 //
@@ -54,10 +54,14 @@ type target struct {
 	connection *grpc.ClientConn
 	mutex      sync.Mutex
 	calls      []call
-	failed     string
+	failed     int
+	why        string
 }
 
-// call is one that came back: when it was due and sent, and when its answer came.
+// patience is how long an answer is waited for, and what a call counts as that got none.
+const patience = 5 * time.Second
+
+// call is one that is over: when it was due and sent, and when its answer came.
 type call struct{ due, sent, done time.Time }
 
 type options struct {
@@ -71,6 +75,7 @@ type options struct {
 // figures are in milliseconds. Answer is from the moment a call was sent, Due from the one at which it should have been.
 type figures struct {
 	Calls   int                `json:"calls"`
+	Failed  int                `json:"failed"`
 	Error   string             `json:"error,omitempty"`
 	Answer  map[string]float64 `json:"answer_ms"`
 	Due     map[string]float64 `json:"due_ms"`
@@ -121,7 +126,7 @@ func run(asked options, file string, servers []string) error {
 	}
 	for _, each := range targets {
 		each.turn(asked, asked.warmup, 0)
-		each.calls = nil
+		each.calls, each.failed, each.why = nil, 0, ""
 	}
 	for turn := range int(time.Duration(asked.seconds) * time.Second / asked.slice) {
 		for _, each := range targets {
@@ -195,7 +200,7 @@ func sleep(length time.Duration) {
 }
 
 func (t *target) one(method string, request []byte, due time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var answer []byte
 	sent := time.Now()
@@ -203,15 +208,16 @@ func (t *target) one(method string, request []byte, due time.Time) {
 	done := time.Now()
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.calls = append(t.calls, call{due, sent, done})
 	if err != nil {
-		t.failed = err.Error()
+		t.failed, t.why = t.failed+1, err.Error()
+		done = sent.Add(patience) // one that was refused at once is no fast one
 	}
+	t.calls = append(t.calls, call{due, sent, done})
 }
 
 func (t *target) figures(asked options) figures {
 	var answer, due, late []float64
-	found := figures{Calls: len(t.calls), Error: t.failed, Buckets: map[string]int{}}
+	found := figures{Calls: len(t.calls), Failed: t.failed, Error: t.why, Buckets: map[string]int{}}
 	for _, each := range t.calls {
 		took := each.done.Sub(each.sent)
 		answer = append(answer, ms(took))
