@@ -159,8 +159,9 @@ class Manager:
         """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
-        await self.workloads.close(min(grace, 2.0))
-        await asyncio.gather(*(recorder.flush(min(grace, 2.0)) for recorder in self._recorders))
+        for_events = min(grace, 2.0)
+        await self.workloads.close(for_events)
+        await asyncio.gather(*(recorder.flush(for_events) for recorder in self._recorders))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
         """Await ``work``; False if ``stop`` came first. A background task that ends by itself has failed."""

@@ -105,19 +105,20 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
 async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
     """The cluster as it was a moment ago."""
     from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
-    from controllers.kernel.refs import CLUSTER, WORKLOAD_KINDS  # noqa: PLC0415
+    from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
     from controllers.kernel.view import Reached, Unreached  # noqa: PLC0415
     from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
+    from nodewright.runtime import wiring  # noqa: PLC0415
     from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
 
     assert isinstance(hosts, HostDirectory)
     room = AutoscalerRoom(options)
-    there = [kind for kind in room.reads if options.cluster is not None and kind in WORKLOAD_KINDS]
-    cache = await read_cluster(client, (kind for kind in room.reads if kind not in there), room.parts)
+    cache = await read_cluster(client, wiring.kinds_of((room,)), room.parts)
     if options.cluster is not None:
-        remote = await read_workload_cluster(client, options.cluster, there, room.parts)
+        kinds = wiring.kinds_in((room,), options.cluster)
+        remote = await read_workload_cluster(client, options.cluster, kinds, room.parts)
         return lambda: replace(now_view(cache), workload=Reached(""), remote=remote, shapes=hosts.shape)
 
     def of_cluster(cluster: Key | None) -> CacheView:

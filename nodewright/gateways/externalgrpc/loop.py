@@ -8,7 +8,7 @@ import asyncio
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """uvloop's where there is one (there is none on Windows).
 
-    gRPC wakes the loop up to four times a call, so that what the loop costs is a tenth of a call (docs/adr/0015).
+    gRPC wakes the loop up to four times a call; with uvloop a call takes a tenth less processor time (docs/adr/0015).
     """
     try:
         import uvloop  # noqa: PLC0415
