@@ -22,8 +22,11 @@ PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    "kubeadm": "k8s.io/kubernetes/cmd/kubeadm",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+    "kubelet": "k8s.io/kubernetes/cmd/kubelet",
 }
 REMEDY = (
     "run `make real-plane` (needs Go 1.26+), or set KUBEBUILDER_ASSETS to a folder that has it "

@@ -31,8 +31,11 @@ def private(path: Path, data: bytes) -> Path:
     return path
 
 
-def issue(common_name: str, organization: str = "", issuer: Pair | None = None) -> Pair:
-    """A CA if there is no issuer, else a certificate for client and server on loopback."""
+LOOPBACK = "127.0.0.1"
+
+
+def issue(common_name: str, organization: str = "", issuer: Pair | None = None, *, address: str = LOOPBACK) -> Pair:
+    """A CA if there is no issuer, else a certificate for client and server on loopback and on ``address``."""
     key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
     if organization:
@@ -50,21 +53,22 @@ def issue(common_name: str, organization: str = "", issuer: Pair | None = None) 
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if issuer:
-        alternatives = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in sorted({LOOPBACK, address})]
+        alternatives = [x509.DNSName("localhost"), *addresses]
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     return Pair(builder.sign((issuer.key if issuer else key), hashes.SHA256()), key)
 
 
-def write_all(folder: Path, server: str) -> None:
+def write_all(folder: Path, server: str, *, address: str = LOOPBACK) -> None:
     """The CA, the server's certificate, the key of service accounts, and a kubeconfig for each user.
 
     ``kubeconfig`` is the administrator's; ``kube-controller-manager.kubeconfig`` and the like are the components'.
     """
     authority = issue("nodewright-test-ca")
     _keep(folder, "ca", authority)
-    _keep(folder, "server", issue("kube-apiserver", issuer=authority))
+    _keep(folder, "server", issue("kube-apiserver", issuer=authority, address=address))
     _keep(folder, "service-account", issue("service-account", issuer=authority))
     _keep(folder, "admin", issue("admin", "system:masters", authority))
     _kubeconfig(folder, "kubeconfig", "admin", server)

@@ -1,7 +1,8 @@
 """A real control plane on loopback, for tests: ``with RealPlane(folder) as plane: plane.kubeconfig``.
 
 etcd and kube-apiserver, and on request kube-controller-manager and kube-scheduler. Certificates are made on the spot,
-RBAC is on, nothing listens beyond 127.0.0.1. All processes end with the context, and also if this process is killed.
+RBAC is on, nothing listens beyond 127.0.0.1, but for the API server where hosts of a lab have to reach it. All
+processes end with the context, and also if this process is killed.
 
     python -m hack.realplane FOLDER [kube-controller-manager] [kube-scheduler]
 
@@ -43,7 +44,8 @@ def missing(names: Sequence[str] = SERVERS) -> str:
 class RealPlane:
     """The parts as child processes. Raises ``binaries.BinaryMissing`` or RuntimeError if one fails.
 
-    ``controllers`` are those of the kube-controller-manager, as its flag has them. A part that was killed can be
+    ``controllers`` are those of the kube-controller-manager, as its flag has them. ``address``: where the API server
+    listens. A part that was killed can be
     started again by its name: it finds its data, its port and its certificates as they were.
     """
 
@@ -55,6 +57,7 @@ class RealPlane:
         controller_manager: bool = False,
         scheduler: bool = False,
         controllers: tuple[str, ...] = NO_HEARTBEATS,
+        address: str = credentials.LOOPBACK,
     ) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
@@ -65,6 +68,7 @@ class RealPlane:
             *([SCHEDULER] if scheduler else []),
         ]
         self._controllers = controllers
+        self._address = address
         self._guard: subprocess.Popen[bytes] | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
@@ -73,8 +77,8 @@ class RealPlane:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = {name: binaries.ensure(name) for name in (*SERVERS, *self._optional)}
         client_port, peer_port, port = free_ports(3)
-        self.url = f"https://127.0.0.1:{port}"
-        credentials.write_all(self.folder, self.url)
+        self.url = f"https://{self._address}:{port}"
+        credentials.write_all(self.folder, self.url, address=self._address)
         flags = {
             "etcd": self._etcd_flags(client_port, peer_port),
             "kube-apiserver": self._apiserver_flags(client_port, port),
@@ -167,9 +171,9 @@ class RealPlane:
             without.append("TaintNodesByCondition")  # nobody takes the taint away again
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={self._address}",
             f"--secure-port={port}",
-            "--advertise-address=127.0.0.1",
+            f"--advertise-address={self._address}",
             "--endpoint-reconciler-type=none",
             f"--tls-cert-file={here / 'server.crt'}",
             f"--tls-private-key-file={here / 'server.key'}",

@@ -1,0 +1,93 @@
+"""What a worker has to know to join: the input of ``plan.join_steps``, and what is refused of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from providers.base.contract import Taint
+
+TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
+"""A bootstrap token (kubeadm: ``[a-z0-9]{6}.[a-z0-9]{16}``)."""
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:-[0-9A-Za-z.-]+)?")
+_ENDPOINT = re.compile(r"https://[A-Za-z0-9.:\[\]-]{1,253}")
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+OLDEST_SKEW = 3
+"""A kubelet may be up to three minor versions older than the API server (version skew policy, since 1.28)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Where kubelet and kubeadm come from. ``mirror``: base URL with the layout of dl.k8s.io
+    (``<mirror>/v<version>/bin/linux/<architecture>/kubelet``); "": the image has them.
+    ``sha256``: program → digest; a program without one is compared with the digest that the mirror serves.
+    """
+
+    mirror: str = ""
+    architecture: str = "amd64"
+    sha256: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A worker that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
+    ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known.
+    """
+
+    node_name: str
+    kubelet_version: str
+    server: str
+    ca: str
+    token: str
+    cluster_version: str = ""
+    container_runtime: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    install: Install = Install()
+    ignore_preflight_errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why no steps can be made. ``field`` is named as in ``Join``."""
+
+    field: str
+    message: str
+
+
+def refusals(join: Join) -> tuple[Refusal, ...]:
+    """All that is wrong with ``join``; () if steps can be made of it.
+
+    1.36 on a cluster of 1.35 is refused, 1.32 on 1.35 is allowed, 1.31 is refused.
+    """
+    found = [
+        *_pattern(join.node_name, _NODE_NAME, "node_name", "must be a DNS name in lower case"),
+        *_pattern(join.kubelet_version, _VERSION, "kubelet_version", "must be a whole version such as 1.36.3"),
+        *_pattern(join.server, _ENDPOINT, "server", "must be https://HOST:PORT without a path"),
+        *_pattern(join.token, TOKEN, "token", "must be a bootstrap token"),
+    ]
+    if "-----BEGIN CERTIFICATE-----" not in join.ca:
+        found.append(Refusal("ca", "must be the PEM of a certificate"))
+    if join.cluster_version and not found:
+        found += _skew(join)
+    return tuple(found)
+
+
+def _pattern(value: str, pattern: re.Pattern[str], name: str, message: str) -> list[Refusal]:
+    return [] if pattern.fullmatch(value) else [Refusal(name, message)]
+
+
+def _skew(join: Join) -> list[Refusal]:
+    cluster = _VERSION.fullmatch(join.cluster_version)
+    kubelet = _VERSION.fullmatch(join.kubelet_version)
+    if cluster is None or kubelet is None:
+        return [Refusal("cluster_version", f"{join.cluster_version[:32]!r} is no version")]
+    behind = int(cluster[2]) - int(kubelet[2])
+    if cluster[1] != kubelet[1] or behind < 0:
+        text = f"{join.kubelet_version} is newer than the API server, which is {join.cluster_version}"
+        return [Refusal("kubelet_version", text)]
+    if behind > OLDEST_SKEW:
+        text = f"{join.kubelet_version} is more than {OLDEST_SKEW} minor versions older than the API server"
+        return [Refusal("kubelet_version", f"{text}, which is {join.cluster_version}")]
+    return []

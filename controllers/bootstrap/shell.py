@@ -1,0 +1,133 @@
+"""Steps → a POSIX shell script: idempotent, resumable, and it says how far it is.
+
+The script writes ``/var/lib/nodewright/bootstrap/progress`` ("4/9 install kubelet 1.36.3"), ``log`` (what the step
+that runs has printed) and ``result`` (one line of JSON) when it ends. Every value is quoted here and nowhere else; no
+value of a step becomes a part of a command line unquoted.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+
+from controllers.bootstrap.steps import Action, Binary, Command, File, Files, Modules, Present, Service, Step, Steps
+
+STATE = "/var/lib/nodewright/bootstrap"
+
+_PRELUDE = f"""\
+#!/bin/sh
+# Joins this host to its cluster. Safe to run again: a step that is done is passed over.
+set -u
+umask 077
+state={STATE}
+mkdir -p "$state" /etc/nodewright
+: > "$state/log"
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+
+put() {{ # put MODE PATH, with the content as base64 on its standard input
+  mkdir -p "$(dirname "$2")" && base64 -d > "$2.new" && chmod "$1" "$2.new" && mv -f "$2.new" "$2"
+}}
+
+versioned() {{ # versioned VERSION COMMAND: whether the command prints that version, or one of that minor
+  found=$(sh -c "$2" 2>/dev/null | tr ' ' '\\n' | sed -n 's/^v\\{{0,1\\}}\\([0-9][0-9]*\\.[0-9][0-9.]*\\).*/\\1/p' |
+    head -n 1)
+  [ -n "$found" ] || return 1
+  case $found in "$1"|"$1".*) return 0 ;; *) [ -z "$1" ] ;; esac
+}}
+
+present() {{ # present PATH VERSION COMMAND
+  [ -x "$1" ] || {{ echo "$1 is missing: the image has to bring it, or name a mirror to install it from"; return 1; }}
+  versioned "$2" "$3" || {{ echo "$1 is of version ${{found:-unknown}}, not $2"; return 1; }}
+}}
+
+fetch() {{ # fetch URL FILE
+  curl --fail --silent --show-error --location --retry 5 --retry-delay 2 --retry-connrefused --output "$2" "$1"
+}}
+
+binary() {{ # binary PATH URL VERSION COMMAND SHA256
+  if [ -x "$1" ] && versioned "$3" "$4"; then return 0; fi
+  fetch "$2" "$1.new" || {{ echo "$2 can't be fetched"; return 1; }}
+  sum=$5
+  if [ -z "$sum" ]; then
+    fetch "$2.sha256" "$1.sha256" || {{ echo "$2.sha256 can't be fetched"; return 1; }}
+    sum=$(cut -c1-64 < "$1.sha256"); rm -f "$1.sha256"
+  fi
+  if ! echo "$sum  $1.new" | sha256sum --check --quiet; then
+    rm -f "$1.new"
+    echo "$2 is not what its checksum says"
+    return 1
+  fi
+  chmod 755 "$1.new" && mv -f "$1.new" "$1"
+}}
+
+modules() {{
+  for name in "$@"; do
+    [ -d "/sys/module/$name" ] || modprobe "$name" 2>/dev/null || echo "module $name is built in or not there"
+  done
+}}
+
+finish() {{ # finish CODE
+  printf '{{"code": %s, "step": "%s"}}\\n' "$1" "$(cat "$state/progress")" > "$state/result"
+  exit "$1"
+}}
+
+step() {{ # step NUMBER NAME FUNCTION TIMEOUT
+  echo "$1 $2" > "$state/progress"
+  : > "$state/log"
+  echo "nodewright: $1 $2"
+  "$3" > "$state/log" 2>&1
+  code=$?
+  if [ "$code" -ne 0 ]; then
+    echo "nodewright: $1 $2 failed with $code:"
+    tail -n 20 "$state/log"
+    finish "$code"
+  fi
+}}
+"""
+
+
+def render(steps: Steps) -> str:
+    """The script for all of ``steps``."""
+    total = len(steps.steps)
+    parts = [_PRELUDE]
+    for number, step in enumerate(steps.steps, 1):
+        body = "\n".join(f"  {line}" for line in _lines(step))
+        parts.append(f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number}\n")
+    forget = " ".join(shlex.quote(path) for path in steps.forget)
+    parts.append(f"rm -f {forget}\n" if forget else "")
+    parts.append("finish 0\n")
+    return "\n".join(parts)
+
+
+def _lines(step: Step) -> list[str]:
+    done = " && ".join(f"[ -e {shlex.quote(path)} ]" for path in step.done_if)
+    skip = [f"if {done}; then return 0; fi"] if done else []
+    return [*skip, *_action(step.action, int(step.timeout))]
+
+
+def _action(action: Action, timeout: int) -> list[str]:
+    match action:
+        case Files(files):
+            return [f"{_put(file)} || return" for file in files]
+        case Binary(path, url, version, command, sha256):
+            return [_call("binary", path, url, version, command, sha256)]
+        case Present(path, command, version):
+            return [_call("present", path, version, command)]
+        case Modules(names):
+            return [_call("modules", *names)]
+        case Service(unit, restart):
+            verb = "restart" if restart else "start"
+            return [f"systemctl enable {shlex.quote(unit)} && systemctl {verb} {shlex.quote(unit)}"]
+        case Command(argv, environment):
+            before = "".join(f"{name}={shlex.quote(value)} " for name, value in environment)
+            return [f"{before}timeout {timeout} {' '.join(shlex.quote(word) for word in argv)}"]
+
+
+def _put(file: File) -> str:
+    content = base64.b64encode(file.content.encode()).decode()
+    return f"echo {content} | put {file.mode:o} {shlex.quote(file.path)}"
+
+
+def _call(function: str, *words: str) -> str:
+    return " ".join([function, *(shlex.quote(word) for word in words)])

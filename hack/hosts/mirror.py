@@ -1,0 +1,46 @@
+"""A mirror of Kubernetes' programs on the bridge of a lab, with the layout and the checksums of dl.k8s.io."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("kubelet", "kubeadm")
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+class Mirror:
+    """``with Mirror(folder, address) as mirror: mirror.url``; ``add`` puts a version into it."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._server = ThreadingHTTPServer((address, 0), partial(_Quiet, directory=str(folder)))
+        self.url = f"http://{address}:{self._server.server_address[1]}"
+
+    def add(self, version: str, programs: dict[str, Path]) -> None:
+        """``version`` with v; ``programs``: name → file."""
+        target = self._folder / version / "bin" / "linux" / "amd64"
+        target.mkdir(parents=True, exist_ok=True)
+        for name, path in programs.items():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            (target / name).unlink(missing_ok=True)
+            (target / name).symlink_to(path)
+            (target / f"{name}.sha256").write_text(digest)
+
+    def __enter__(self) -> Mirror:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()

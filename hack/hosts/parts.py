@@ -1,0 +1,44 @@
+"""What the lab needs from this machine, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+PACKAGES = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ip": "iproute2", "cloud-init": ""}
+"""Program → Debian package that brings it; "" for those that only run inside of the hosts."""
+REMEDY = "run `make lab` as root on Debian or Ubuntu"
+
+
+class LabError(Exception):
+    """The lab can't be had or a host of it does not do what it should; the message says why and what to do."""
+
+
+def missing() -> str:
+    """One line that says what keeps hosts from being started here; "" if nothing does."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return f"hosts need Linux and root: {REMEDY}"
+    lacking = [program for program, package in PACKAGES.items() if package and shutil.which(program) is None]
+    return f"{', '.join(lacking)} not found: {REMEDY}" if lacking else ""
+
+
+def install() -> None:
+    """Install what is missing from the distribution. Raises LabError where that can't be done."""
+    lacking = [package for program, package in PACKAGES.items() if package and shutil.which(program) is None]
+    if not lacking:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise LabError(missing())
+    run("apt-get", "update", "-q")
+    run("apt-get", "install", "-q", "-y", "--no-install-recommends", *lacking)
+
+
+def run(*command: str, text: str | None = None) -> str:
+    """Run a program of this machine and return what it printed. Raises LabError with the end of what it said."""
+    variables = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=variables)
+    if done.returncode:
+        raise LabError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-1000:]}")
+    return done.stdout
