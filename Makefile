@@ -45,7 +45,7 @@ test: setup ## Lint, types, import contracts and every test that takes under ten
 
 .PHONY: test-long
 test-long: setup ## The slow tier: properties with ten times the examples, 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
-	@$(VENV)/bin/pytest -q -m 'slow and not openstack'
+	@$(VENV)/bin/pytest -q -m 'slow and not openstack and not hosts'
 	@$(VENV)/bin/pytest -q -m 'hypothesis and not slow' --hypothesis-profile thorough
 
 .PHONY: e2e
@@ -136,6 +136,15 @@ e2e-openstack: setup ## The provider's contract and fleets of servers on a real 
 e2e-openstack-long: setup ## The same fleets, 50 servers at a time, a hundred of them in bad times
 	@$(PY) -m hack.openstack --install
 	@NODEWRIGHT_OPENSTACK_SERVERS=50 NODEWRIGHT_OPENSTACK_WAVES=2 $(VENV)/bin/pytest -q -s tests/openstack/test_main_job.py
+
+.PHONY: lab
+lab: setup ## Real hosts on this machine: installs and builds what they need (root, Debian), then says how to use them
+	@$(PY) -m hack.hosts install
+	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable hack/hosts/provider
+
+.PHONY: e2e-hosts
+e2e-hosts: lab ## Real hosts join a real control plane: cloud-init, containerd, kubeadm and kubelet (docs/tasks/real-hosts.md)
+	@$(VENV)/bin/pytest -q tests/hosts
 
 .PHONY: openstack-lock
 openstack-lock: ## Resolve the OpenStack of the tests anew and write its lock file (hashes, no addresses)

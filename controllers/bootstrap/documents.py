@@ -76,11 +76,12 @@ def join_configuration(join: Join) -> dict[str, Any]:
     signature are needed; the token is for the TLS bootstrap alone.
     """
     registration: dict[str, Any] = {
-        "name": join.node_name,
         "criSocket": CONTAINERD_SOCKET,
         "kubeletExtraArgs": _kubelet_args(join),
         "taints": [_taint(taint.key, taint.value, taint.effect) for taint in join.taints],
     }
+    if join.node_name:
+        registration["name"] = join.node_name
     if join.ignore_preflight_errors:
         registration["ignorePreflightErrors"] = sorted(join.ignore_preflight_errors)
     return {

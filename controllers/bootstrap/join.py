@@ -32,14 +32,15 @@ class Install:
 @dataclass(frozen=True, slots=True)
 class Join:
     """A worker that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
-    ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known.
+    ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known; ``node_name``: "" if
+    the Node is called as the host is, which several hosts with the same user data need.
     """
 
-    node_name: str
     kubelet_version: str
     server: str
     ca: str
     token: str
+    node_name: str = ""
     cluster_version: str = ""
     container_runtime: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +63,11 @@ def refusals(join: Join) -> tuple[Refusal, ...]:
     1.36 on a cluster of 1.35 is refused, 1.32 on 1.35 is allowed, 1.31 is refused.
     """
     found = [
-        *_pattern(join.node_name, _NODE_NAME, "node_name", "must be a DNS name in lower case"),
+        *(
+            _pattern(join.node_name, _NODE_NAME, "node_name", "must be a DNS name in lower case")
+            if join.node_name
+            else ()
+        ),
         *_pattern(join.kubelet_version, _VERSION, "kubelet_version", "must be a whole version such as 1.36.3"),
         *_pattern(join.server, _ENDPOINT, "server", "must be https://HOST:PORT without a path"),
         *_pattern(join.token, TOKEN, "token", "must be a bootstrap token"),

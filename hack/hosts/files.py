@@ -46,6 +46,19 @@ mount --make-rshared /'
 WantedBy=sysinit.target
 """
 
+_IMAGES = """\
+[Unit]
+Description=Images that this host can't pull: no registry is reachable
+Requires=containerd.service
+After=containerd.service
+Before=nodewright-bootstrap.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'for f in /opt/payload/*.tar; do [ ! -e $$f ] || ctr -n k8s.io images import $$f; done'
+[Install]
+WantedBy=multi-user.target
+"""
+
 _CONTAINERD = f"""\
 version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -74,11 +87,17 @@ datasource_list: [NoCloud, None]
 ALL: dict[str, tuple[int, str]] = {
     "etc/systemd/system/ssh-host-keys.service": (0o644, _SSH_KEYS),
     "etc/systemd/system/lab-cgroups.service": (0o644, _CGROUPS),
+    "etc/systemd/system/lab-images.service": (0o644, _IMAGES),
     "etc/containerd/config.toml": (0o644, _CONTAINERD),
     "etc/cloud/cloud.cfg.d/99-lab.cfg": (0o644, _CLOUD_INIT),
 }
 """Path in the tree → mode and content."""
-_WANTED = {"multi-user.target": "ssh-host-keys.service", "sysinit.target": "lab-cgroups.service"}
+_WANTED = {
+    "ssh-host-keys.service": "multi-user.target",
+    "lab-images.service": "multi-user.target",
+    "lab-cgroups.service": "sysinit.target",
+}
+"""Unit → target that starts it."""
 
 
 def write_all(tree: Path) -> None:
@@ -90,7 +109,7 @@ def write_all(tree: Path) -> None:
     units = tree / "etc/systemd/system"
     for unit in _MASKED:
         _link(units / unit, "/dev/null")
-    for target, unit in _WANTED.items():
+    for unit, target in _WANTED.items():
         (units / f"{target}.wants").mkdir(exist_ok=True)
         _link(units / f"{target}.wants" / unit, f"../{unit}")
     (tree / "etc/machine-id").write_text("")

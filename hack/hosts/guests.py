@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hack.hosts import cgroups, network
 from hack.hosts.network import Net
-from hack.hosts.parts import run
+from hack.hosts.parts import LabError, run
 
 _STATE_FOLDERS = {"containerd": "/var/lib/containerd", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd",
                   "pods": "/var/log/pods"}  # fmt: skip
@@ -85,15 +85,22 @@ class Guest:
             f"--network-namespace-path=/run/netns/{self._cgroup}", "--resolv-conf=off", "--timezone=off", *binds,
         ]  # fmt: skip
         starter = [sys.executable, "-m", "hack.hosts.starter", self._cgroup, *command]
+        variables = {**os.environ, "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1", "PYTHONPATH": _project()}
         with self.console.open("ab") as console:
-            subprocess.Popen(
-                starter,
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=console,
-                start_new_session=True,
-                env={**os.environ, "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1", "PYTHONPATH": _project()},
+            done = subprocess.run(
+                starter, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=variables, check=False
             )
+        if done.returncode:
+            raise LabError(f"{self.name} could not be started, {self.console} says why")
+
+    def wait_booted(self, patience: float = 60.0) -> None:
+        """Until its systemd has started all that is wanted. Raises LabError if it takes longer."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if self.execute("systemctl is-system-running --wait").stdout.strip() in {"running", "degraded"}:
+                return
+            time.sleep(0.1)
+        raise LabError(f"{self.name} did not come up in {patience:.0f} s; {self.console} says how far it is")
 
     def stop(self, patience: float = 5.0) -> None:
         """Ask its systemd to power off; what is left after ``patience`` seconds is killed. The disk stays."""

@@ -1,4 +1,7 @@
-"""``python -m hack.hosts.starter CGROUP COMMAND…``: enter the cgroups of a host, then become the command."""
+"""``python -m hack.hosts.starter CGROUP COMMAND…``: start the command in the cgroups of a host, and leave it alone.
+
+It ends at once; the command is nobody's child and outlives whoever asked for it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from hack.hosts import cgroups
 
 def main() -> None:
     cgroups.enter(sys.argv[1])
-    os.execvp(sys.argv[2], sys.argv[2:])
+    if os.fork() == 0:
+        os.setsid()
+        os.execvp(sys.argv[2], sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "gateway": "Serve other programs: the Cluster Autoscaler over gRPC, cloudpools, a proxy before one",
     "validate": "Check manifests offline: all errors, with file, line and field",
     "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
+    "bootstrap": "Make the data with which hosts join a cluster as Nodes",
     "plan": "Dry run: what the controllers would do now, and why",
     "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",

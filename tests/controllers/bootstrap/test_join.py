@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from controllers.bootstrap.documents import join_configuration
 from controllers.bootstrap.join import Install, Join, Refusal, refusals
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.steps import Binary, Files, Present, Steps
@@ -58,7 +59,7 @@ def test_the_version_skew_policy_is_kept(kubelet: str, cluster: str, allowed: bo
 
 
 def test_all_that_is_wrong_is_named_at_once() -> None:
-    found = refusals(replace(JOIN, node_name="", token="", ca=""))
+    found = refusals(replace(JOIN, node_name="_", token="", ca=""))
     assert {each.field for each in found} == {"node_name", "token", "ca"}
     assert all(isinstance(each, Refusal) and each.message for each in found)
 
@@ -89,3 +90,8 @@ def test_the_token_stands_in_secret_files_alone_and_those_are_forgotten() -> Non
     secret = {file.path for file in files if file.secret}
     assert secret == set(found.forget)
     assert {file.mode for file in files if file.secret} == {0o600}
+
+
+def test_without_a_name_the_node_is_called_as_its_host() -> None:
+    assert "name" not in join_configuration(replace(JOIN, node_name=""))["nodeRegistration"]
+    assert join_configuration(JOIN)["nodeRegistration"]["name"] == "worker-1"

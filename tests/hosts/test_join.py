@@ -1,0 +1,160 @@
+"""MachineDeployments of stock images become Nodes: real cloud-init, containerd, kubeadm, kubelet, control plane."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack import binaries
+from hack.hosts import cluster, files
+from hack.hosts.lab import Lab, Record
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.hosts.provider.provider import API_VERSION, KIND
+from hack.program import Kubectl, Run
+from hack.realplane import RealPlane
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+
+VERSION = binaries.kubernetes_version()
+
+
+@pytest.fixture(scope="module")
+def plane(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlane]:
+    with cluster.joinable(lab, tmp_path_factory.mktemp("plane")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mirror(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    with Mirror(tmp_path_factory.mktemp("mirror"), lab.net.gateway) as running:
+        running.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: RealPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """The controllers at work on the plane."""
+    folder = tmp_path_factory.mktemp("run")
+    install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
+    subprocess.run(install, check=True, timeout=120)
+    with Run(folder, Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")) as running:
+        yield running.kubectl
+        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+
+
+def user_data(plane: RealPlane, mirror: Mirror, folder: Path, form: str = "cloud-config") -> str:
+    """As a person makes it: by the command, from a token in a file."""
+    (folder / "token").write_text(cluster.token(plane))
+    command = [
+        sys.executable, "-m", "nodewright.cli", "bootstrap", "user-data", f"--server={plane.url}",
+        f"--certificate-authority={plane.folder / 'ca.crt'}", f"--token-file={folder / 'token'}",
+        f"--kubelet-version={VERSION}", f"--cluster-version={VERSION}", f"--mirror={mirror.url}",
+        f"--ignore-preflight-errors={cluster.NO_CGROUP_2}", f"--format={form}",
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def deployment(lab: Lab, name: str, replicas: int) -> dict[str, Any]:
+    config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder), "userData": {"secretName": name}}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"set": name}},
+            "template": {
+                "metadata": {"labels": {"set": name}},
+                "spec": {
+                    "providerConfig": {"value": config},
+                    "versions": {"kubelet": VERSION.removeprefix("v")},
+                    "metadata": {"labels": {"pool.example/name": name}},
+                },
+            },
+        },
+    }
+
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "limited"},
+    "spec": {
+        "nodeSelector": {"pool.example/name": "workers"},
+        "terminationGracePeriodSeconds": 0,
+        "containers": [
+            {
+                "name": "main",
+                "image": files.PAUSE_IMAGE,
+                "imagePullPolicy": "Never",
+                "resources": {"limits": {"cpu": "50m", "memory": "16Mi"}},
+            }
+        ],
+    },
+}
+
+
+def apply(kubectl: Kubectl, obj: dict[str, Any]) -> None:
+    kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+
+
+def items(kubectl: Kubectl, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(kubectl("get", kind, "-o", "json"))["items"]
+    return found
+
+
+def test_machines_become_nodes_carry_pods_grow_and_leave_nothing(
+    lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    data = {"userData": user_data(plane, mirror, tmp_path)}
+    apply(kubectl, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "workers"}, "stringData": data})
+    apply(kubectl, deployment(lab, "workers", 3))
+    kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/workers", timeout=180)
+
+    nodes = {node["metadata"]["name"]: node for node in items(kubectl, "nodes")}
+    machines = items(kubectl, "machines")
+    assert {machine["status"]["nodeRef"]["name"] for machine in machines} == nodes.keys()
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes.values()} == {VERSION}
+    assert {node["metadata"]["labels"]["pool.example/name"] for node in nodes.values()} == {"workers"}
+    assert len({node["status"]["nodeInfo"]["bootID"] for node in nodes.values()}) == 3
+
+    apply(kubectl, POD)
+    kubectl.wait("condition=Ready", "pod/limited", timeout=60)
+
+    kubectl("scale", "md/workers", "--replicas=4")
+    kubectl.wait("jsonpath={.status.readyReplicas}=4", "md/workers", timeout=120)
+
+    kubectl("delete", "pod", "limited")
+    kubectl("delete", "md", "workers", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
+    assert items(kubectl, "machines") == []
+    assert items(kubectl, "nodes") == []
+    assert lab.hosts() == []
+
+
+def test_the_script_joins_a_host_too_and_keeps_no_token(
+    lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """The same steps without cloud-init, as on a host that somebody reaches over SSH."""
+    script = user_data(plane, mirror, tmp_path, "shell")
+    record = lab.start(Record("by-hand", "by-hand", 0, "2026-01-01T00:00:00+00:00", {}), {})
+    guest = lab.guest(record)
+    try:
+        guest.wait_booted()
+        (guest.root / "root/join.sh").write_text(script)
+        for _ in range(2):  # the second run finds all done
+            done = guest.execute("sh /root/join.sh")
+            assert done.returncode == 0, done.stdout
+        kubectl.wait("condition=Ready", "node/by-hand", timeout=60)
+        token = (tmp_path / "token").read_text()
+        guest.execute("rm /root/join.sh")
+        kept = guest.execute(f"grep -rlF '{token}' /etc /var/lib/nodewright /root /run/nodewright 2>/dev/null")
+        assert kept.stdout == ""
+    finally:
+        lab.remove("by-hand")
+        kubectl("delete", "node", "by-hand", "--ignore-not-found")
