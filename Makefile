@@ -143,7 +143,7 @@ lab: setup ## Real hosts on this machine: installs and builds what they need (ro
 	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable hack/hosts/provider
 
 .PHONY: e2e-hosts
-e2e-hosts: lab ## Real hosts join a real control plane: cloud-init, containerd, kubeadm and kubelet (docs/tasks/real-hosts.md)
+e2e-hosts: lab ## Real hosts join a real control plane: cloud-init, containerd, kubeadm and kubelet (docs/tasks/join.md)
 	@$(VENV)/bin/pytest -q tests/hosts
 
 .PHONY: openstack-lock
