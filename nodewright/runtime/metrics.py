@@ -151,7 +151,7 @@ CACHE_STALENESS = _state(
 
 # Rounds.
 ROUNDS = _counter("rounds_total", "Rounds by their result.", "controller", "result")
-ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that write in every round.", "controller")
+ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
 ROUND_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
 RETRIES = _counter("retries_total", "Rounds that are to be repeated with back-off.", "controller")
 ROOM_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
