@@ -190,6 +190,9 @@ GRPC_CALLS = _counter(
     "externalgrpc_calls_total", "Calls of `nodewright gateway externalgrpc`, by gRPC status.", "method", "code"
 )
 GRPC_SECONDS = _seconds("externalgrpc_call_seconds", "How long such a call took.", "method")
+GRPC_HANDSHAKES_REFUSED = _counter(
+    "externalgrpc_handshakes_refused_total", "TLS handshakes with the gateway that came to nothing.", "reason"
+)
 GRPC_CERTIFICATE_EXPIRY = _gauge(
     "externalgrpc_certificate_expiry_timestamp_seconds", "When the gateway's certificate ends (Unix time)."
 )

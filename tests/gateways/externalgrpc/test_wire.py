@@ -6,15 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import structlog
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
+from structlog.testing import capture_logs
 
 from api import names
 from controllers.autoscaler import templates
 from controllers.autoscaler.groups import Bounds, NodeGroup
 from controllers.autoscaler.prices import PriceTable, PriceTableError, read_table
 from controllers.kernel import machine_facts
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref
 from nodewright.controlplane.protobuf import messages
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
@@ -218,6 +220,13 @@ def test_times_come_under_the_numbers_of_either_generation(fields: dict[str, obj
 PRICED = "MachineDeployment/default/batch"
 
 
+def fleet_of(*deployments: Obj) -> Fleet:
+    cache = Cache(KINDS)
+    for kind in KINDS:
+        cache.listed(kind, [dict(each) for each in deployments] if kind == MACHINE_DEPLOYMENT else [], "1")
+    return Fleet(cache, utc_now)
+
+
 @pytest.mark.parametrize(
     ("asked", "price"),
     [
@@ -245,7 +254,6 @@ PRICED = "MachineDeployment/default/batch"
 )
 def test_a_template_node_costs_what_its_group_does(asked: dict[str, Any], price: float | None) -> None:
     """The Cluster Autoscaler asks for copies of the template, which have another name and no providerID."""
-    cache = Cache(KINDS)
     groups = [
         machine_deployment(name)
         .annotated(names.AUTOSCALER_MIN_ANNOTATION, "0")
@@ -253,10 +261,9 @@ def test_a_template_node_costs_what_its_group_does(asked: dict[str, Any], price:
         .build()
         for name in ("batch", "batch-1")
     ]
-    for kind in KINDS:
-        cache.listed(kind, groups if kind == MACHINE_DEPLOYMENT else [], "1")
+    fleet = fleet_of(*groups)
     table = PriceTable({PRICED: 2.0, f"{PRICED}-1": 3.0})
-    reads = Reads(Fleet(cache, utc_now), ReadOptions(prices=table))
+    reads = Reads(fleet, ReadOptions(prices=table))
     span = {"startTimestamp": Timestamp(seconds=0), "endTimestamp": Timestamp(seconds=3600)}
     request = wire.PricingNodePriceRequest(node=wire.ExternalGrpcNode(**asked), **span)  # type: ignore[arg-type]
     if price is None:
@@ -264,3 +271,20 @@ def test_a_template_node_costs_what_its_group_does(asked: dict[str, Any], price:
             reads.PricingNodePrice(request)
     else:
         assert reads.PricingNodePrice(request).price == price
+
+
+def test_a_group_that_never_shrinks_over_this_wire_is_told_once() -> None:
+    """The Cluster Autoscaler compares group objects of which externalgrpc makes one for each Node."""
+    zero_or_max = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
+    body = machine_deployment("batch").annotated(names.AUTOSCALER_MIN_ANNOTATION, "0").annotated(zero_or_max, "true")
+    other = machine_deployment("usual").annotated(names.AUTOSCALER_MIN_ANNOTATION, "0")
+    built = [each.annotated(names.AUTOSCALER_MAX_ANNOTATION, "3").build() for each in (body, other)]
+    reads = Reads(fleet_of(*built), ReadOptions(group_options=True))
+    structlog.reset_defaults()
+    with capture_logs() as lines:
+        for name in ("batch", "usual", "batch", "batch"):
+            request = wire.NodeGroupAutoscalingOptionsRequest(id=f"MachineDeployment/default/{name}")
+            found = reads.NodeGroupGetOptions(request).nodeGroupAutoscalingOptions
+            assert found.zeroOrMaxNodeScaling is (name == "batch")
+    assert [(line["log_level"], line["group"]) for line in lines] == [("warning", PRICED)]
+    assert "never shrinks" in lines[0]["event"]
