@@ -58,7 +58,7 @@ ResourceName = Annotated[
 NodeOwnerLabel = Annotated[
     bool,
     typer.Option(
-        "--node-owner-label/--no-node-owner-label",
+        "--node-owner-label",
         help="Label Nodes with the UID of their Machine, as kubermatic's tools expect; no two groups are similar then.",
     ),
 ]

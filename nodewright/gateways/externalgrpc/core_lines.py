@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 NO_CERTIFICATE, UNTRUSTED, TLS_VERSION, NO_TLS = "no-certificate", "untrusted-certificate", "tls-version", "no-tls"
 CALLER_REFUSED, CALLER_LEFT, TIMEOUT, OTHER = "caller-refused", "caller-left", "timeout", "other"
-_REASONS = (
+REASONS = (NO_CERTIFICATE, UNTRUSTED, TLS_VERSION, NO_TLS, CALLER_REFUSED, CALLER_LEFT, TIMEOUT, OTHER)
+_WORDS = (
     ("PEER_DID_NOT_RETURN_A_CERTIFICATE", NO_CERTIFICATE),
     ("CERTIFICATE_VERIFY_FAILED", UNTRUSTED),
     ("NO_SHARED_CIPHER", TLS_VERSION),
@@ -115,5 +116,5 @@ class CoreLines:
 
 
 def refused(text: str, peer: str = "") -> Refused:
-    reason = next((reason for word, reason in _REASONS if word in text), OTHER)
+    reason = next((reason for word, reason in _WORDS if word in text), OTHER)
     return Refused(reason, text[:LONGEST_DETAIL], peer)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 import structlog
 
-from nodewright.gateways.externalgrpc.core_lines import CALLER_LEFT, CoreLines, Foreign, Found, Refused, Said
+from nodewright.gateways.externalgrpc.core_lines import CALLER_LEFT, REASONS, CoreLines, Foreign, Found, Refused, Said
 from nodewright.runtime import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
@@ -37,6 +37,8 @@ class Teller:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
+        for reason in REASONS:  # a series that begins with its first event shows no increase
+            metrics.of(metrics.GRPC_HANDSHAKES_REFUSED, reason)
         self._last: dict[tuple[str, str], tuple[float, int]] = {}
 
     def __call__(self, found: Found) -> None:
