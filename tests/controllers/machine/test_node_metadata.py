@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from api import names
+from controllers.autoscaler.balancing import alike
 from controllers.kernel.refs import NODE, Key
 from controllers.machine import node_metadata
+from controllers.scheduling.reading import read_node
 from providers.base.contract import NodeRegistration, Taint
 from tests.builders import machine, node
 from tests.controllers.machine.arena import Arena, merged
@@ -232,3 +234,13 @@ def test_a_node_that_is_gone_leaves_the_machine_not_ready_and_referring_to_it() 
     arena.run(key, 30)
     assert arena.condition(key, "Ready")["reason"] == "NodeMissing"
     assert arena.machine(key)["status"]["nodeRef"]["name"] == "m-1"
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_nodes_of_two_groups_are_alike_to_an_autoscaler(labelled: bool) -> None:
+    arena = Arena()
+    arena.room = replace(arena.room, owner_label=labelled)
+    for name in ("east-1", "west-1"):
+        arena.run(arena.apply(machine(name).provider_config(bootSeconds=0.6)))
+    east, west = (read_node(found) for found in arena.nodes())
+    assert alike(east, west) is not labelled
