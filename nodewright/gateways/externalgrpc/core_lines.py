@@ -1,8 +1,8 @@
 """What gRPC's own library (C-core) says on stderr, read line by line: refused TLS handshakes, with the peer. Pure.
 
-gRPC for Python tells nobody of a handshake that failed. Its library writes the reason to file descriptor 2, and with
+gRPC for Python reports no handshake that failed. Its library writes the reason to file descriptor 2, and with
 ``GRPC_TRACE=handshaker`` the peer as well. That text is no API: a line that is not understood is handed on, and a
-reason whose peer does not follow is told without one.
+reason whose peer does not follow is reported without one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STOPPING = "erver shutdown"
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A handshake that came to nothing. ``peer``: ``host:port``, or "" if it was not told."""
+    """A handshake that came to nothing. ``peer``: ``host:port``, or "" if it is unknown."""
 
     reason: str
     detail: str

@@ -25,7 +25,7 @@ _log = structlog.get_logger("nodewright.externalgrpc")
 _SETTINGS = ("GRPC_TRACE", "GRPC_VERBOSITY")
 STDERR = 2
 _IDLE = 0.2
-"""Seconds without a line after which what was read is told as far as it goes."""
+"""Seconds without a line after which what was read is reported as far as it goes."""
 SAME_AGAIN = 60.0
 """Seconds in which a host that is refused for the same reason is counted, and not logged again."""
 _MOST_HOSTS = 1000

@@ -145,7 +145,7 @@ class Removals:
         return self._open(group_id)
 
     async def _wait(self, calls: Sequence[_Call], why: str) -> None:
-        """Until anything changes; whoever has waited for too long is told ``why``."""
+        """Until anything changes; a call that has waited for too long gets ``why``."""
         first = min(call.until or 0.0 for call in calls)
         try:
             async with asyncio.timeout_at(first):

@@ -196,10 +196,10 @@ async def test_who_is_refused_is_a_line_and_a_number(town: Town, tmp_path: Path)
             "no-tls": await knock(running, None),
         }
         await until(lambda: len(running.lines()) >= 3, SECONDS)
-        told = {line["reason"]: line["peer"] for line in running.lines()}
-        assert told.keys() == came.keys()
-        assert all(re.fullmatch(r"127\.0\.0\.1:\d+", peer) for peer in told.values())
-        assert all(told[reason] == peer for reason, peer in came.items() if peer)
+        logged = {line["reason"]: line["peer"] for line in running.lines()}
+        assert logged.keys() == came.keys()
+        assert all(re.fullmatch(r"127\.0\.0\.1:\d+", peer) for peer in logged.values())
+        assert all(logged[reason] == peer for reason, peer in came.items() if peer)
         async with aiohttp.ClientSession() as session, session.get(running.metrics) as answer:
             text = await answer.text()
         for reason in came:
