@@ -34,7 +34,10 @@ QUICK = (
     "--unremovable-node-recheck-timeout=2s",
     "--new-pod-scale-up-delay=0s",
     "--namespace=kube-system",
+    "--balance-similar-node-groups=true",
 )
+PRICES = {"dear": 9.0, "cheap": 1.0, "east": 2.0, "west": 2.0, "sold-out": 2.0}
+"""An hour of a Node, by name of the MachineDeployment: no group without a price is taken by ``--expander=price``."""
 RBAC = Path(__file__).parent.parent / "deploy" / "components" / "externalgrpc" / "rbac.yaml"
 _CAPI = {"CAPI_GROUP": "cluster.k8s.io", "CAPI_VERSION": "v1alpha1"}
 
@@ -46,7 +49,7 @@ class Autoscaler:
         binary, self.original = autoscaler.ensure()
         self._log = folder / "autoscaler.log"
         self._command = [str(binary), f"--cloud-provider={provider}", f"--kubeconfig={kubeconfig}", *QUICK]
-        self._command += [f"--cloud-config={config}"] if config is not None else []
+        self._command += [f"--cloud-config={config}", "--expander=price"] if config is not None else []
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -83,9 +86,17 @@ class Gateway(Program):
         flags += [f"--tls-cert-file={self.certificates / 'server.crt'}"]
         flags += [f"--tls-private-key-file={self.certificates / 'server.key'}"]
         flags += [f"--client-ca-file={self.certificates / 'ca.crt'}"]
+        flags += [f"--price-table={_price_table(folder)}"]
         super().__init__(folder, kubectl, "gateway", "externalgrpc", *flags)
         certs = ["gateway", "externalgrpc", "certs", f"--out={self.certificates}", f"--port={port}"]
         subprocess.run([sys.executable, "-m", "nodewright.cli", *certs], check=True, capture_output=True, timeout=60)
+
+
+def _price_table(folder: Path) -> Path:
+    path = folder / "prices.yaml"
+    nodes = {f"MachineDeployment/default/{name}": price for name, price in PRICES.items()}
+    path.write_text(yaml.safe_dump({"nodes": nodes, "pods": {"cpu": 0.5, "memory": 0.1}}))
+    return path
 
 
 def _as_the_gateway(folder: Path, kubectl: Kubectl) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
@@ -144,13 +144,25 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
 
 
 def node_labels(machine: Obj) -> dict[str, str]:
-    """Labels that the Node has to carry: those of ``spec.metadata``, and the UID of its Machine (kubermatic's key)."""
-    return {**_node_metadata(machine, "labels"), names.NODE_OWNED_BY_LABEL: uid_of(machine)}
+    """Labels that the Node has to carry: those of ``spec.metadata``, but none that would name another owner."""
+    given = _node_metadata(machine, "labels")
+    given.pop(names.NODE_OWNED_BY_LABEL, None)
+    return given
 
 
 def node_annotations(machine: Obj) -> dict[str, str]:
-    """Annotations that the Node has to carry: those of ``spec.metadata``, and the Machine's key (release-0.1)."""
-    return {**_node_metadata(machine, "annotations"), names.NODE_MACHINE_ANNOTATION: str(key_of(machine))}
+    """Annotations that the Node has to carry: those of ``spec.metadata``, its Machine's key (release-0.1) and UID."""
+    owner = {names.NODE_MACHINE_ANNOTATION: str(key_of(machine)), names.NODE_MACHINE_UID_ANNOTATION: uid_of(machine)}
+    return {**_node_metadata(machine, "annotations"), **owner}
+
+
+def with_owner_label(wish: Wish) -> Wish:
+    """The same, with the label by which kubermatic's tools find a Node's Machine."""
+    request = wish.request
+    if request is None:
+        return wish
+    labels = {**request.node.labels, names.NODE_OWNED_BY_LABEL: request.identity.machine_uid}
+    return replace(wish, request=replace(request, node=replace(request.node, labels=labels)))
 
 
 def node_taints(machine: Obj) -> tuple[Taint, ...]:

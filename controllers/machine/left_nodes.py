@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controllers.kernel.node_owner import claimed_by_another, owner_uid
 from controllers.kernel.refs import MACHINE, NODE, Key, Obj, uid_of
 from controllers.kernel.view import PROVIDER_ID, HostAbsent, HostPresent, HostRead, View
 from controllers.machine import node_link
@@ -40,7 +41,7 @@ def of_any_host(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
         found |= {node["metadata"]["name"]: node for node in _of_host(provider_id, machine, view)}
     reference = _mapping(_mapping(machine.get("status")).get("nodeRef"))
     named = view.get(NODE, Key("", str(reference["name"]))) if reference.get("name") else None
-    if named is not None and uid_of(named) == reference.get("uid") and not node_link.claimed_by_another(named, machine):
+    if named is not None and uid_of(named) == reference.get("uid") and not claimed_by_another(named, machine):
         found[named["metadata"]["name"]] = named
     return tuple(found.values())
 
@@ -67,7 +68,7 @@ def _is_gone(identity: str, read: HostRead) -> bool:
 
 def _of_host(provider_id: str, machine: Obj, view: View) -> list[Obj]:
     nodes = view.indexed(NODE, PROVIDER_ID, provider_id) if provider_id else ()
-    return [n for n in nodes if node_link.says_it_is_ours(n, machine) or not node_link.claimed_by_another(n, machine)]
+    return [n for n in nodes if owner_uid(n) == uid_of(machine) or not claimed_by_another(n, machine)]
 
 
 def _replacement(machine: Obj) -> Mapping[str, Any]:

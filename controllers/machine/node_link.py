@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api import names
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.refs import NODE, Key, Obj, annotations_of, key_of, labels_of, uid_of
+from controllers.kernel.node_owner import claimed_by_another
+from controllers.kernel.refs import NODE, Key, Obj
 from controllers.kernel.view import PROVIDER_ID, View
 from providers.base.contract import Host
 
@@ -52,20 +52,6 @@ def provider_id_of(machine: Obj) -> str:
     spec = machine.get("spec")
     found = spec.get("providerID") if isinstance(spec, dict) else None
     return found if isinstance(found, str) else ""
-
-
-def claimed_by_another(node: Obj, machine: Obj) -> str:
-    """Whom else the Node says it belongs to; "" if it is free or says it is ours."""
-    title = annotations_of(node).get(names.NODE_MACHINE_ANNOTATION, "")
-    if title and title != str(key_of(machine)):
-        return f"Machine {title}"
-    uid = labels_of(node).get(names.NODE_OWNED_BY_LABEL, "")
-    return f"the Machine with uid {uid}" if uid and uid != uid_of(machine) else ""
-
-
-def says_it_is_ours(node: Obj, machine: Obj) -> bool:
-    """Whether the Node was registered with this very Machine's UID."""
-    return labels_of(node).get(names.NODE_OWNED_BY_LABEL) == uid_of(machine)
 
 
 def _unless_claimed(node: Obj, machine: Obj) -> Link:

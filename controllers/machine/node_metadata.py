@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from api import names
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import NODE, Obj, annotations_of, labels_of, ref_of, resource_version_of
 from providers.base.contract import NodeRegistration, Taint
@@ -41,7 +42,7 @@ def sync(node: Obj, applied: Any, wanted: NodeRegistration) -> Patch | None:
     """The one write that brings the Node's metadata in line; None if it is."""
     ours = _read(applied)
     metadata: dict[str, Any] = {}
-    labels = _changes(labels_of(node), ours["labels"], wanted.labels)
+    labels = _changes(labels_of(node), _own_labels(node, ours["labels"], wanted), wanted.labels)
     annotations = _changes(annotations_of(node), ours["annotations"], wanted.annotations)
     if labels:
         metadata["labels"] = labels
@@ -59,6 +60,16 @@ def sync(node: Obj, applied: Any, wanted: NodeRegistration) -> Patch | None:
     # A list is replaced whole: somebody else's taint that came meanwhile must not get lost.
     guard = resource_version_of(node) if taints is not None else ""
     return Patch(ref_of(NODE, node), patch, why, resource_version=guard)
+
+
+def _own_labels(node: Obj, ours: Sequence[str], wanted: NodeRegistration) -> Sequence[str]:
+    """Labels that may be taken back. The owner's label: if it names this Machine, whoever wrote it, and never else.
+
+    Kubelets register with it, and earlier releases kept it; on a Node that stays it would make no two Nodes alike.
+    """
+    label, uid = names.NODE_OWNED_BY_LABEL, wanted.annotations.get(names.NODE_MACHINE_UID_ANNOTATION)
+    others = [key for key in ours if key != label]
+    return [*others, label] if uid and labels_of(node).get(label) == uid else others
 
 
 def _changes(have: Mapping[str, str], ours: Sequence[str], want: Mapping[str, str]) -> dict[str, str | None]:

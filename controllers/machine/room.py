@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from api import names
 from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.node_owner import owner_title, owner_uid
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -20,10 +20,8 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
-    annotations_of,
     is_deleting,
     key_of,
-    labels_of,
     uid_of,
 )
 from controllers.kernel.room import Wake
@@ -37,6 +35,7 @@ from controllers.kernel.view import (
 )
 from controllers.kernel.waking import itself, members_of_cluster, same_pause
 from controllers.machine import leftover, observe
+from controllers.machine.host_spec import with_owner_label
 from controllers.machine.leftover import Leftover
 from controllers.machine.observe import Observed, status_of
 from controllers.machine.plan import plan
@@ -50,11 +49,11 @@ def of_node(node: Obj, view: View) -> Iterable[Key]:
         yield key_of(machine)
     for machine in view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"]):
         yield key_of(machine)
-    named = annotations_of(node).get(names.NODE_MACHINE_ANNOTATION, "")
+    named = owner_title(node)
     namespace, slash, name = named.partition("/")
     if slash:
         yield Key(namespace, name)
-    owner = view.by_uid(MACHINE, labels_of(node).get(names.NODE_OWNED_BY_LABEL, ""))
+    owner = view.by_uid(MACHINE, owner_uid(node))
     if owner is not None:
         yield key_of(owner)
 
@@ -86,10 +85,12 @@ class MachineRoom:
     """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs.
 
     ``limits``: on hosts that come up at once, where no Cluster says so.
+    ``owner_label``: Nodes carry the label ``machine-controller/owned-by`` as well, for kubermatic's tools.
     """
 
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
+    owner_label: bool = False
     name: str = "machine"
     kind: Kind = MACHINE
     speaks_of_unreached: bool = True
@@ -114,7 +115,10 @@ class MachineRoom:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
         if view.get(MACHINE, key) is not None:
-            return observe.observe(key, view, hosts, self.hosting_node, self.limits)
+            found = observe.observe(key, view, hosts, self.hosting_node, self.limits)
+            if found is None or not self.owner_label:
+                return found
+            return replace(found, wish=with_owner_label(found.wish))
         node = leftover.find(key, view)
         return Leftover(node, hosts or observe.NO_HOST_READS) if node is not None else None
 

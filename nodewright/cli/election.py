@@ -55,6 +55,13 @@ ResourceName = Annotated[
     str,
     typer.Option("--leader-elect-resource-name", metavar="NAME", help="Which Lease. [default: by what this one runs]"),
 ]
+NodeOwnerLabel = Annotated[
+    bool,
+    typer.Option(
+        "--node-owner-label",
+        help="Label Nodes with the UID of their Machine, as kubermatic's tools expect; no two groups are similar then.",
+    ),
+]
 ResourceNamespace = Annotated[
     str,
     typer.Option(
@@ -117,6 +124,14 @@ def work_named(
     if not machines.empty:
         _only_of_machines(rooms)
     return Work(rooms, machines, _lease_name(controllers, rooms, machines))
+
+
+def with_owner_label(work: Work) -> Work:
+    """The same, with the label ``machine-controller/owned-by`` on each Node."""
+    from controllers.machine.room import MachineRoom  # noqa: PLC0415
+
+    rooms = tuple(replace(room, owner_label=True) if isinstance(room, MachineRoom) else room for room in work.rooms)
+    return replace(work, rooms=rooms)
 
 
 def rooms_named(

@@ -151,7 +151,7 @@ CACHE_STALENESS = _state(
 
 # Rounds.
 ROUNDS = _counter("rounds_total", "Rounds by their result.", "controller", "result")
-ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that write in every round.", "controller")
+ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
 ROUND_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
 RETRIES = _counter("retries_total", "Rounds that are to be repeated with back-off.", "controller")
 ROOM_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
@@ -190,6 +190,9 @@ GRPC_CALLS = _counter(
     "externalgrpc_calls_total", "Calls of `nodewright gateway externalgrpc`, by gRPC status.", "method", "code"
 )
 GRPC_SECONDS = _seconds("externalgrpc_call_seconds", "How long such a call took.", "method")
+GRPC_HANDSHAKES_REFUSED = _counter(
+    "externalgrpc_handshakes_refused_total", "TLS handshakes with the gateway that came to nothing.", "reason"
+)
 GRPC_CERTIFICATE_EXPIRY = _gauge(
     "externalgrpc_certificate_expiry_timestamp_seconds", "When the gateway's certificate ends (Unix time)."
 )

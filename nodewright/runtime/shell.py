@@ -23,7 +23,7 @@ from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_
 from controllers.kernel.room import Room, Wake
 from controllers.kernel.view import HostReads
 from nodewright.runtime import logs, metrics, tracing
-from nodewright.runtime.brake import Brake
+from nodewright.runtime.brake import Brake, content_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, Hands
@@ -222,12 +222,13 @@ class Controller:
         return result
 
     async def _rest(self, key: Key, plan: Plan) -> None:
-        """Hold the key back if it writes in round after round."""
-        pause = self._brake.wrote(key, asyncio.get_running_loop().time())
+        """Hold the key back if it writes the same in round after round."""
+        now = asyncio.get_running_loop().time()
+        pause = self._brake.wrote(key, now, lambda: content_of(plan.actions()))
         if pause:
             why = next((action.why for action in plan.actions()), "")
             metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
-            _log.warning("writes in every round, held back", last=why)
+            _log.warning("repeats its writes, held back", last=why)
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.names import NODE_OWNED_BY_LABEL
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import belongings, marks
@@ -202,6 +203,8 @@ def why_too_large(user_data: bytes) -> str:
 def variables(request: HostRequest) -> Mapping[str, str]:
     """What user data may ask for."""
     node, versions = request.node, request.versions
+    # A kubelet can't register annotations. The controller puts this into one, and takes the label off the Node.
+    labels = {**node.labels, NODE_OWNED_BY_LABEL: request.identity.machine_uid}
     taints = (f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in node.taints)
     return {
         "MACHINE_NAME": request.identity.name,
@@ -210,7 +213,7 @@ def variables(request: HostRequest) -> Mapping[str, str]:
         "CLUSTER_NAME": request.identity.cluster,
         "KUBELET_VERSION": versions.kubelet,
         "CONTAINER_RUNTIME": versions.container_runtime,
-        "NODE_LABELS": ",".join(f"{key}={value}" for key, value in sorted(node.labels.items())),
+        "NODE_LABELS": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         "NODE_TAINTS": ",".join(taints),
     }
 

@@ -40,6 +40,7 @@ def test_no_two_names_mean_the_same_key() -> None:
         ("TEMPLATE_HASH_LABEL", "machine-template-hash"),
         ("DELETE_MACHINE_ANNOTATION", "cluster.k8s.io/delete-machine"),
         ("NODE_MACHINE_ANNOTATION", "cluster.k8s.io/machine"),
+        ("NODE_MACHINE_UID_ANNOTATION", "cluster.k8s.io/machine-uid"),
         ("REVISION_ANNOTATION", "machinedeployment.clusters.k8s.io/revision"),
         ("CAPI_REVISION_ANNOTATION", "machinedeployment.clusters.x-k8s.io/revision"),
         ("CAPI_DEPLOYMENT_NAME_LABEL", "cluster.x-k8s.io/deployment-name"),

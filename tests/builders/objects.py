@@ -67,12 +67,12 @@ class NodeBuilder(Builder):
     namespaced = False
 
     def of(self, machine_: Builder | Mapping[str, Any]) -> Self:
-        """As the host of ``machine_`` registers it: same providerID, annotation and owner label."""
+        """As the host of ``machine_`` registers it: same providerID, and the annotations that name its owner."""
         body = as_dict(machine_)
         meta = body["metadata"]
         self.provider_id(body["spec"].get("providerID") or f"simulated:///{meta['uid']}")
         self.annotated(names.NODE_MACHINE_ANNOTATION, f"{meta['namespace']}/{meta['name']}")
-        return self.labelled({names.NODE_OWNED_BY_LABEL: meta["uid"]})
+        return self.annotated(names.NODE_MACHINE_UID_ANNOTATION, meta["uid"])
 
     def provider_id(self, provider_id: str) -> Self:
         self.spec["providerID"] = provider_id

@@ -92,3 +92,18 @@ def test_one_port_for_two_things_is_refused(capsys: pytest.CaptureFixture[str]) 
         port = str(other.getsockname()[1])
     assert cli.run(["run", "--health-port", port, "--metrics-port", port]) == 1
     assert f"--metrics-port {port}: can't listen" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "labelled"), [((), False), (("--node-owner-label",), True)])
+def test_nodes_are_labelled_with_their_owner_only_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], labelled: bool
+) -> None:
+    seen: list[Any] = []
+
+    async def begin(target: Any, how: Any) -> None:
+        seen.append(how)
+
+    monkeypatch.setattr(run, "_run", begin)
+    assert cli.run(["run", "--controllers=machine", *flags]) == 0
+    (room,) = seen[0].work.rooms
+    assert room.owner_label is labelled

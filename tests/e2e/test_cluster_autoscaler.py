@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -80,14 +81,20 @@ def until(scaling: Scaling, holds: Callable[[], bool], what: str, seconds: float
         time.sleep(0.2)
 
 
-def group(kubectl: Kubectl, name: str, largest: int, smallest: int = 0, **config: Any) -> None:
+def group(kubectl: Kubectl, name: str, largest: int, smallest: int = 0, *, labels: str = "", **config: Any) -> None:
+    """``labels``: further ones of its Nodes, like ``a=b``."""
     bounds = {names.AUTOSCALER_MIN_ANNOTATION: str(smallest), names.AUTOSCALER_MAX_ANNOTATION: str(largest)}
     capacity = {names.CAPACITY_CPU_ANNOTATION: "2", names.CAPACITY_MEMORY_ANNOTATION: "4Gi"}
+    node_labels = dict(part.split("=") for part in labels.split(",") if part)
     host = {"bootSeconds": 0.5, "joinSeconds": 0.1, "deleteSeconds": 0.1, **config}
     value = {"apiVersion": "simulated.nodewright.dev/v1alpha1", "kind": "SimulatedMachineConfig", **host}
     template = {
         "metadata": {"labels": {"pool": name}},
-        "spec": {"versions": {"kubelet": "1.34.2"}, "providerConfig": {"value": value}},
+        "spec": {
+            "versions": {"kubelet": "1.34.2"},
+            "metadata": {"labels": node_labels},
+            "providerConfig": {"value": value},
+        },
     }
     body = {
         "apiVersion": names.API_VERSION,
@@ -125,6 +132,12 @@ def size(kubectl: Kubectl, name: str) -> int:
 
 def staying(kubectl: Kubectl) -> int:
     return sum("deletionTimestamp" not in machine["metadata"] for machine in kubectl.items("ma"))
+
+
+def age(node: dict[str, Any]) -> float:
+    """Seconds."""
+    born = datetime.fromisoformat(node["metadata"]["creationTimestamp"])
+    return (datetime.now(UTC) - born).total_seconds()
 
 
 def exactly(kubectl: Kubectl, name: str, count: int) -> bool:
@@ -208,7 +221,11 @@ def test_it_stays_above_the_minimum_and_below_the_maximum(scaling: Scaling, kube
 def test_killed_in_the_middle_and_started_again_nothing_is_made_twice(
     scaling: Scaling, kubectl: Kubectl, part: str
 ) -> None:
-    """SIGKILL, once while it grows and once while it shrinks."""
+    """SIGKILL, once while it grows and once while it shrinks.
+
+    A Cluster Autoscaler since 1.36 forgets at its end what it has asked for, and asks for more: up to the maximum, and
+    what was too much goes again.
+    """
     killed = getattr(scaling, part)
     if killed is None:
         pytest.skip("this provider needs no gateway")
@@ -218,10 +235,38 @@ def test_killed_in_the_middle_and_started_again_nothing_is_made_twice(
         until(scaling, lambda: size(kubectl, "east") > 0, "the first request")
         killed.stop(signal.SIGKILL)
         killed.start()
-        until(scaling, lambda: bound(kubectl) == 6 and exactly(kubectl, "east", 3), "six pods on three Nodes")
+        until(
+            scaling, lambda: bound(kubectl) == 6 and exactly(kubectl, "east", 3), "six pods on three Nodes", 2 * SECONDS
+        )
         kubectl("scale", "deployment/web", "--replicas=0")
         until(scaling, lambda: size(kubectl, "east") < 3, "the first removal")
         killed.stop(signal.SIGKILL)
         killed.start()
         until(scaling, lambda: exactly(kubectl, "east", 0), "a group of none")
-    assert (highest.machines, highest.replicas) == (3, 3)
+    most = 5 if part == "autoscaler" else 3
+    assert 3 <= highest.machines <= most
+    assert 3 <= highest.replicas <= most
+
+
+def test_new_nodes_are_shared_out_among_groups_that_are_similar(scaling: Scaling, kubectl: Kubectl) -> None:
+    """The autoscaler compares labels of real Nodes once these are a minute old."""
+    for name in ("east", "west"):
+        group(kubectl, name, 6, smallest=1)
+    until(scaling, lambda: len(kubectl.items("nodes")) == 2, "a Node of each")
+    until(scaling, lambda: all(age(node) > 65 for node in kubectl.items("nodes")), "Nodes of more than a minute", 120)
+    workload(kubectl, 12)
+    until(scaling, lambda: bound(kubectl) == 12, "twelve pods on Nodes")
+    assert (size(kubectl, "east"), size(kubectl, "west")) == (3, 3)
+
+
+def test_of_two_groups_the_cheaper_one_grows_from_zero(scaling: Scaling, kubectl: Kubectl) -> None:
+    """The autoscaler asks for the price of a copy of the template, under another name."""
+    if scaling.gateway is None:
+        pytest.skip("this provider knows no prices")
+    for name in ("dear", "cheap"):  # not similar, or both would grow
+        capacity = {names.CAPACITY_LABELS_ANNOTATION: f"tier={name}"}
+        group(kubectl, name, 5, labels=f"tier={name}")
+        kubectl("annotate", "md", name, *(f"{key}={value}" for key, value in capacity.items()))
+    workload(kubectl, 6)
+    until(scaling, lambda: bound(kubectl) == 6, "six pods on Nodes")
+    assert (size(kubectl, "dear"), size(kubectl, "cheap")) == (0, 3)

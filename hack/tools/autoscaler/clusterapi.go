@@ -25,6 +25,7 @@ const capacity = "capacity.cluster-autoscaler.kubernetes.io/"
 
 // capiCloud asks as the Cluster Autoscaler's provider clusterapi does, with CAPI_GROUP and CAPI_VERSION.
 type capiCloud struct {
+	unasked
 	client         dynamic.Interface
 	group, version string
 	namespace      string

@@ -11,9 +11,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,6 +38,7 @@ type cloudConfig struct {
 type grpcCloud struct {
 	connection *grpc.ClientConn
 	timeout    time.Duration
+	gpuKnown   bool // asked until it succeeds once
 }
 
 func newGrpcCloud(path string) (*grpcCloud, error) {
@@ -54,7 +59,7 @@ func newGrpcCloud(path string) (*grpcCloud, error) {
 		return nil, err
 	}
 	connection, err := grpc.NewClient(config.Address, grpc.WithTransportCredentials(transport))
-	return &grpcCloud{connection, timeout}, err
+	return &grpcCloud{connection: connection, timeout: timeout}, err
 }
 
 func transportOf(config cloudConfig) (credentials.TransportCredentials, error) {
@@ -153,6 +158,61 @@ func (c *grpcCloud) DeleteNodes(ctx context.Context, group string, nodes []*core
 		request.Nodes = append(request.Nodes, told(node))
 	}
 	return c.call(ctx, "NodeGroupDeleteNodes", request, &wire.NodeGroupDeleteNodesResponse{})
+}
+
+// Options of one group, with the defaults of flags, as releases since 1.35 send them.
+func (c *grpcCloud) Options(ctx context.Context, group string) error {
+	defaults := &wire.NodeGroupAutoscalingOptions{
+		ScaleDownUtilizationThreshold: threshold, ScaleDownGpuUtilizationThreshold: threshold,
+		ScaleDownUnneededDuration: durationpb.New(10 * time.Minute), ScaleDownUnreadyDuration: durationpb.New(20 * time.Minute),
+		MaxNodeProvisionDuration: durationpb.New(15 * time.Minute),
+	}
+	request := &wire.NodeGroupAutoscalingOptionsRequest{Id: group, Defaults: defaults}
+	err := c.call(ctx, "NodeGroupGetOptions", request, &wire.NodeGroupAutoscalingOptionsResponse{})
+	if status.Code(err) == codes.Unimplemented {
+		return nil
+	}
+	return err
+}
+
+func (c *grpcCloud) GPU(ctx context.Context) error {
+	if c.gpuKnown {
+		return nil
+	}
+	if err := c.call(ctx, "GPULabel", &wire.GPULabelRequest{}, &wire.GPULabelResponse{}); err != nil {
+		return err
+	}
+	err := c.call(ctx, "GetAvailableGPUTypes", &wire.GetAvailableGPUTypesRequest{}, &wire.GetAvailableGPUTypesResponse{})
+	c.gpuKnown = err == nil
+	return err
+}
+
+func (c *grpcCloud) NodePrice(ctx context.Context, node *corev1.Node) (float64, error) {
+	now := time.Now()
+	request := &wire.PricingNodePriceRequest{
+		Node: told(node), StartTimestamp: timestamppb.New(now), EndTimestamp: timestamppb.New(now.Add(time.Hour)),
+	}
+	answer := &wire.PricingNodePriceResponse{}
+	err := c.call(ctx, "PricingNodePrice", request, answer)
+	return answer.Price, err
+}
+
+func (c *grpcCloud) PodPrice(ctx context.Context, pod *corev1.Pod) (float64, error) {
+	now := time.Now()
+	content, err := pod.Marshal()
+	if err != nil {
+		return 0, err
+	}
+	request := &wire.PricingPodPriceRequest{
+		PodBytes: content, StartTimestamp: timestamppb.New(now), EndTimestamp: timestamppb.New(now.Add(time.Hour)),
+	}
+	answer := &wire.PricingPodPriceResponse{}
+	err = c.call(ctx, "PricingPodPrice", request, answer)
+	return answer.Price, err
+}
+
+func (c *grpcCloud) Cleanup(ctx context.Context) error {
+	return c.call(ctx, "Cleanup", &wire.CleanupRequest{}, &wire.CleanupResponse{})
 }
 
 func told(node *corev1.Node) *wire.ExternalGrpcNode {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,13 +23,35 @@ type Loop struct {
 	unneeded    map[string]time.Time
 	wrongSince  map[string]time.Time
 	lastScaleUp time.Time
+	scaleUps    map[string]scaleUp
+	cached      map[string]instances
+	known       map[string]bool // nodes that an earlier loop has seen
+	deletions   chan struct{}
+	lock        sync.Mutex
+	stale       []string // groups whose instances are to be asked for again; by lock
 }
+
+// scaleUp is what was asked for and is not there yet. It is forgotten with this process, as since 1.36.
+type scaleUp struct {
+	increase int
+	deadline time.Time
+}
+
+// instances are asked for again after a while, or where it matters.
+type instances struct {
+	found []Instance
+	at    time.Time
+}
+
+const instancesKept = 2 * time.Minute
 
 func newLoop(cluster kubernetes.Interface, cloud Cloud, settings Settings) *Loop {
 	return &Loop{
 		cluster: cluster, cloud: cloud, settings: settings,
 		backoff: map[string]time.Time{}, firstSeen: map[string]time.Time{},
 		unneeded: map[string]time.Time{}, wrongSince: map[string]time.Time{},
+		scaleUps: map[string]scaleUp{}, cached: map[string]instances{},
+		deletions: make(chan struct{}, max(1, settings.parallelism)),
 	}
 }
 
@@ -47,8 +70,14 @@ func (l *Loop) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.expireScaleUps(ctx, state)
 	l.deleteUnregistered(ctx, state)
-	if l.deleteFailed(ctx, state) || l.fixSizes(ctx, state) {
+	if l.deleteFailed(ctx, state) { // another group is asked in the same loop
+		if err := l.measure(ctx, state); err != nil {
+			return err
+		}
+	}
+	if l.fixSizes(ctx, state) {
 		return nil
 	}
 	pending := unschedulable(state.pods)
@@ -74,8 +103,12 @@ func (l *Loop) read(ctx context.Context) (*State, error) {
 	for i := range pods.Items {
 		state.pods = append(state.pods, &pods.Items[i])
 	}
+	l.meet(ctx, state.nodes)
 	if err := l.cloud.Refresh(ctx); err != nil {
 		return nil, err
+	}
+	if err := l.cloud.GPU(ctx); err != nil {
+		log.Printf("GPU: %v", err)
 	}
 	if state.groups, err = l.cloud.NodeGroups(ctx); err != nil {
 		return nil, err
@@ -85,15 +118,111 @@ func (l *Loop) read(ctx context.Context) (*State, error) {
 			log.Printf("NodeGroupForNode %s: %v", node.Name, err)
 		}
 	}
-	for _, group := range state.groups {
-		if state.target[group.id], err = l.cloud.TargetSize(ctx, group.id); err != nil {
-			return nil, err
+	l.first(ctx, state)
+	l.options(ctx, state)
+	return state, l.measure(ctx, state)
+}
+
+// meet asks about new nodes before the providers are refreshed.
+func (l *Loop) meet(ctx context.Context, nodes []*corev1.Node) {
+	for _, node := range nodes {
+		if l.known[node.Name] {
+			continue
 		}
-		if state.instances[group.id], err = l.cloud.Nodes(ctx, group.id); err != nil {
-			return nil, err
+		if _, err := l.cloud.NodeGroupForNode(ctx, node); err != nil {
+			log.Printf("NodeGroupForNode %s, which is new: %v", node.Name, err)
 		}
 	}
-	return state, nil
+}
+
+// first asks for the template of each node's group in the first loop, and takes down who is known.
+func (l *Loop) first(ctx context.Context, s *State) {
+	for _, node := range s.nodes {
+		if group := s.group[node.Name]; l.known == nil && group != "" {
+			if _, err := l.cloud.Template(ctx, group); err != nil {
+				log.Printf("template of %s: %v", group, err)
+			}
+		}
+	}
+	l.known = map[string]bool{}
+	for _, node := range s.nodes {
+		l.known[node.Name] = true
+	}
+}
+
+// options are asked for four times for each node in each loop, and never kept.
+func (l *Loop) options(ctx context.Context, s *State) {
+	for range 4 {
+		for _, node := range s.nodes {
+			if group := s.group[node.Name]; group != "" {
+				if err := l.cloud.Options(ctx, group); err != nil {
+					log.Printf("NodeGroupGetOptions %s: %v", group, err)
+				}
+			}
+		}
+	}
+}
+
+// measure asks for sizes, and for instances where what is known is old or a scale-up is under way.
+func (l *Loop) measure(ctx context.Context, s *State) error {
+	l.lock.Lock()
+	for _, group := range l.stale {
+		delete(l.cached, group)
+	}
+	l.stale = nil
+	l.lock.Unlock()
+	var err error
+	for _, group := range s.groups {
+		if s.target[group.id], err = l.cloud.TargetSize(ctx, group.id); err != nil {
+			return err
+		}
+		kept, ok := l.cached[group.id]
+		_, growing := l.scaleUps[group.id]
+		if !ok || growing || time.Since(kept.at) > instancesKept {
+			found, err := l.cloud.Nodes(ctx, group.id)
+			if err != nil {
+				return err
+			}
+			kept = instances{found, time.Now()}
+			l.cached[group.id] = kept
+		}
+		s.instances[group.id] = kept.found
+	}
+	return nil
+}
+
+// expireScaleUps ends those that are there, and takes back those that took too long: first the size is lowered by what
+// was asked for, then its instances are deleted, of which the provider may have chosen the same.
+func (l *Loop) expireScaleUps(ctx context.Context, s *State) {
+	for group, asked := range l.scaleUps {
+		if s.target[group] <= s.ready(group) {
+			delete(l.scaleUps, group)
+			continue
+		}
+		if time.Now().Before(asked.deadline) {
+			continue
+		}
+		delete(l.scaleUps, group)
+		l.backoff[group] = time.Now().Add(l.settings.backoff)
+		err := l.cloud.DecreaseTargetSize(ctx, group, -asked.increase)
+		log.Printf("DecreaseTargetSize %s %d, which took too long: %v", group, -asked.increase, err)
+		for _, each := range s.instances[group] {
+			if each.state == creating && !s.registered(each.id) {
+				l.delete(ctx, group, fake(each.id, "unregistered"))
+			}
+		}
+	}
+}
+
+// ready counts the nodes of a group that take pods.
+func (s *State) ready(group string) int {
+	count := 0
+	for _, node := range s.nodes {
+		if s.group[node.Name] == group && ready(node) && !tainted(node) {
+			count++
+		}
+	}
+	return count
 }
 
 func (s *State) registered(id string) bool {
@@ -170,7 +299,17 @@ func (l *Loop) fixSizes(ctx context.Context, s *State) bool {
 func (l *Loop) delete(ctx context.Context, group string, nodes ...*corev1.Node) bool {
 	err := l.cloud.DeleteNodes(ctx, group, nodes)
 	log.Printf("DeleteNodes %s %d: %v", group, len(nodes), err)
+	if err != nil || nodes[0].Annotations[fakeReason] != "" {
+		l.forget(group)
+	}
 	return err == nil
+}
+
+// forget what instances a group has; deletions in the background say so too.
+func (l *Loop) forget(group string) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.stale = append(l.stale, group)
 }
 
 // fake is what the Cluster Autoscaler passes for an instance that is no node.

@@ -22,6 +22,9 @@ import (
 // Settings are flags of the Cluster Autoscaler, under their names.
 type Settings struct {
 	provider, cloudConfig, kubeconfig, discovery string
+	expander                                     string
+	balance                                      bool
+	parallelism                                  int
 	scan, unneeded, provision, backoff, afterAdd time.Duration
 }
 
@@ -36,9 +39,12 @@ func settings() Settings {
 	flag.DurationVar(&s.provision, "max-node-provision-time", 15*time.Minute, "for an instance to register")
 	flag.DurationVar(&s.backoff, "initial-node-group-backoff-duration", 5*time.Minute, "of a group that failed")
 	flag.DurationVar(&s.afterAdd, "scale-down-delay-after-add", 10*time.Minute, "without scale-down after a scale-up")
+	flag.StringVar(&s.expander, "expander", "least-nodes", "price, or by the number of nodes")
+	flag.BoolVar(&s.balance, "balance-similar-node-groups", false, "share new nodes out among similar groups")
+	flag.IntVar(&s.parallelism, "max-scale-down-parallelism", 10, "deletions under way")
 	for _, name := range []string{
 		"leader-elect", "namespace", "scale-down-unready-time", "node-delete-delay-after-taint",
-		"unremovable-node-recheck-timeout", "new-pod-scale-up-delay", "expander", "v", "kube-client-qps",
+		"unremovable-node-recheck-timeout", "new-pod-scale-up-delay", "v", "kube-client-qps",
 		"kube-client-burst", "address", "skip-nodes-with-system-pods", "skip-nodes-with-local-storage",
 	} {
 		flag.String(name, "", "accepted, and without effect here")
@@ -79,7 +85,9 @@ func run(ctx context.Context, s Settings) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			last, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			return cloud.Cleanup(last)
 		case <-time.After(s.scan):
 		}
 	}

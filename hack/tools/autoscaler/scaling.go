@@ -4,7 +4,6 @@ import (
 	"context"
 	"log"
 	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,63 +96,6 @@ next:
 	return found
 }
 
-// scaleUp asks one group, the one with the fewest new nodes for the most pods, as one loop does.
-func (l *Loop) scaleUp(ctx context.Context, s *State, pending []*corev1.Pod) error {
-	templates := map[string]*corev1.Node{}
-	rooms := s.rooms()
-	for _, group := range s.groups {
-		template, err := l.cloud.Template(ctx, group.id)
-		if err != nil {
-			log.Printf("no template of %s: %v", group.id, err)
-			continue
-		}
-		templates[group.id] = template
-		for range s.upcoming(group.id) {
-			rooms = append(rooms, roomOf(template, nil))
-		}
-	}
-	waiting := left(pending, rooms)
-	best, bestNodes, bestHelped := "", 0, 0
-	for _, group := range s.groups {
-		template, headroom := templates[group.id], group.max-s.target[group.id]
-		if template == nil || headroom <= 0 || time.Now().Before(l.backoff[group.id]) {
-			continue
-		}
-		nodes, helped := estimate(waiting, template, headroom)
-		if helped > bestHelped || (helped == bestHelped && helped > 0 && nodes < bestNodes) {
-			best, bestNodes, bestHelped = group.id, nodes, helped
-		}
-	}
-	if best == "" {
-		log.Printf("%d pods wait; no group helps", len(waiting))
-		return nil
-	}
-	err := l.cloud.IncreaseSize(ctx, best, bestNodes)
-	log.Printf("IncreaseSize %s %d for %d pods: %v", best, bestNodes, bestHelped, err)
-	if err != nil {
-		l.backoff[best] = time.Now().Add(l.settings.backoff)
-	}
-	l.lastScaleUp = time.Now()
-	return nil
-}
-
-func estimate(pods []*corev1.Pod, template *corev1.Node, most int) (nodes, helped int) {
-	var rooms []*room
-	for _, pod := range pods {
-		if len(left([]*corev1.Pod{pod}, rooms)) == 0 {
-			helped++
-			continue
-		}
-		fresh := roomOf(template, nil)
-		if len(rooms) < most && fresh.fits(pod) {
-			fresh.take(pod)
-			rooms = append(rooms, fresh)
-			helped++
-		}
-	}
-	return len(rooms), helped
-}
-
 // rooms are those of nodes that take pods.
 func (s *State) rooms() []*room {
 	var found []*room
@@ -163,17 +105,6 @@ func (s *State) rooms() []*room {
 		}
 	}
 	return found
-}
-
-// upcoming is the number of nodes that were asked for and are not there.
-func (s *State) upcoming(group string) int {
-	count := s.target[group]
-	for _, node := range s.nodes {
-		if s.group[node.Name] == group && ready(node) && !tainted(node) {
-			count--
-		}
-	}
-	return max(0, count)
 }
 
 func (l *Loop) scaleDown(ctx context.Context, s *State) error {
@@ -197,11 +128,17 @@ func (l *Loop) scaleDown(ctx context.Context, s *State) error {
 		}
 	}
 	l.unneeded = candidates
-	var group sync.WaitGroup
 	for _, node := range going {
-		group.Go(func() { l.remove(ctx, s, node) })
+		if err := l.taint(ctx, node.Name, true); err != nil {
+			log.Printf("taint %s: %v", node.Name, err)
+			continue
+		}
+		go func() { // the next loop does not wait
+			l.deletions <- struct{}{}
+			defer func() { <-l.deletions }()
+			l.remove(ctx, s.group[node.Name], node)
+		}()
 	}
-	group.Wait()
 	return nil
 }
 
@@ -237,12 +174,8 @@ func without(rooms []*room, name string) []*room {
 }
 
 // remove drains a node and asks for its deletion, alone, as the Cluster Autoscaler does by default.
-func (l *Loop) remove(ctx context.Context, s *State, node *corev1.Node) {
-	if err := l.taint(ctx, node.Name, true); err != nil {
-		log.Printf("taint %s: %v", node.Name, err)
-		return
-	}
-	if l.drained(ctx, node.Name) && l.delete(ctx, s.group[node.Name], node) {
+func (l *Loop) remove(ctx context.Context, group string, node *corev1.Node) {
+	if l.drained(ctx, node.Name) && l.delete(ctx, group, node) {
 		log.Printf("node %s is going", node.Name)
 		return
 	}

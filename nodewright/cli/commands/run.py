@@ -133,6 +133,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
         ),
     ] = "",
+    node_owner_label: election.NodeOwnerLabel = False,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
     traces: Annotated[
@@ -149,6 +150,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
     scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
     work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
+    work = election.with_owner_label(work) if node_owner_label else work
     must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -154,12 +154,14 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
     _check(how)
     must_be_free(listen, {"--port": port})
     must_be_free(metrics_listen, {"--metrics-port": metrics_port})
+    from nodewright.gateways.externalgrpc.core_log import redirected  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.loop import new_event_loop  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    configure(json=log_format.json, level=log_level.value)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(Target(kubeconfig, context), how))
+    with redirected() if how.tls.given else nullcontext():
+        configure(json=log_format.json, level=log_level.value)
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(Target(kubeconfig, context), how))
 
 
 @group.command("certs", cls=Command, short_help="Make certificates for it and for the Cluster Autoscaler")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import grpc
 import structlog
@@ -11,6 +12,7 @@ from nodewright.gateways.externalgrpc import decide
 from nodewright.gateways.externalgrpc.decide import Asked, Decision, GroupFacts
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
 from nodewright.gateways.externalgrpc.reads import CallError
+from nodewright.gateways.externalgrpc.removals import Removals
 from nodewright.gateways.externalgrpc.scaler import RefusedError, Scaler, UnavailableError
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 
@@ -25,6 +27,11 @@ class Changes:
     def __init__(self, fleet: Fleet, scaler: Scaler) -> None:
         self._fleet = fleet
         self._scaler = scaler
+        self._removals = Removals(scaler, fleet)
+
+    async def close(self) -> None:
+        """When no more calls come."""
+        await self._removals.close()
 
     async def NodeGroupIncreaseSize(
         self, request: wire.NodeGroupIncreaseSizeRequest
@@ -41,21 +48,29 @@ class Changes:
     async def NodeGroupDeleteNodes(
         self, request: wire.NodeGroupDeleteNodesRequest
     ) -> wire.NodeGroupDeleteNodesResponse:
-        await self._change(request.id, lambda facts: decide.delete(facts, self._asked(request.nodes)))
+        with _as_statuses():
+            await self._removals.remove(request.id, lambda: self._asked(request.nodes))
         return wire.NodeGroupDeleteNodesResponse()
 
     def _asked(self, nodes: Sequence[wire.ExternalGrpcNode]) -> list[Asked]:
         return [self._fleet.asked(node.providerID or node.name, node.annotations) for node in nodes]
 
     async def _change(self, group: str, judge: Callable[[GroupFacts], Decision]) -> None:
-        try:
+        with _as_statuses():
             await self._scaler.change(group, judge)
-        except RefusedError as error:
-            raise CallError(grpc.StatusCode[error.refusal.code], error.refusal.why) from error
-        except AmbiguousError as error:
-            raise CallError(grpc.StatusCode.FAILED_PRECONDITION, str(error)) from error
-        except UnavailableError as error:
-            raise CallError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
+
+
+@contextmanager
+def _as_statuses() -> Iterator[None]:
+    """Raises CallError for what the scaling raises."""
+    try:
+        yield
+    except RefusedError as error:
+        raise CallError(grpc.StatusCode[error.refusal.code], error.refusal.why) from error
+    except AmbiguousError as error:
+        raise CallError(grpc.StatusCode.FAILED_PRECONDITION, str(error)) from error
+    except UnavailableError as error:
+        raise CallError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
 
 
 def audit(name: str, request: object, caller: Sequence[str], outcome: str, why: str) -> None:

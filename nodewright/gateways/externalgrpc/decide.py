@@ -7,7 +7,7 @@ also after a crash between any two writes, lowers nothing twice, and nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from controllers.autoscaler.groups import NodeGroup
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import annotations_of
+from controllers.kernel.refs import Key, annotations_of
 from controllers.kernel.wording import counted
 
 MARK = "nodewright-externalgrpc"
@@ -110,6 +110,20 @@ class Asked:
     unregistered: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What several requests to delete nodes of one group come to together.
+
+    ``answers``: by position, those that need no write. ``members``: positions of the others; ``decision`` is for all
+    of them: an Edit that removes their Machines in one write, NotNow, or a Refusal that has to do with the group. None
+    without members.
+    """
+
+    answers: Mapping[int, Done | Refusal]
+    members: tuple[int, ...] = ()
+    decision: Decision | None = None
+
+
 def increase(facts: GroupFacts, delta: int) -> Decision:
     group = facts.group
     if delta <= 0:
@@ -133,9 +147,30 @@ def delete(facts: GroupFacts, asked: Sequence[Asked]) -> Decision:
         return Done()
     size = group.replicas - len(going)
     if size < group.bounds.min_size:
-        text = f"unable to delete {len(going)} machines in {group.id}, machine replicas are {group.replicas}"
-        return _impossible(f"{text}, minSize is {group.bounds.min_size}: min size reached, nodes will not be deleted")
+        return _below_minimum(group, len(going), group.replicas)
     return _removal(facts, going, size, "not needed, says a caller over gRPC")
+
+
+def delete_jointly(facts: GroupFacts, requests: Sequence[Sequence[Asked]]) -> Joint:
+    """Each request is carried out whole or not at all. Where the minimum allows only some, earlier ones go first."""
+    group, leaving = facts.group, {machine.key for machine in facts.leaving}
+    answers: dict[int, Done | Refusal] = {}
+    members: list[int] = []
+    going: set[Key] = set()
+    for position, asked in enumerate(requests):
+        named = {each.machine.key for each in asked if each.machine is not None and not each.machine.deleting}
+        wanted = named - leaving
+        if wrong := _wrong(group.id, asked):
+            answers[position] = wrong
+        elif not wanted:
+            answers[position] = Done()
+        elif group.replicas - len(going | wanted) < group.bounds.min_size:
+            answers[position] = _below_minimum(group, len(wanted), group.replicas - len(going))
+        else:
+            members.append(position)
+            going |= wanted
+    together = [each for position in members for each in requests[position]]
+    return Joint(answers, tuple(members), delete(facts, together) if members else None)
 
 
 def decrease(facts: GroupFacts, delta: int) -> Decision:
@@ -227,6 +262,11 @@ def _names(machines: Sequence[MachineFacts]) -> str:
     shown = ", ".join(machine.key.name for machine in machines[:3])
     more = len(machines) - 3
     return f"Machines {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def _below_minimum(group: NodeGroup, count: int, replicas: int) -> Refusal:
+    text = f"unable to delete {count} machines in {group.id}, machine replicas are {replicas}"
+    return _impossible(f"{text}, minSize is {group.bounds.min_size}: min size reached, nodes will not be deleted")
 
 
 def _invalid(why: str) -> Refusal:

@@ -95,9 +95,9 @@ class Gateway:
             if not await _unless(stop, self._read(), tasks):
                 return
             scaler = Scaler(client, self.cache, self.fleet, recorder)
-            server = GrpcServer(
-                self._options.server, Reads(self.fleet, self._options.reads), Changes(self.fleet, scaler)
-            )
+            changes = Changes(self.fleet, scaler)
+            stack.push_async_callback(changes.close)
+            server = GrpcServer(self._options.server, Reads(self.fleet, self._options.reads), changes)
             await stack.enter_async_context(server)
             self._serving = True
             _log.info("serving the Cluster Autoscaler", address=server.address, groups=len(self.fleet.groups()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import grpc
+import structlog
 from google.protobuf.message import DecodeError
 
 from api import names
@@ -24,6 +25,7 @@ from providers.base.contract import Shape
 
 NOBODYS = wire.NodeGroupForNodeResponse(nodeGroup=wire.NodeGroup()).SerializeToString()
 _Code = grpc.StatusCode
+_log = structlog.get_logger("nodewright.externalgrpc")
 _TELL_SHAPES = (names.CAPACITY_PREFIX, names.KUBELET_CONFIG_PREFIX)
 
 
@@ -53,6 +55,7 @@ class Reads:
         self._options = options
         self._answers: dict[str, bytes] = {}
         self._version = -1
+        self._never_shrink: set[str] = set()
 
     def Refresh(self, _: wire.RefreshRequest) -> wire.RefreshResponse:
         """The autoscaler's loop begins. On a world that is not completely read it must not."""
@@ -104,7 +107,8 @@ class Reads:
         read = self._fleet.shape(body)
         shape = read if isinstance(read, Shape) else None
         try:
-            return translate.template(templates.from_nothing(body, group.id, shape), templates.capacity_of(body, shape))
+            node = templates.from_nothing(body, group.id, shape)
+            return translate.template(node, templates.capacity_of(body, shape), group.id)
         except ShapeError as error:
             if isinstance(read, ShapeUnknown) and read.asked:
                 raise CallError(_Code.UNAVAILABLE, f"{read.why}; without that, {error}") from error
@@ -119,6 +123,7 @@ class Reads:
             raise CallError(_Code.UNIMPLEMENTED, "options of single groups are off (--node-group-options)")
         annotations = annotations_of(self._body(self._group(request.id)))
         answer = group_options.answer(annotations, request.defaults)
+        self._warn_of_zero_or_max(request.id, answer is not None and answer.zeroOrMaxNodeScaling)
         return wire.NodeGroupAutoscalingOptionsResponse(nodeGroupAutoscalingOptions=answer)
 
     def GPULabel(self, _: wire.GPULabelRequest) -> wire.GPULabelResponse:
@@ -139,13 +144,12 @@ class Reads:
     def PricingNodePrice(self, request: wire.PricingNodePriceRequest) -> wire.PricingNodePriceResponse:
         table = self._prices()
         span = _span(request)
-        try:
-            group = self._fleet.group_of(request.node.providerID) if request.node.providerID else None
-        except AmbiguousError as error:
-            raise CallError(_Code.FAILED_PRECONDITION, str(error)) from error
-        price = table.node(group.id if group is not None else "", request.node.labels, span)
+        group = self._priced_group(request.node)
+        price = table.node(group, request.node.labels, span)
         if price is None:
-            raise CallError(_Code.NOT_FOUND, f"the price table has no price of Node {request.node.name!r}")
+            belongs = f" of {group}" if group else ", which belongs to no node group"
+            why = f"the price table has no price of Node {request.node.name!r}{belongs}: add its group or instance type"
+            raise CallError(_Code.NOT_FOUND, why)
         return wire.PricingNodePriceResponse(price=price)
 
     def PricingPodPrice(self, request: wire.PricingPodPriceRequest) -> wire.PricingPodPriceResponse:
@@ -156,6 +160,29 @@ class Reads:
             return wire.PricingPodPriceResponse(price=table.pod(requests_of(pod), span))
         except (DecodeError, ValueError, ArithmeticError) as error:
             raise CallError(_Code.INVALID_ARGUMENT, f"no pod: {error}") from error
+
+    def _warn_of_zero_or_max(self, group_id: str, wanted: bool) -> None:
+        """Once for each group, until it asks for something else."""
+        if not wanted:
+            self._never_shrink.discard(group_id)
+        elif group_id not in self._never_shrink:
+            self._never_shrink.add(group_id)
+            _log.warning(
+                "this group grows and never shrinks: the Cluster Autoscaler removes no Nodes of a group with "
+                "zeroormaxnodescaling over externalgrpc; scale it down yourself, or leave the annotation out",
+                group=group_id,
+            )
+
+    def _priced_group(self, node: wire.ExternalGrpcNode) -> str:
+        """Id of the node group that a real Node belongs to or a template Node stands for; "" if it is none's."""
+        try:
+            found = self._fleet.group_of(node.providerID) if node.providerID else None
+        except AmbiguousError as error:
+            raise CallError(_Code.FAILED_PRECONDITION, str(error)) from error
+        if found is not None:
+            return found.id
+        groups = self._fleet.groups()
+        return next((name for name in translate.candidate_groups(node) if name in groups), "")
 
     def _told(self, group: NodeGroup) -> wire.NodeGroup:
         return translate.node_group(group, self._fleet.replicas(group), self._fleet.is_rolling(group))

@@ -10,8 +10,8 @@ from typing import NoReturn
 import structlog
 
 from api import names
-from controllers.kernel.actions import HostAction
-from controllers.kernel.refs import Obj, annotations_of, resource_version_of
+from controllers.kernel.actions import HostAction, Patch
+from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, resource_version_of
 from nodewright.gateways.externalgrpc.decide import Decision, Done, Edit, GroupFacts, NotNow, Refusal, Refused
 from nodewright.gateways.externalgrpc.fleet import Fleet
 from nodewright.runtime.cache.cache import Cache
@@ -26,7 +26,7 @@ _log = structlog.get_logger("nodewright.externalgrpc")
 NAME = "externalgrpc"
 PATIENCE = 2.0
 """Seconds for which the controllers are waited for; clients give a call five by default."""
-_MOST_ATTEMPTS = 8
+MOST_ATTEMPTS = 8
 
 
 class RefusedError(Exception):
@@ -36,7 +36,11 @@ class RefusedError(Exception):
 
 
 class UnavailableError(Exception):
-    """It could not be done now; a later call may succeed."""
+    """It could not be done now; a later call may succeed. ``machines``: those that could not be marked."""
+
+    def __init__(self, why: str, machines: frozenset[Key] = frozenset()) -> None:
+        super().__init__(why)
+        self.machines = machines
 
 
 class Scaler:
@@ -54,20 +58,41 @@ class Scaler:
 
         Once a write is under way it is finished, whatever becomes of the caller.
         """
+        self.must_serve(group_id)
+        async with self.turn(group_id):
+            patience = asyncio.get_running_loop().time() + PATIENCE
+            for _ in range(MOST_ATTEMPTS):
+                edit = await self._decided(group_id, decide, patience)
+                if edit is None or await self.carried_out(group_id, edit):
+                    return
+        raise changes_too_often(group_id)
+
+    def must_serve(self, group_id: str) -> None:
+        """Raises RefusedError if there is no such group."""
         if group_id not in self._fleet.groups():
             raise RefusedError(Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}"))
-        async with self._turns[group_id]:
-            patience = asyncio.get_running_loop().time() + PATIENCE
-            for _ in range(_MOST_ATTEMPTS):
-                edit = await self._decided(group_id, decide, patience)
-                if edit is None or await asyncio.shield(self._carried_out(group_id, edit)):
-                    return
-        raise UnavailableError(f"{group_id} changed again and again while it was to be scaled")
+
+    def turn(self, group_id: str) -> asyncio.Lock:
+        """Held by whoever decides on the size of the group and writes it."""
+        return self._turns[group_id]
+
+    def facts(self, group_id: str) -> GroupFacts:
+        """What is known now. Raises RefusedError and UnavailableError."""
+        if unread := self._fleet.unread():
+            raise UnavailableError(f"not read, or not current: {unread}")
+        facts = self._fleet.facts(group_id)
+        if facts is None:
+            raise RefusedError(Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}"))
+        return facts
+
+    async def carried_out(self, group_id: str, edit: Edit) -> bool:
+        """False: decide again. Goes on to its end if this is cancelled. Raises UnavailableError."""
+        return await asyncio.shield(self._carried_out(group_id, edit))
 
     async def _decided(self, group_id: str, decide: Callable[[GroupFacts], Decision], until: float) -> Edit | None:
         """None: it is so already."""
         while True:
-            match self._judge(group_id, decide):
+            match decide(self.facts(group_id)):
                 case Edit() as edit:
                     return edit
                 case Done():
@@ -76,14 +101,6 @@ class Scaler:
                     raise RefusedError(refusal)
                 case NotNow(why):
                     await self._wait(until, why)
-
-    def _judge(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> Decision:
-        if unread := self._fleet.unread():
-            raise UnavailableError(f"not read, or not current: {unread}")
-        facts = self._fleet.facts(group_id)
-        if facts is None:
-            return Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}")
-        return decide(facts)
 
     async def _wait(self, until: float, why: str) -> None:
         try:
@@ -117,9 +134,15 @@ class Scaler:
         return body
 
     def _give_up(self, execution: Execution) -> NoReturn:
-        errors = [str(failure.error) for failure in execution.failures if not failure.stale]
+        serious = [failure for failure in execution.failures if not failure.stale]
+        errors = list(dict.fromkeys(str(failure.error) for failure in serious))
         _log.warning("a size could not be changed", errors=errors)
-        raise UnavailableError("; ".join(errors))
+        targets = [failure.action.target for failure in serious if isinstance(failure.action, Patch)]
+        raise UnavailableError("; ".join(errors), frozenset(each.key for each in targets if each.kind == MACHINE))
+
+
+def changes_too_often(group_id: str) -> UnavailableError:
+    return UnavailableError(f"{group_id} changed again and again while it was to be scaled")
 
 
 def was_done(body: Obj, edit: Edit) -> bool:

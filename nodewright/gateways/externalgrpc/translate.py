@@ -6,8 +6,9 @@ is understood for good, since whoever heard of it may come back later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from api import names
 from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.kernel.machine_facts import MachineFacts
@@ -20,6 +21,8 @@ OUT_OF_RESOURCES, OTHER = 1, 99
 """Error classes of the Cluster Autoscaler. Either makes it leave the group alone for a while."""
 LONGEST_MESSAGE = 256
 """Characters of an instance's error: a client takes answers of 4 MiB at most, for thousands of instances."""
+_TEMPLATE_PREFIX = "template-node-for-"
+_MOST_NAME_PARTS = 3
 _ARCHITECTURE, _SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"
 _State = wire.InstanceStatus.InstanceState
 
@@ -69,20 +72,22 @@ def error_of(machine: MachineFacts) -> wire.InstanceErrorInfo | None:
     )
 
 
-def template(node: NodeShape, capacity: Amounts) -> wire.NodeGroupTemplateNodeInfoResponse:
-    """Under the number of every release."""
-    content = node_of(node, capacity).SerializeToString()
+def template(node: NodeShape, capacity: Amounts, group: str) -> wire.NodeGroupTemplateNodeInfoResponse:
+    """Under the number of every release. ``group``: id of the node group, see ``candidate_groups``."""
+    content = node_of(node, capacity, group).SerializeToString()
     return wire.NodeGroupTemplateNodeInfoResponse(nodeInfo=content, nodeBytes=content)
 
 
-def node_of(shape: NodeShape, capacity: Amounts) -> core.Node:
+def node_of(shape: NodeShape, capacity: Amounts, group: str) -> core.Node:
     """A Ready Node of that shape: ``capacity`` is what it has, pods may use what is allocatable."""
     name = shape.name.replace("/", "-").lower()
     system = core.NodeSystemInfo(
         operatingSystem=shape.labels.get(_SYSTEM, ""), architecture=shape.labels.get(_ARCHITECTURE, "")
     )
     return core.Node(
-        metadata=core.ObjectMeta(name=name, labels={**shape.labels, HOSTNAME: name}),
+        metadata=core.ObjectMeta(
+            name=name, labels={**shape.labels, HOSTNAME: name}, annotations={names.NODE_GROUP_ANNOTATION: group}
+        ),
         spec=core.NodeSpec(
             taints=(core.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in shape.taints)
         ),
@@ -93,6 +98,25 @@ def node_of(shape: NodeShape, capacity: Amounts) -> core.Node:
             nodeInfo=system,
         ),
     )
+
+
+def candidate_groups(node: wire.ExternalGrpcNode) -> Iterator[str]:
+    """Ids of node groups that a Node without a Machine may stand for, the most certain first.
+
+    The Cluster Autoscaler asks for the price of copies, named ``template-node-for-<group id>-<random>`` and, for Nodes
+    that are on their way, with further parts behind. A copy of our template carries the id in an annotation. A copy of
+    a Node that is gone by now has it in its name alone.
+    """
+    if group := node.annotations.get(names.NODE_GROUP_ANNOTATION):
+        yield group
+    rest = node.name.removeprefix(_TEMPLATE_PREFIX)
+    if rest == node.name:
+        return
+    for _ in range(_MOST_NAME_PARTS):
+        rest, dash, _last = rest.rpartition("-")
+        if not dash:
+            return
+        yield rest
 
 
 def gpu_types(labels: Iterable[Mapping[str, str]], gpu_label: str) -> wire.GetAvailableGPUTypesResponse:

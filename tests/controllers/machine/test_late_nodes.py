@@ -78,7 +78,7 @@ def silent(node: dict[str, Any]) -> dict[str, Any]:
 
 def without_words(node: dict[str, Any]) -> dict[str, Any]:
     """Nothing on it says whose it is, but its providerID."""
-    node["metadata"]["labels"].pop(names.NODE_OWNED_BY_LABEL)
+    node["metadata"]["annotations"].pop(names.NODE_MACHINE_UID_ANNOTATION)
     node["metadata"]["annotations"].pop(names.NODE_MACHINE_ANNOTATION, None)
     return node
 
@@ -146,7 +146,7 @@ def test_a_machine_that_is_deleted_takes_the_late_node_along() -> None:
 
 def test_a_node_that_says_it_is_anothers_stays() -> None:
     arena, key, late = replaced_unseen()
-    late["metadata"]["labels"][names.NODE_OWNED_BY_LABEL] = "uid-of-another"
+    late["metadata"]["annotations"][names.NODE_MACHINE_UID_ANNOTATION] = "uid-of-another"
     arena.view.put(late)
     arena.run(key, 20)
     assert deleted(arena) == []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from api import names
+from controllers.autoscaler.balancing import alike
 from controllers.kernel.refs import NODE, Key
 from controllers.machine import node_metadata
+from controllers.scheduling.reading import read_node
 from providers.base.contract import NodeRegistration, Taint
 from tests.builders import machine, node
 from tests.controllers.machine.arena import Arena, merged
@@ -172,7 +176,56 @@ def test_the_node_says_whose_it_is() -> None:
     arena, _ = running()
     meta = arena.nodes()[0]["metadata"]
     assert meta["annotations"]["cluster.k8s.io/machine"] == "default/m-1"
-    assert meta["labels"]["machine-controller/owned-by"] == "uid-m-1"
+    assert meta["annotations"]["cluster.k8s.io/machine-uid"] == "uid-m-1"
+
+
+OWNER, OWNER_UID = names.NODE_OWNED_BY_LABEL, names.NODE_MACHINE_UID_ANNOTATION
+
+
+def test_no_label_of_a_node_differs_from_that_of_its_like() -> None:
+    """Autoscalers compare the labels of real Nodes to find groups that are similar."""
+    arena, _ = running()
+    assert "uid-m-1" not in labels(arena).values()
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["written by an earlier release", "registered by a kubelet"])
+def test_the_label_of_this_owner_leaves_a_node_that_has_it(recorded: bool) -> None:
+    arena, key = running()
+    earlier = {"metadata": {"labels": {OWNER: "uid-m-1"}, "annotations": {OWNER_UID: None}}}
+    arena.view.put(merged(dict(arena.nodes()[0]), earlier))
+    if recorded:
+        applied = arena.machine(key)["status"]["appliedNodeMetadata"]
+        arena.view.put(
+            merged(arena.machine(key), {"status": {"appliedNodeMetadata": {"labels": [*applied["labels"], OWNER]}}})
+        )
+    arena.run(key)
+    assert OWNER not in labels(arena)
+    assert arena.nodes()[0]["metadata"]["annotations"][OWNER_UID] == "uid-m-1"
+    assert OWNER not in arena.machine(key)["status"]["appliedNodeMetadata"]["labels"]
+
+
+@pytest.mark.parametrize("applied", [{}, {"labels": [OWNER]}])
+def test_the_label_of_another_owner_stays(applied: dict[str, Any]) -> None:
+    wanted = NodeRegistration(annotations={OWNER_UID: "uid-m-1"})
+    there = node("n").labelled({OWNER: "uid-of-another"}).annotated(OWNER_UID, "uid-m-1").build()
+    assert node_metadata.sync(there, applied, wanted) is None
+
+
+def test_a_spec_can_name_no_other_owner() -> None:
+    arena, key = running()
+    forged = {"labels": {OWNER: "uid-m-2"}, "annotations": {OWNER_UID: "uid-m-2"}}
+    arena.edit(key, {"spec": {"metadata": forged}})
+    arena.run(key)
+    assert OWNER not in labels(arena)
+    assert arena.nodes()[0]["metadata"]["annotations"][OWNER_UID] == "uid-m-1"
+
+
+def test_the_label_is_there_for_tools_that_need_it() -> None:
+    arena, key = running()
+    arena.room = replace(arena.room, owner_label=True)
+    arena.run(key, 30)
+    assert labels(arena)[OWNER] == "uid-m-1"
+    assert OWNER in arena.machine(key)["status"]["appliedNodeMetadata"]["labels"]
 
 
 def test_a_node_that_is_gone_leaves_the_machine_not_ready_and_referring_to_it() -> None:
@@ -181,3 +234,13 @@ def test_a_node_that_is_gone_leaves_the_machine_not_ready_and_referring_to_it() 
     arena.run(key, 30)
     assert arena.condition(key, "Ready")["reason"] == "NodeMissing"
     assert arena.machine(key)["status"]["nodeRef"]["name"] == "m-1"
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_nodes_of_two_groups_are_alike_to_an_autoscaler(labelled: bool) -> None:
+    arena = Arena()
+    arena.room = replace(arena.room, owner_label=labelled)
+    for name in ("east-1", "west-1"):
+        arena.run(arena.apply(machine(name).provider_config(bootSeconds=0.6)))
+    east, west = (read_node(found) for found in arena.nodes())
+    assert alike(east, west) is not labelled

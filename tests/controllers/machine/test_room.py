@@ -39,9 +39,10 @@ def test_it_is_a_room() -> None:
         (machine("m-1").provider_id("sim://1"), node("n").provider_id("sim://1")),
         (machine("m-1").on_node("n"), node("n")),
         (machine("m-1"), node("n").annotated("cluster.k8s.io/machine", "default/m-1")),
+        (machine("m-1"), node("n").annotated("cluster.k8s.io/machine-uid", "uid-m-1")),
         (machine("m-1"), node("n").labelled({"machine-controller/owned-by": "uid-m-1"})),
     ],
-    ids=["providerID", "nodeRef", "annotation", "owner label"],
+    ids=["providerID", "nodeRef", "annotation", "owner", "owner label"],
 )
 def test_a_node_wakes_its_machine_by(machine_: Builder, node_: Builder) -> None:
     view = FakeView(machine_, node_, machine("m-2").provider_id("sim://2"))

@@ -25,6 +25,7 @@ from nodewright.gateways.externalgrpc.decide import (
     Refusal,
     decrease,
     delete,
+    delete_jointly,
     increase,
 )
 from tests.builders.objects import MachineBuilder, machine, machine_deployment
@@ -228,3 +229,55 @@ def test_where_nobody_can_say_what_became_of_a_write_it_is_not_repeated() -> Non
 def test_the_same_size_for_another_reason_is_not_this_write() -> None:
     with pytest.raises(scaler.UnavailableError):
         scaler.was_done(group_now(3, "9"), edit(removed="b"))
+
+
+def test_requests_that_wait_together_are_one_write() -> None:
+    seen = facts(*workers("a", "b", "c", "d"), replicas=4)
+    joint = delete_jointly(seen, [asked(seen.machines[i]) for i in (0, 2, 3)])
+    assert (joint.answers, joint.members) == ({}, (0, 1, 2))
+    assert joint.decision is not None
+    assert writes(joint.decision) == [("a", MARK), ("c", MARK), ("d", MARK), ("workers", 1)]
+    assert isinstance(joint.decision, Edit)
+    assert joint.decision.removed == "a,c,d"
+
+
+def test_each_of_them_has_an_answer_of_its_own() -> None:
+    """One names nobody's node, one a node that is going, one nothing; the others are carried out."""
+    seen = facts(*workers("a", "b"), machine("c").deleting(), replicas=2)
+    a, b, c = seen.machines
+    joint = delete_jointly(seen, [[Asked("x", None)], asked(c), [], asked(a), asked(b, group="another"), asked(a, c)])
+    assert refusal(joint.answers[0]).startswith("NOT_FOUND")
+    assert joint.answers[1] == Done()
+    assert refusal(joint.answers[2]).startswith("INVALID_ARGUMENT")
+    assert refusal(joint.answers[4]).startswith("INVALID_ARGUMENT")
+    assert joint.members == (3, 5)
+    assert joint.decision is not None
+    assert writes(joint.decision) == [("a", MARK), ("workers", 1)]
+
+
+def test_the_minimum_holds_for_all_of_them_together_and_no_request_is_carried_out_in_part() -> None:
+    seen = facts(*workers("a", "b", "c", "d"), replicas=4, bounds=(2, 9))
+    a, b, c, d = seen.machines
+    joint = delete_jointly(seen, [asked(a), asked(b, c), asked(d), asked(a), asked(c)])
+    assert joint.members == (0, 2, 3)
+    for position in (1, 4):
+        assert "min size reached" in refusal(joint.answers[position])
+    assert joint.decision is not None
+    assert writes(joint.decision) == [("a", MARK), ("d", MARK), ("workers", 2)]
+
+
+def test_where_the_controllers_have_yet_to_act_only_those_wait_that_need_a_write() -> None:
+    seen = facts(*workers("a"), machine("b").marked_for_deletion(MARK), replicas=1, removed=("b",), applied=False)
+    joint = delete_jointly(seen, [asked(seen.machines[1]), asked(seen.machines[0])])
+    assert joint.answers == {0: Done()}
+    assert joint.members == (1,)
+    assert isinstance(joint.decision, NotNow)
+
+
+def test_a_rollout_refuses_them_all_and_nothing_is_left_of_an_empty_batch() -> None:
+    seen = facts(*workers("a", "b"), replicas=2, rolling=True)
+    joint = delete_jointly(seen, [asked(each) for each in seen.machines])
+    assert joint.members == (0, 1)
+    assert joint.decision is not None
+    assert "a rollout of" in refusal(joint.decision)
+    assert delete_jointly(seen, []).decision is None

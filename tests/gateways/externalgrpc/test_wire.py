@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+import structlog
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
+from structlog.testing import capture_logs
 
 from api import names
 from controllers.autoscaler import templates
 from controllers.autoscaler.groups import Bounds, NodeGroup
 from controllers.autoscaler.prices import PriceTable, PriceTableError, read_table
 from controllers.kernel import machine_facts
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref
 from nodewright.controlplane.protobuf import messages
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.prices import requests_of
-from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads
+from nodewright.gateways.externalgrpc.reads import CallError, ReadOptions, Reads
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
@@ -77,10 +80,11 @@ def test_a_template_is_a_node_to_kubernetes_under_both_numbers() -> None:
         .build()
     )
     shape = templates.from_nothing(body, "MachineDeployment/default/batch")
-    answer = translate.template(shape, templates.capacity_of(body))
+    answer = translate.template(shape, templates.capacity_of(body), "MachineDeployment/default/batch")
     assert answer.nodeInfo == answer.nodeBytes
     node = messages.read("core.v1.Node", memoryview(answer.nodeBytes))
     assert node["metadata"]["labels"]["zone"] == "a"
+    assert node["metadata"]["annotations"] == {names.NODE_GROUP_ANNOTATION: "MachineDeployment/default/batch"}
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == node["metadata"]["name"]
     assert node["spec"]["taints"] == [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}]
     offered = {"cpu": "3500m", "memory": str(16 * GIB), "pods": "110", "nvidia.com/gpu": "2"}
@@ -211,3 +215,76 @@ def test_times_come_under_the_numbers_of_either_generation(fields: dict[str, obj
     for name in ("pod", "pod_bytes"):
         pod = wire.PricingPodPriceRequest(**{name: body}, **fields)  # type: ignore[arg-type]
         assert reads.PricingPodPrice(pod).price == 2.0
+
+
+PRICED = "MachineDeployment/default/batch"
+
+
+def fleet_of(*deployments: Obj) -> Fleet:
+    cache = Cache(KINDS)
+    for kind in KINDS:
+        cache.listed(kind, [dict(each) for each in deployments] if kind == MACHINE_DEPLOYMENT else [], "1")
+    return Fleet(cache, utc_now)
+
+
+@pytest.mark.parametrize(
+    ("asked", "price"),
+    [
+        ({"annotations": {names.NODE_GROUP_ANNOTATION: PRICED}}, 2.0),
+        ({"name": f"template-node-for-{PRICED}-5577006791947779410"}, 2.0),
+        ({"name": f"template-node-for-{PRICED}-5577006791947779410-upcoming-0"}, 2.0),
+        ({"name": f"template-node-for-{PRICED}-1-5577006791947779410"}, 3.0),
+        ({"name": f"template-node-for-{PRICED}-5577006791947779410", "providerID": "simulated:///gone"}, 2.0),
+        ({"name": PRICED}, None),
+        ({"name": "template-node-for-"}, None),
+        ({"name": "template-node-for-MachineDeployment/default/none-1"}, None),
+        ({"annotations": {names.NODE_GROUP_ANNOTATION: "MachineDeployment/default/none"}}, None),
+    ],
+    ids=[
+        "annotation",
+        "name",
+        "upcoming",
+        "longest name",
+        "of a Node that is gone",
+        "a Node",
+        "cut",
+        "gone",
+        "no group",
+    ],
+)
+def test_a_template_node_costs_what_its_group_does(asked: dict[str, Any], price: float | None) -> None:
+    """The Cluster Autoscaler asks for copies of the template, which have another name and no providerID."""
+    groups = [
+        machine_deployment(name)
+        .annotated(names.AUTOSCALER_MIN_ANNOTATION, "0")
+        .annotated(names.AUTOSCALER_MAX_ANNOTATION, "3")
+        .build()
+        for name in ("batch", "batch-1")
+    ]
+    fleet = fleet_of(*groups)
+    table = PriceTable({PRICED: 2.0, f"{PRICED}-1": 3.0})
+    reads = Reads(fleet, ReadOptions(prices=table))
+    span = {"startTimestamp": Timestamp(seconds=0), "endTimestamp": Timestamp(seconds=3600)}
+    request = wire.PricingNodePriceRequest(node=wire.ExternalGrpcNode(**asked), **span)  # type: ignore[arg-type]
+    if price is None:
+        with pytest.raises(CallError, match="add its group or instance type"):
+            reads.PricingNodePrice(request)
+    else:
+        assert reads.PricingNodePrice(request).price == price
+
+
+def test_a_group_that_never_shrinks_over_this_wire_is_told_once() -> None:
+    """The Cluster Autoscaler compares group objects of which externalgrpc makes one for each Node."""
+    zero_or_max = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
+    body = machine_deployment("batch").annotated(names.AUTOSCALER_MIN_ANNOTATION, "0").annotated(zero_or_max, "true")
+    other = machine_deployment("usual").annotated(names.AUTOSCALER_MIN_ANNOTATION, "0")
+    built = [each.annotated(names.AUTOSCALER_MAX_ANNOTATION, "3").build() for each in (body, other)]
+    reads = Reads(fleet_of(*built), ReadOptions(group_options=True))
+    structlog.reset_defaults()
+    with capture_logs() as lines:
+        for name in ("batch", "usual", "batch", "batch"):
+            request = wire.NodeGroupAutoscalingOptionsRequest(id=f"MachineDeployment/default/{name}")
+            found = reads.NodeGroupGetOptions(request).nodeGroupAutoscalingOptions
+            assert found.zeroOrMaxNodeScaling is (name == "batch")
+    assert [(line["log_level"], line["group"]) for line in lines] == [("warning", PRICED)]
+    assert "never shrinks" in lines[0]["event"]

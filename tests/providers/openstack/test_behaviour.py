@@ -186,7 +186,8 @@ async def test_user_data_is_filled_in(cloud: FakeCloud) -> None:
     (body,) = [body for method, path, body in cloud.bodies if (method, path) == ("POST", "/servers")]
     server = body["server"]
     text = base64.b64decode(server["user_data"]).decode()
-    assert f"fqdn: {wanted.identity.name}\nlabels: tier=web\n" in text
+    owner = f"machine-controller/owned-by={wanted.identity.machine_uid}"  # a kubelet can register no annotation
+    assert f"fqdn: {wanted.identity.name}\nlabels: {owner},tier=web\n" in text
     assert "keep: $(OTHER)" in text
     assert (server["key_name"], server["config_drive"]) == ("ops", True)
     assert body["OS-SCH-HNT:scheduler_hints"]["group"]
