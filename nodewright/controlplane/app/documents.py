@@ -74,17 +74,19 @@ class Documents:
         wanted = wanted_discovery(request.headers.get("Accept", ""))
         if len(parts) > 1:
             wanted = Wanted(wanted.media_type)
-        return self._kept_answer(request, wanted, lambda: self._discovery(request, parts, wanted))
+        if parts == ("api",) and not wanted.as_kind:
+            return answer(
+                discovery.api_versions(ascii(request.host)[1:-1]), wanted
+            )  # not kept: it repeats what the client calls us
+        return self._kept_answer(request, wanted, lambda: self._discovery(parts, wanted))
 
-    def _discovery(self, request: web.BaseRequest, parts: tuple[str, ...], wanted: Wanted) -> Obj:
+    def _discovery(self, parts: tuple[str, ...], wanted: Wanted) -> Obj:
         registry = self._registry
         match parts:
             case ("",):
                 return {"paths": self._paths()}
             case ("api" | "apis",) if wanted.as_kind:
                 return discovery.aggregated(registry, wanted.version, core=parts == ("api",))
-            case ("api",):
-                return discovery.api_versions(request.host)
             case ("apis",):
                 return discovery.group_list(registry)
             case ("api", "v1"):
@@ -121,7 +123,7 @@ class Documents:
         if self._generation != self._registry.generation:
             self._kept.clear()
             self._generation = self._registry.generation
-        key = (request.path.rstrip("/"), wanted.content_type)
+        key = (request.path.strip("/"), wanted.content_type)
         body = self._kept.get(key)
         if body is None:
             body = self._kept[key] = orjson.dumps(make(), option=orjson.OPT_APPEND_NEWLINE)

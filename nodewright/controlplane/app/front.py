@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from aiohttp import web
 
@@ -52,14 +50,30 @@ class Front:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request; whatever goes wrong is answered as a metav1.Status."""
         try:
-            return await self._admit(request)
+            response = await self._admit(request)
         except ApiError as error:
-            return refusal(error)
+            response = refusal(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:
-            _LOG.exception("%s %s failed", request.method, request.path)
-            return refusal(ApiError.internal("the server failed on this request; its log says why"))
+            _LOG.exception("%s %s failed", request.method, ascii(request.path))
+            response = refusal(ApiError.internal("the server failed on this request; its log says why"))
+        await self._send(request, response)
+        return response
+
+    async def _send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Send an answer to a client that has a bounded time to read it; a watch has sent all of its own already."""
+        if response.prepared:
+            return
+        try:
+            async with asyncio.timeout(self._parts.limits.answer_seconds):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionError:
+            pass  # the client is gone, as aiohttp will find too
 
     async def _admit(self, request: web.BaseRequest) -> web.StreamResponse:
         if (public := self._parts.documents.public(request)) is not None:
@@ -116,8 +130,3 @@ class Front:
         content = await read_bytes(request, self._parts.limits)
         body = decode(content, media_type(request)).content
         return answer(self._parts.reviewer.answer(resource, body, user), status=201)
-
-
-def request_factory(limits: Limits) -> Callable[..., web.BaseRequest]:
-    """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB. Needs a loop."""
-    return partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=limits.body_bytes)

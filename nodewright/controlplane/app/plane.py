@@ -17,9 +17,10 @@ from nodewright.controlplane.app.authentication import Authenticator
 from nodewright.controlplane.app.certificates import Credentials, ensure_credentials, server_context
 from nodewright.controlplane.app.commits import Commits
 from nodewright.controlplane.app.config import ControlPlaneConfig
+from nodewright.controlplane.app.connections import BoundedServer, Site
 from nodewright.controlplane.app.documents import Documents
 from nodewright.controlplane.app.faults import Faults
-from nodewright.controlplane.app.front import Front, Parts, request_factory
+from nodewright.controlplane.app.front import Front, Parts
 from nodewright.controlplane.app.kubeconfig import write_kubeconfig
 from nodewright.controlplane.app.private_files import private_folder
 from nodewright.controlplane.app.reviews import Reviewer
@@ -127,16 +128,12 @@ class ControlPlane:
         )
 
     async def _listen(self, stack: AsyncExitStack, front: Front, credentials: Credentials) -> int:
-        server = web.Server(
-            front,
-            request_factory=request_factory(self.config.limits),
-            handler_cancellation=True,
-            access_log=None,
-        )
-        runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        limits = self.config.limits
+        runner = web.ServerRunner(BoundedServer(front, limits), shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, self.config.host, self.config.port, ssl_context=server_context(credentials))
+        address = (self.config.host, self.config.port)
+        site = Site(runner, address, server_context(credentials), limits.header_seconds)
         await site.start()
         port: int = runner.addresses[0][1]
         return port

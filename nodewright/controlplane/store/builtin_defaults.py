@@ -68,7 +68,7 @@ def _new_namespace(obj: Obj) -> None:
 
 def _label_namespace(obj: Obj) -> None:
     metadata = obj["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_LABEL: metadata["name"]}
+    metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_LABEL: metadata.get("name", "")}
 
 
 def _new_pod(obj: Obj) -> None:

@@ -167,7 +167,7 @@ class Drainer:
             message = f"Some content in the namespace has finalizers remaining: {held}"
             wanted.append(("NamespaceFinalizersRemaining", "SomeFinalizersRemain", message))
         status = namespace.get("status") or {}
-        known = {c["type"]: c for c in status.get("conditions") or ()}
+        known = {c.get("type"): c for c in status.get("conditions") or ()}
         conditions = []
         for kind, reason, message in wanted:
             since = known.get(kind, {}).get("lastTransitionTime") or self._kernel.now()

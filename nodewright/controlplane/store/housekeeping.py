@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from nodewright.controlplane.store import draining, garbage
 from nodewright.controlplane.store.change_log import Change
 from nodewright.controlplane.store.deleting import Deleter
@@ -13,7 +15,9 @@ from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.releasing import Releaser
 from nodewright.controlplane.store.state import ObjectKey
 from nodewright.controlplane.store.work_queue import WorkQueue
-from nodewright.controlplane.values import Obj
+from nodewright.controlplane.values import ApiError, Obj
+
+_LOG = logging.getLogger("nodewright.controlplane")
 
 
 class Housekeeper:
@@ -57,9 +61,19 @@ class Housekeeper:
         self._events.note_restored(key, obj)
 
     def run(self, limit: int) -> int:
-        """Do at most `limit` steps; gives how many were done, so that 0 means that nothing is left for now."""
+        """Do at most `limit` steps; gives how many were done, so that 0 means that nothing is left for now.
+
+        A step that fails is logged and left: one odd object must not stop the work for all others. Raises ApiError if
+        the journal can't be written; the step is then still to do.
+        """
         done = self._events.expire(limit)
         while done < limit and (task := self._queue.pop()) is not None:
-            self._rooms[task.kind](task.key)
+            try:
+                self._rooms[task.kind](task.key)
+            except ApiError:
+                self._queue.add(task.kind, task.key)
+                raise
+            except Exception:
+                _LOG.exception("the %s of %s was not looked after", task.kind, "/".join(task.key))
             done += 1
         return done

@@ -81,7 +81,7 @@ class SqliteJournal:
                 if entry.obj is None:
                     run(_REMOVE, entry[:3])
                 else:
-                    run(_PUT, (*entry[:4], orjson.dumps(entry.obj)))
+                    run(_PUT, (*entry[:4], entry.body or orjson.dumps(entry.obj)))
             run("INSERT OR REPLACE INTO last VALUES (1, ?)", (entries[-1].revision,))
             run("COMMIT")
         except BaseException:

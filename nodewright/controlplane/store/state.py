@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nodewright.controlplane.store.change_log import Change
 from nodewright.controlplane.store.collection import Collection
 from nodewright.controlplane.store.journal import Journal, JournalEntry
+from nodewright.controlplane.store.storable import encode
 from nodewright.controlplane.values import ApiError, Obj
 
 MAX_UNFLUSHED = 4096
@@ -103,11 +104,15 @@ class State:
         return self.find(key) if key is not None else None
 
     def put(self, key: ObjectKey, obj: Obj) -> Obj:
-        """Store an object whose metadata dict is not shared, giving it the next resourceVersion."""
+        """Store an object whose metadata dict is not shared, giving it the next resourceVersion.
+
+        Raises ApiError 400 or 413, and changes nothing, for an object that could not be read again.
+        """
         collection = self.collection(key.collection)
         previous = collection.get(key.namespace, key.name)
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
-        self._commit(collection, key, obj, previous, removed=False)
+        body = encode(obj)
+        self._commit(collection, key, Change(self.revision + 1, key.namespace, key.name, obj, previous, False), body)
         return obj
 
     def remove(self, key: ObjectKey) -> Obj:
@@ -117,7 +122,8 @@ class State:
         assert previous is not None, key
         metadata = {**previous["metadata"], "resourceVersion": str(self.revision + 1)}
         tombstone = {**previous, "metadata": metadata}
-        self._commit(collection, key, tombstone, previous, removed=True)
+        change = Change(self.revision + 1, key.namespace, key.name, tombstone, previous, True)
+        self._commit(collection, key, change, b"")
         return tombstone
 
     def flush(self) -> None:
@@ -139,19 +145,17 @@ class State:
         if self._journal is not None:
             self._journal.close()
 
-    def _commit(self, collection: Collection, key: ObjectKey, obj: Obj, previous: Obj | None, removed: bool) -> None:
+    def _commit(self, collection: Collection, key: ObjectKey, change: Change, body: bytes) -> None:
         if self._journal is not None:
             if len(self._unflushed) >= MAX_UNFLUSHED:
                 self.flush()
-            entry = JournalEntry(*key, self.revision + 1, None if removed else obj)
-            self._unflushed.append(entry)
-        self.revision += 1
-        change = Change(self.revision, key.namespace, key.name, obj, previous, removed)
+            self._unflushed.append(JournalEntry(*key, change.revision, None if change.removed else change.obj, body))
+        self.revision = change.revision
         collection.record(change)
-        if removed or previous is None or _references_differ(previous, obj):
-            self._unindex(key, previous)
-            if not removed:
-                self._index(key, obj)
+        if change.removed or change.previous is None or _references_differ(change.previous, change.obj):
+            self._unindex(key, change.previous)
+            if not change.removed:
+                self._index(key, change.obj)
         for hook in self._hooks:
             hook(key.collection, change)
 
