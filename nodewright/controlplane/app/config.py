@@ -47,4 +47,10 @@ class ControlPlaneConfig:
     port: int = 0
     kubeconfig: Path | None = None
     crds: tuple[Mapping[str, Any], ...] = ()
+    accept_loss: bool = False
+    """Go on with what can be read of a damaged state, instead of refusing to start."""
+    anonymous_cluster_info: bool = False
+    """Let anybody read the ConfigMap cluster-info in kube-public, which kubeadm's token discovery needs."""
+    namespace_grace_seconds: float = 5.0
+    """How long a deleted namespace keeps its contents, as on a real server."""
     limits: Limits = field(default_factory=Limits)

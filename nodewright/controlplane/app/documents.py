@@ -41,9 +41,9 @@ _V2_DOCUMENT = b"\x0a\x032.0\x12%c%b" % (len(_V2_INFO), _V2_INFO)
 class Documents:
     """Serves documents; those that cost something are kept until the set of resources changes."""
 
-    def __init__(self, registry: ResourceRegistry, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, registry: ResourceRegistry, why_not_ready: Callable[[], str]) -> None:
         self._registry = registry
-        self._is_ready = is_ready
+        self._why_not_ready = why_not_ready
         self._generation = -1
         self._kept: dict[tuple[str, str], bytes] = {}
 
@@ -55,8 +55,8 @@ class Documents:
             return answer(VERSION)
         if path in _HEALTH:
             _only_get(request)
-            ready = path != "/readyz" or self._is_ready()
-            return web.Response(text="ok" if ready else "not ready", status=200 if ready else 500)
+            why = self._why_not_ready() if path == "/readyz" else ""
+            return web.Response(text=f"not ready: {why}" if why else "ok", status=500 if why else 200)
         return None
 
     def serve(self, request: web.BaseRequest) -> web.Response:

@@ -20,6 +20,7 @@ from typing import Any
 
 from nodewright.controlplane.app.private_files import write_private
 
+TOKEN_FILE = "token"
 ISSUER = "https://kubernetes.default.svc"
 MIN_LIFE = timedelta(minutes=10)
 MAX_LIFE = timedelta(days=365)
@@ -47,7 +48,7 @@ class Tokens:
     @classmethod
     def load_or_create(cls, folder: Path) -> Tokens:
         """Read `token` and `service-account.key` in a private folder, or make them. Raises OSError."""
-        admin = _secret(folder / "token").decode().strip()
+        admin = _secret(folder / TOKEN_FILE).decode().strip()
         return cls(admin, _secret(folder / "service-account.key"))
 
     def is_admin(self, token: str) -> bool:

@@ -28,6 +28,7 @@ class Housekeeper:
 
     def __init__(self, kernel: Kernel, deleter: Deleter) -> None:
         self._queue = WorkQueue()
+        self._clock = kernel.clock
         releaser = Releaser(kernel, deleter)
         self.budgets = Budgets(kernel, releaser, self._queue)
         self._garbage = GarbageCollector(kernel, deleter, releaser, self._queue)
@@ -45,6 +46,12 @@ class Housekeeper:
     def pending(self) -> int:
         """How many steps wait (Events that will be due later are not counted)."""
         return len(self._queue)
+
+    @property
+    def due_seconds(self) -> float | None:
+        """Seconds until a namespace begins to drain, None if none waits for its time."""
+        due = self._drainer.next_due
+        return None if due is None else max(0.0, (due - self._clock()).total_seconds())
 
     def note(self, collection: str, change: Change) -> None:
         """Hear of a commit."""
@@ -66,6 +73,7 @@ class Housekeeper:
         A step that fails is logged and left: one odd object must not stop the work for all others. Raises ApiError if
         the journal can't be written; the step is then still to do.
         """
+        self._drainer.fall_due()
         done = self._events.expire(limit)
         while done < limit and (task := self._queue.pop()) is not None:
             try:

@@ -36,6 +36,10 @@ class Journal(Protocol):
         """
         ...
 
+    def probe(self) -> None:
+        """Write something that changes nothing. Raises an exception if `append` would."""
+        ...
+
     def close(self) -> None:
         """Let go of the files."""
         ...
