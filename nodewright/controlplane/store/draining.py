@@ -99,7 +99,7 @@ class Drainer:
         if crd is None or not crd["metadata"].get("deletionTimestamp"):
             self._forget(key)
             return
-        if (key.name not in self._swept and not self._sweep_kind(key)):
+        if key.name not in self._swept and not self._sweep_kind(key):
             return
         if not len(self._kernel.state.collection(key.name)) or not self._kernel.registry.custom(key.name):
             definition = self._kernel.registry.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")

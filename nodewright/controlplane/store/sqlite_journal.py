@@ -220,7 +220,9 @@ class SqliteJournal:
             self._write(entries, revision)
         self._loaded = [entry._replace(body=b"") for entry in entries]
         self._revision = revision
-        _LOG.warning("%s Going on with the %d objects that can be read; the files are kept in %s", damage, len(entries), kept)
+        _LOG.warning(
+            "%s Going on with the %d objects that can be read; the files are kept in %s", damage, len(entries), kept
+        )
 
     def _readable(self) -> list[JournalEntry]:
         entries: dict[tuple[str, str, str], JournalEntry] = {}

@@ -50,7 +50,11 @@ async def test_nothing_is_created_in_a_namespace_that_terminates(shop: Client) -
     answer = await shop("POST", MAPS, {"metadata": {"name": "late"}})
     assert (answer.status, answer.json["reason"]) == (403, "Forbidden")
     assert answer.json["details"]["causes"] == [
-        {"reason": "NamespaceTerminating", "message": "namespace shop is being terminated", "field": "metadata.namespace"}
+        {
+            "reason": "NamespaceTerminating",
+            "message": "namespace shop is being terminated",
+            "field": "metadata.namespace",
+        }
     ]
 
 
