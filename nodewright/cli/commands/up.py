@@ -63,9 +63,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ] = True,
     accept_loss: Annotated[
         bool,
-        typer.Option(
-            "--accept-loss", help="Start from a damaged state with what can be read of it; see the docs first."
-        ),
+        typer.Option("--accept-loss", help="Start from a damaged state with what can be read of it."),
     ] = False,
     anonymous_cluster_info: Annotated[
         bool,

@@ -64,7 +64,7 @@ class Credentials:
 
 
 def ensure_credentials(folder: Path, host: str, now: datetime) -> Credentials:
-    """Give the certificates in `folder`; sign what is missing, damaged, not yet valid, near its end, or not for `host`.
+    """Give the certificates in `folder`; sign what is missing, damaged, not valid (yet, or soon) or not for `host`.
 
     The authority stays for ten years, so kubeconfigs go on to trust a plane whose server certificate was
     renewed. Raises OSError if the folder can't be written.

@@ -20,7 +20,7 @@ from typing import Any
 
 from nodewright.controlplane.app.private_files import write_private
 
-TOKEN_FILE = "token"
+TOKEN_FILE = "token"  # noqa: S105 - the name of the file
 ISSUER = "https://kubernetes.default.svc"
 MIN_LIFE = timedelta(minutes=10)
 MAX_LIFE = timedelta(days=365)

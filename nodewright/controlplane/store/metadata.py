@@ -116,7 +116,7 @@ def update_faults(metadata: Obj, old: Obj) -> list[Cause]:
 
 
 def states_revision(sent: str) -> bool:
-    """Say whether a resourceVersion names a state: "0" names none, and what is no number is not looked at (upstream)."""
+    """Say whether a resourceVersion names a state: "0" names none, and what is no number is not looked at."""
     return sent.isascii() and sent.isdigit() and int(sent[:32]) != 0
 
 

@@ -1,8 +1,8 @@
 """How is the state kept in a file? A SQLite database in WAL mode, one row per object, one transaction per flush.
 
-SQLite notices neither a WAL that is cut or lost (it goes on from the last page that it can read) nor flipped bits within
-a row. So each row has a checksum, the database the sum of them, and a small file beside it (`watermark`) the last
-revision with that sum. A state that is not the one that was written last is refused.
+SQLite notices neither a WAL that is cut or lost (it goes on from the last page that it can read) nor flipped bits
+within a row. So each row has a checksum, the database the sum of them, and a small file beside it (`watermark`) the
+last revision with that sum. A state that is not the one that was written last is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TAKEN = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class JournalError(Exception):
-    """The file can't be used: another process has it, it is of a later format, or it is damaged. The text says which."""
+    """The file can't be used: another process has it, it is of a later format, or damaged. The text says which."""
 
 
 class DamagedStateError(JournalError):
@@ -55,9 +55,9 @@ class SqliteJournal:
     """A journal in one file, readable by its owner only, used by one process at a time.
 
     `synchronous=FULL` makes SQLite wait for the disk at each commit, so that neither a crash of the process nor of
-    the machine loses what was flushed. With `accept_loss` a damaged state is no error: what can be read of it is gone on
-    with, and the files as they were are kept in a folder `damaged-<n>` beside them. `expected`: there was a state in this
-    folder before, so that there being none is a damage.
+    the machine loses what was flushed. With `accept_loss` a damaged state is no error: the journal goes on with what
+    can be read of it, and the files as they were are kept in a folder `damaged-<n>` beside them. `expected`: there was
+    a state in this folder before, so that there being none is a damage.
     """
 
     def __init__(self, path: Path, *, accept_loss: bool = False, expected: bool = False) -> None:
@@ -248,8 +248,8 @@ class SqliteJournal:
 
     def _damage(self, what: str) -> DamagedStateError:
         return DamagedStateError(
-            f"the state in {self._path.parent} is damaged: {what}. Restore the folder from a backup, or go on with what "
-            "can be read of it (--accept-loss)."
+            f"the state in {self._path.parent} is damaged: {what}. Restore the folder from a backup, or go on with "
+            "what can be read of it (--accept-loss)."
         )
 
 

@@ -181,7 +181,7 @@ class Store:
 
     @property
     def gc_due_seconds(self) -> float | None:
-        """Seconds until `run_gc` has something to do though nothing is written, None if there is nothing to wait for."""
+        """Seconds until `run_gc` has something to do though nothing is written; None if it has not."""
         return self._housekeeper.due_seconds
 
     def flush(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import suppress
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from nodewright.controlplane.app import ControlPlane, Limits
 from nodewright.controlplane.app.connections import most_connections
-from tests.controlplane.app.client import Client
+from tests.controlplane.app.client import Client, client_of
 from tests.controlplane.app.raw import READ_SECONDS, RawConnection, ask, connect, request
 
 MAPS = b"/api/v1/namespaces/default/configmaps"
@@ -69,8 +72,11 @@ async def test_there_is_a_bound_on_connections_and_those_that_go_make_room(plane
     more.close()
     for connection in open_:
         connection.close()
-    async with asyncio.timeout(READ_SECONDS):
-        while (await ask(plane, request(plane, "GET", MAPS)))[0] != 200:
+    async with asyncio.timeout(READ_SECONDS), client_of(plane) as api:
+        while True:
+            with suppress(aiohttp.ClientError):
+                if (await api("GET", MAPS.decode())).status == 200:
+                    break
             await asyncio.sleep(0.01)
 
 
@@ -85,8 +91,6 @@ async def test_a_connection_holds_little_memory(plane: ControlPlane) -> None:
 
 
 def _tls_protocols() -> list[asyncio.sslproto.SSLProtocol]:
-    import gc
-
     return [o for o in gc.get_objects() if isinstance(o, asyncio.sslproto.SSLProtocol) and o._app_transport is not None]
 
 

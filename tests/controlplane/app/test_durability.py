@@ -19,7 +19,7 @@ import pytest
 
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.store import JournalError, SqliteJournal
-from tests.controlplane.app.client import WIDGETS, Client, client_of
+from tests.controlplane.app.client import WIDGETS, Client, answers, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
 
 _LIMITED = """
@@ -133,7 +133,7 @@ async def test_what_cannot_be_written_down_is_not_acknowledged_nor_shown(
                 assert "database or disk is full" in answer.json["message"]
                 ended = await events.next()
                 assert (ended["type"], ended["object"]["code"]) == ("ERROR", 410)
-            await writable(api)
+            await answers(api, "/readyz", 200)
             assert (await api.get(WIDGETS))["items"] == []
 
 
@@ -147,13 +147,6 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(SqliteJournal, "_write", refuse)
         yield
-
-
-async def writable(api: Client) -> None:
-    """Wait until the plane has found out that it can write again."""
-    async with asyncio.timeout(30):
-        while (await api("GET", "/readyz")).status != 200:
-            await asyncio.sleep(0.01)
 
 
 async def test_on_a_full_disk_reads_go_on_and_writes_are_refused_until_there_is_room(
@@ -181,7 +174,7 @@ async def test_on_a_full_disk_reads_go_on_and_writes_are_refused_until_there_is_
             assert (await api("GET", "/livez")).status == 200
             async with api.watch(WIDGETS) as events:
                 assert await events.seen(1) == [("ADDED", "kept")]
-        await writable(api)
+        await answers(api, "/readyz", 200)
         await api.create(WIDGETS, widget("new"))
     async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
         assert [item["metadata"]["name"] for item in (await api.get(WIDGETS))["items"]] == ["kept", "new"]
@@ -222,9 +215,9 @@ async def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(tmp_path: P
 async def test_a_folder_that_has_lost_its_state_is_refused_unless_that_is_accepted(tmp_path: Path) -> None:
     async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
         await api.create(WIDGETS, widget("a"))
-    for file in tmp_path.glob("state.*"):
-        file.unlink()
-    with pytest.raises(JournalError, match="is damaged: .*--accept-loss"):
+    for name in ("state.db", "state.mark"):
+        (tmp_path / name).unlink()
+    with pytest.raises(JournalError, match=r"is damaged: .*--accept-loss"):
         async with ControlPlane(config(tmp_path)):
             pass
     async with ControlPlane(replace(config(tmp_path), accept_loss=True)) as plane, client_of(plane) as api:

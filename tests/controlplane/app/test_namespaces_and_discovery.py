@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
-from tests.controlplane.app.client import Client, client_of
+from tests.controlplane.app.client import Client, answers, client_of
 
 SHOP = "/api/v1/namespaces/shop"
 MAPS = f"{SHOP}/configmaps"
@@ -61,16 +60,12 @@ async def test_nothing_is_created_in_a_namespace_that_terminates(shop: Client) -
 @pytest.mark.parametrize("grace", [0.05])
 async def test_its_contents_go_and_then_the_namespace_and_finalizers_are_waited_for(shop: Client) -> None:
     await shop("DELETE", SHOP)
-    async with asyncio.timeout(30):
-        while (await shop("GET", f"{MAPS}/a")).status != 404:
-            await asyncio.sleep(0.01)
+    await answers(shop, f"{MAPS}/a", 404)
     held = await shop.get(f"{MAPS}/held")
     assert held["metadata"]["deletionTimestamp"]
     assert (await shop.get(SHOP))["status"]["phase"] == "Terminating"
     await shop.patch(f"{MAPS}/held", {"metadata": {"finalizers": None}})
-    async with asyncio.timeout(30):
-        while (await shop("GET", SHOP)).status != 404:
-            await asyncio.sleep(0.01)
+    await answers(shop, SHOP, 404)
 
 
 async def test_cluster_info_is_public_if_asked_for_and_nothing_else_is() -> None:

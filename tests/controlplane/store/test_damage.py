@@ -1,4 +1,4 @@
-"""A state that is not the one that was written last is refused; with `accept_loss` what is left of it is gone on with."""
+"""A state that is not the one written last is refused; with `accept_loss` the rest of it is gone on with."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_damaged_folder_is_refused_and_then_gone_on_with_if_asked(killed: Path
     DAMAGES[name](path)
     before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.suffix != ".db-shm"}
     for _ in range(2):
-        with pytest.raises(DamagedStateError, match="is damaged: .*Restore the folder from a backup.*--accept-loss"):
+        with pytest.raises(DamagedStateError, match=r"is damaged: .*Restore the folder from a backup.*--accept-loss"):
             SqliteJournal(path)
     assert {name: (path.parent / name).read_bytes() for name in before if name == "state.mark"} == {
         name: content for name, content in before.items() if name == "state.mark"
