@@ -149,12 +149,6 @@ _TABLE: dict[tuple[str, str], tuple[_Row, ...]] = {
         ),
     ),
     ("node.k8s.io", "v1"): (_Row("RuntimeClass", "runtimeclasses", False),),
-    ("networking.k8s.io", "v1"): (
-        _Row("Ingress", "ingresses", True, "ing", "status", traits=_WORKLOAD),
-        _Row("IngressClass", "ingressclasses", False, traits=_WORKLOAD),
-        _Row("NetworkPolicy", "networkpolicies", True, "netpol", traits=_WORKLOAD),
-    ),
-    ("discovery.k8s.io", "v1"): (_Row("EndpointSlice", "endpointslices", traits=_WORKLOAD),),
     ("scheduling.k8s.io", "v1"): (
         _Row("PriorityClass", "priorityclasses", False, "pc", traits=Traits(counts_generation=True)),
     ),

@@ -77,10 +77,6 @@ KINDS: list[tuple[str, str, str, bool, dict[str, Any]]] = [
         },
     ),
     ("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", False, {"handler": "runc"}),
-    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", True, {"spec": {"podSelector": {}}}),
-    ("networking.k8s.io/v1", "ingresses", "Ingress", True, {"spec": {"ingressClassName": "x"}}),
-    ("networking.k8s.io/v1", "ingressclasses", "IngressClass", False, {"spec": {"controller": "example.com/x"}}),
-    ("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", True, {"addressType": "IPv4", "endpoints": []}),
     ("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", False, {"rules": []}),
     ("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, {}),
     (
