@@ -56,7 +56,7 @@ class Credentials:
 
     @property
     def manifest(self) -> Path:
-        """What the certificates are good for: `{"notBefore": RFC3339, "notAfter": RFC3339, "names": […], "files": {…}}`.
+        """What the certificates are good for: `notBefore` and `notAfter` (RFC 3339), `names`, and `files`.
 
         `files` has the SHA-256 of each file by its name, so that a file that is damaged or exchanged is noticed.
         """
