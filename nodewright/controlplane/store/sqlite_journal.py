@@ -7,6 +7,7 @@ last revision with that sum. A state that is not the one that was written last i
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -25,6 +26,7 @@ FORMAT = 2
 
 _LOG = logging.getLogger("nodewright.controlplane")
 _MASK = (1 << 64) - 1
+_ROOM = 128 * 1024
 _TABLES = """
 CREATE TABLE IF NOT EXISTS objects (
     collection TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
@@ -67,6 +69,8 @@ class SqliteJournal:
         self._total = 0
         self._loaded: list[JournalEntry] = []
         self._revision = 0
+        self._refused = 0
+        """Bytes that must be free before a write is tried again."""
         self._upgraded = False
         """Whether the database was of format 1, which had no mark."""
         try:
@@ -83,12 +87,21 @@ class SqliteJournal:
 
     def append(self, entries: Sequence[JournalEntry]) -> None:
         """Write these changes in one transaction. Raises sqlite3.Error; then none of them is written."""
-        if entries:
+        if not entries:
+            return
+        try:
             self._write(entries, entries[-1].revision)
+        except sqlite3.Error:
+            self._refused = _ROOM + 2 * sum(len(entry.body) for entry in entries)
+            raise
 
     def probe(self) -> None:
-        """Write the last revision again. Raises sqlite3.Error if the disk takes nothing."""
+        """Write the last revision again. Raises sqlite3.Error or OSError if the disk would not take what it refused."""
+        disk = os.statvfs(self._path.parent)
+        if disk.f_bavail * disk.f_frsize < self._refused:
+            raise OSError(errno.ENOSPC, "database or disk is full")
         self._write((), self._revision)
+        self._refused = 0
 
     def close(self) -> None:
         """Close the files."""
@@ -102,17 +115,31 @@ class SqliteJournal:
         missing = not self._path.exists() or not self._path.stat().st_size
         if missing and (mark is not None or self._wal.exists() or self._expected):
             raise self._damage(f"{self._path.name} is missing or empty")
+        wal = self._wal.read_bytes() if self._wal.exists() else None
         self._connect()
         try:
-            self._prepare()
-            self._check(mark)
+            self._prepare(mark)
         except sqlite3.DatabaseError as error:
-            self._database.close()
+            if _code(error) in _TAKEN:  # the files are another's: not a byte of them is touched
+                self._database.close()
+            else:
+                self._close_untouched(wal)
             raise self._translated(error) from error
         except BaseException:
-            self._database.close()
+            self._close_untouched(wal)
             raise
         self._mark.write(Mark(self._revision, self._total))
+
+    def _close_untouched(self, wal: bytes | None) -> None:
+        """Close a database that was refused, and leave its files as they were: closing merges the WAL into it."""
+        content = self._path.read_bytes()
+        if self._database.in_transaction:
+            self._database.execute("ROLLBACK")
+        self._database.close()
+        for file, kept in ((self._path, content), (self._wal, wal)):
+            if kept is not None and (not file.exists() or file.read_bytes() != kept):
+                file.write_bytes(kept)
+                file.chmod(0o600)
 
     @property
     def _wal(self) -> Path:
@@ -123,8 +150,11 @@ class SqliteJournal:
         os.chmod(self._path, 0o600)
         self._database = sqlite3.connect(self._path, isolation_level=None, timeout=1.0, check_same_thread=False)
 
-    def _prepare(self) -> None:
-        """Lock the database and bring its tables to this format. Raises JournalError, sqlite3.DatabaseError."""
+    def _prepare(self, mark: Mark | None) -> None:
+        """Lock the database, check what is in it and only then bring its tables to this format.
+
+        Raises JournalError, sqlite3.DatabaseError.
+        """
         run = self._database.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
         run("PRAGMA journal_mode=WAL")
@@ -136,6 +166,8 @@ class SqliteJournal:
         problems = [row[0] for row in run("PRAGMA quick_check(3)")]
         if problems != ["ok"]:
             raise self._damage(f"{self._path.name}: {'; '.join(problems)}")
+        if found != FORMAT and mark is not None and mark.revision:
+            raise self._damage(f"the last change in it is 0, and {mark.revision} was written")
         if found != FORMAT:
             for statement in (_UPGRADE if found == 1 else _TABLES).split(";"):
                 run(statement)
@@ -143,6 +175,7 @@ class SqliteJournal:
                 self._upgraded = True
                 self._add_sums()
             run(f"PRAGMA user_version={FORMAT}")
+        self._check(mark)
         run("COMMIT")
 
     def _add_sums(self) -> None:
@@ -153,7 +186,7 @@ class SqliteJournal:
             self._database.execute(_PUT, (*key, revision, body, row))
         self._database.execute("UPDATE last SET sum = ?", (_packed(total),))
 
-    def _check(self, mark: Mark | str | None) -> None:
+    def _check(self, mark: Mark | None) -> None:
         """Read everything, and compare it with the sums and the mark. Raises DamagedStateError."""
         row = self._database.execute("SELECT revision, sum FROM last").fetchone()
         revision, total = (row[0], int.from_bytes(row[1] or b"")) if row is not None else (0, 0)
@@ -167,9 +200,9 @@ class SqliteJournal:
             raise self._damage("some objects are missing, or are not those that were written last")
         if mark is None and revision and not self._upgraded:
             raise self._damage(f"{self._mark.path.name} is missing, so that nobody knows what was written last")
-        if isinstance(mark, Mark) and mark.revision > revision:
+        if mark is not None and mark.revision > revision:
             raise self._damage(f"the last change in it is {revision}, and {mark.revision} was written")
-        if isinstance(mark, Mark) and mark.revision == revision and mark.total != total:
+        if mark is not None and mark.revision == revision and mark.total != total:
             raise self._damage(f"the objects at {revision} are not those that were written")
         self._revision, self._total = revision, total
 
@@ -215,7 +248,7 @@ class SqliteJournal:
             file.unlink()
         self._loaded, self._total = [], 0
         self._connect()
-        self._prepare()
+        self._prepare(None)
         if revision:
             self._write(entries, revision)
         self._loaded = [entry._replace(body=b"") for entry in entries]
@@ -239,7 +272,7 @@ class SqliteJournal:
         return list(entries.values())
 
     def _translated(self, error: sqlite3.DatabaseError) -> JournalError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = _code(error)
         if code in _TAKEN:
             return JournalError(f"{self._path} is in use by another process: {error}")
         if code in _NO_DATABASE or not isinstance(error, sqlite3.OperationalError):
@@ -251,6 +284,12 @@ class SqliteJournal:
             f"the state in {self._path.parent} is damaged: {what}. Restore the folder from a backup, or go on with "
             "what can be read of it (--accept-loss)."
         )
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """Give SQLite's primary result code."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
 
 
 def _sum(row: tuple[str, str, str, int, bytes]) -> bytes:

@@ -169,7 +169,7 @@ async def test_on_a_full_disk_reads_go_on_and_writes_are_refused_until_there_is_
             assert [answer.status for answer in reads] == [200] * 10 + [507]
             assert all([item["metadata"]["name"] for item in a.json["items"]] == ["kept"] for a in reads[:10])
             ready = await api("GET", "/readyz")
-            assert ready.status == 500
+            assert ready.status == 500, ready.text
             assert "database or disk is full" in ready.text
             assert (await api("GET", "/livez")).status == 200
             async with api.watch(WIDGETS) as events:
