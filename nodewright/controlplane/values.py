@@ -303,6 +303,12 @@ class ApiError(Exception):
         return cls(429, "TooManyRequests", message, _causes(causes) if causes else None, retry_after)
 
     @classmethod
+    def insufficient_storage(cls, why: str) -> ApiError:
+        """507: the state can't be written down, so that nothing can be changed; reads go on."""
+        message = f"the state can't be written to its disk, and nothing was changed: {why}. Make room, then try again"
+        return cls(507, "InsufficientStorage", message, retry_after=5)
+
+    @classmethod
     def internal(cls, message: str) -> ApiError:
         """500: a fault of the server."""
         return cls(500, "InternalError", f"Internal error occurred: {message}")

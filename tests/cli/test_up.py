@@ -98,6 +98,32 @@ def test_sigterm_ends_it_in_good_order_and_a_restart_goes_on_at_the_same_address
     assert "kept" in up.kubectl("get", "namespaces")
 
 
+def test_a_damaged_state_is_refused_and_gone_on_with_if_that_is_accepted(up: Up, kubectl_binary: Path) -> None:
+    data = up.folder / "data"
+    up.kubectl("create", "namespace", "lost")
+    assert up.stop() == 0
+    (data / "state.db").unlink()
+    refused = nodewright("up", "--data-dir", str(data), "--no-controllers")
+    assert refused.returncode == 1
+    assert "state.db is missing or empty" in refused.stderr
+    assert "--accept-loss" in refused.stderr
+    with Up(up.folder, kubectl_binary, f"--data-dir={data}", "--no-controllers", "--accept-loss") as again:
+        assert "lost" not in again.kubectl("get", "namespaces")
+
+
+def test_a_file_whose_first_object_is_the_namespace_is_deleted_without_an_error(up: Up) -> None:
+    objects: list[dict[str, object]] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}]
+    objects += [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"map-{number}", "namespace": "shop"}}
+        for number in range(10)
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    up.kubectl("apply", "-f", "-", stdin=text)
+    gone = up.kubectl("delete", "-f", "-", stdin=text)
+    assert gone.count("deleted") == len(objects)
+    up.kubectl.fails("get", "namespace", "shop")
+
+
 def test_a_port_that_is_taken_is_refused_by_name(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +61,17 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             "--bind-pods/--no-bind-pods", help="Find Nodes for pods that wait; off where a kube-scheduler does."
         ),
     ] = True,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="Start from a damaged state with what can be read of it."),
+    ] = False,
+    anonymous_cluster_info: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous-cluster-info",
+            help="Let anybody read the ConfigMap cluster-info in kube-public, for kubeadm's token discovery.",
+        ),
+    ] = False,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
     *,
@@ -80,7 +92,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         options = options_of(autoscaler) if scale else None
         requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options, requests)))
+        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests)
+        asyncio.run(_serve(replace(wish, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
 
 
 async def _serve(wish: Wish) -> None:

@@ -31,8 +31,9 @@ def held(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _taken(folder, descriptor) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with suppress(OSError):  # the number only helps people; a full disk is told by what needs the space
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -53,6 +54,9 @@ def remembered_port(folder: Path) -> int:
 
 
 def remember_port(folder: Path, port: int) -> None:
+    """Keep the port for the next start; nothing is written if it is kept already, since the disk may be full."""
+    if remembered_port(folder) == port:
+        return
     with os.fdopen(os.open(folder / _PORT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
         os.fchmod(file.fileno(), 0o600)  # earlier versions left it open to others
         file.write(f"{port}\n")

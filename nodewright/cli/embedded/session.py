@@ -15,6 +15,8 @@ from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.app.kubeconfig import CONTEXT
+from nodewright.controlplane.store import JournalError
+from nodewright.controlplane.values import ApiError
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -45,6 +47,10 @@ class Wish:
     """With the controllers, if it is wanted."""
     provisioning: ProvisioningOptions | None = None
     """With the autoscaler, if it is to know of ProvisioningRequests."""
+    accept_loss: bool = False
+    """Go on with what can be read of a damaged state."""
+    anonymous_cluster_info: bool = False
+    """Let anybody read the ConfigMap cluster-info in kube-public."""
 
 
 class Session:
@@ -184,7 +190,12 @@ async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:
     ports = [wish.port] if wish.port or wish.data_dir is None else [remembered_port(wish.data_dir), 0]
     for port in dict.fromkeys(ports):
         config = ControlPlaneConfig(
-            data_dir=wish.data_dir, port=port, kubeconfig=wish.kubeconfig, crds=tuple(load_crds())
+            data_dir=wish.data_dir,
+            port=port,
+            kubeconfig=wish.kubeconfig,
+            crds=tuple(load_crds()),
+            accept_loss=wish.accept_loss,
+            anonymous_cluster_info=wish.anonymous_cluster_info,
         )
         try:
             plane = await stack.enter_async_context(ControlPlane(config))
@@ -194,6 +205,10 @@ async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:
             where = f"port {port}" if port else str(wish.data_dir or "the control plane")
             hint = "Choose another --port" if port else "Choose another --data-dir"
             raise CliError(f"{where} can't be used: {error.strerror or error}", hint) from error
+        except ApiError as error:
+            raise CliError(error.message, f"Look at the disk of {wish.data_dir}") from error
+        except JournalError as error:
+            raise CliError(str(error), "Look at the folder, or choose another --data-dir") from error
         if wish.data_dir is not None:
             remember_port(wish.data_dir, urlsplit(plane.url).port or 0)
         return plane

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -16,7 +17,7 @@ from nodewright.controlplane.app.private_files import write_private
 
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
-_CLOCK_SKEW = timedelta(hours=1)
+CLOCK_SKEW = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +62,31 @@ class Authority:
 
 
 def load_or_create(certificate_file: Path, key_file: Path, now: datetime) -> Authority:
-    """Give the authority in these files, or make a new one there if it is missing or outlived by a leaf.
+    """Give the authority in these files, or make a new one there if none can be used.
 
-    Raises OSError, or ValueError if a file holds something else.
+    That is: one is missing, holds something else, does not fit the other, is not valid yet (it was made when the clock
+    was ahead) or is outlived by a leaf. Raises OSError.
     """
-    if certificate_file.is_file() and key_file.is_file():
-        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
-        key = serialization.load_pem_private_key(key_file.read_bytes(), None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{key_file}: not an EC private key")
-        if now + LEAF_LIFE < certificate.not_valid_after_utc:
-            return Authority(key, certificate)
+    found = _load(certificate_file, key_file)
+    if found is not None:
+        begins, ends = found.certificate.not_valid_before_utc, found.certificate.not_valid_after_utc
+        if begins <= now and now + LEAF_LIFE < ends:
+            return found
     authority = _create(now)
     write_private(key_file, _key_pem(authority.key))
     write_private(certificate_file, _pem(authority.certificate))
     return authority
+
+
+def _load(certificate_file: Path, key_file: Path) -> Authority | None:
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
+        key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+        if isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == certificate.public_key():
+            return Authority(key, certificate)
+    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
+        pass
+    return None
 
 
 def _create(now: datetime) -> Authority:
@@ -103,7 +114,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(life[0] - _CLOCK_SKEW)
+        .not_valid_before(life[0] - CLOCK_SKEW)
         .not_valid_after(life[1])
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
@@ -26,6 +26,10 @@ _PATCHES: dict[str, PatchType] = {
     "application/strategic-merge-patch+json": "strategic",
     "application/apply-patch+yaml": "apply",
 }
+T = TypeVar("T")
+_LONG_YAML = 16 * 1024
+MAX_DOUBLED = 1000
+"""Fields that are reported as given more than once."""
 _KEY = re.compile(rb'"\s*:')
 
 
@@ -38,13 +42,21 @@ class Body:
 
 
 async def read_bytes(request: web.BaseRequest, limits: Limits) -> bytes:
-    """Read the whole body. Raises ApiError 413 if it is too long, 408 if it does not arrive in time."""
+    """Read the whole body.
+
+    Raises ApiError 413 if it is too long, 408 if it does not arrive in time, 415 if it is compressed, 400 if it is
+    broken off.
+    """
+    if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise ApiError.unsupported_media_type("compressed bodies are not supported: send it without Content-Encoding")
     try:
         async with asyncio.timeout(limits.body_seconds):
             return await request.read()
     except web.HTTPRequestEntityTooLarge:
         message = f"Request entity too large: limit is {limits.body_bytes}"
         raise ApiError(413, "RequestEntityTooLarge", message) from None
+    except web.RequestPayloadError:
+        raise ApiError.bad_request("the request's body is broken off") from None
     except TimeoutError:
         raise ApiError(408, "Timeout", "the request's body did not arrive in time") from None
 
@@ -52,6 +64,13 @@ async def read_bytes(request: web.BaseRequest, limits: Limits) -> bytes:
 def media_type(request: web.BaseRequest) -> str:
     """Give the Content-Type without parameters, "" if there is none."""
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+async def in_turns(read: Callable[[], T], content: bytes, kind: str) -> T:
+    """Run a decoder of this body, in a thread if it is long YAML: reading that takes up to half a second."""
+    if "yaml" in kind and len(content) > _LONG_YAML:
+        return await asyncio.to_thread(read)
+    return read()
 
 
 def decode(content: bytes, kind: str) -> Body:
@@ -63,7 +82,9 @@ def decode(content: bytes, kind: str) -> Body:
     if kind == _PROTOBUF:
         from nodewright.controlplane import protobuf  # noqa: PLC0415 - kubectl's imperative commands only
 
-        return Body(protobuf.decode(content))
+        found = protobuf.decode(content)
+        _count_keys(found, MAX_DEPTH)
+        return Body(found)
     raise ApiError.unsupported_media_type(_unknown_format(_READABLE))
 
 
@@ -105,8 +126,8 @@ def _json(content: bytes) -> Body:
     # Every key token matches _KEY, so an equal count proves that no key was given twice: the slow way is rare.
     if len(_KEY.findall(content)) == _count_keys(parsed, MAX_DEPTH):
         return Body(parsed)
-    doubled: list[str] = []
-    marked = json.loads(content, object_pairs_hook=_Pairs)
+    doubled: dict[str, None] = {}
+    marked = json.loads(content, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
     _find_doubled(marked, "", doubled)
     return Body(parsed, tuple(doubled))
 
@@ -127,13 +148,13 @@ class _Pairs(list[tuple[str, Any]]):
     """The members of a JSON object as they were written."""
 
 
-def _find_doubled(value: Any, path: str, doubled: list[str]) -> None:
+def _find_doubled(value: Any, path: str, doubled: dict[str, None]) -> None:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
             where = f"{path}.{key}" if path else key
-            if key in seen and where not in doubled:
-                doubled.append(where)
+            if key in seen and len(doubled) < MAX_DOUBLED:
+                doubled[where] = None
             seen.add(key)
             _find_doubled(member, where, doubled)
     elif isinstance(value, list):

@@ -7,6 +7,7 @@ good files starts without it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import ssl
 from dataclasses import dataclass
@@ -55,12 +56,15 @@ class Credentials:
 
     @property
     def manifest(self) -> Path:
-        """What the certificates are good for: `{"notAfter": RFC3339, "names": […]}`."""
+        """What the certificates are good for: `notBefore` and `notAfter` (RFC 3339), `names`, and `files`.
+
+        `files` has the SHA-256 of each file by its name, so that a file that is damaged or exchanged is noticed.
+        """
         return self.folder / "certificates.json"
 
 
 def ensure_credentials(folder: Path, host: str, now: datetime) -> Credentials:
-    """Give the certificates in `folder`; sign what is missing, near its end, or not good for `host`.
+    """Give the certificates in `folder`; sign what is missing, damaged, not valid (yet, or soon) or not for `host`.
 
     The authority stays for ten years, so kubeconfigs go on to trust a plane whose server certificate was
     renewed. Raises OSError if the folder can't be written.
@@ -84,6 +88,17 @@ def server_context(credentials: Credentials) -> ssl.SSLContext:
 
 
 def _still_good(credentials: Credentials, names: list[str], now: datetime) -> bool:
+    try:
+        manifest = json.loads(credentials.manifest.read_bytes())
+        begins, ends = (datetime.fromisoformat(manifest[name]) for name in ("notBefore", "notAfter"))
+        known = set(names) <= set(manifest["names"]) and manifest["files"] == _digests(credentials)
+        return known and begins <= now < ends - _RENEW_BEFORE
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def _digests(credentials: Credentials) -> dict[str, str]:
+    """Give the SHA-256 of each file. Raises OSError."""
     files = (
         credentials.ca,
         credentials.ca_key,
@@ -91,14 +106,7 @@ def _still_good(credentials: Credentials, names: list[str], now: datetime) -> bo
         credentials.client_certificate,
         credentials.client_key,
     )
-    if not all(path.is_file() for path in files):
-        return False
-    try:
-        manifest = json.loads(credentials.manifest.read_bytes())
-        ends = datetime.fromisoformat(manifest["notAfter"])
-        return set(names) <= set(manifest["names"]) and now < ends - _RENEW_BEFORE
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def _sign_all(credentials: Credentials, names: list[str], now: datetime) -> None:
@@ -110,5 +118,10 @@ def _sign_all(credentials: Credentials, names: list[str], now: datetime) -> None
     write_private(credentials.server, server.certificate + server.key)
     write_private(credentials.client_certificate, admin.certificate)
     write_private(credentials.client_key, admin.key)
-    manifest = {"notAfter": (now + authority.LEAF_LIFE).isoformat(), "names": names}
+    manifest = {
+        "notBefore": (now - authority.CLOCK_SKEW).isoformat(),
+        "notAfter": (now + authority.LEAF_LIFE).isoformat(),
+        "names": names,
+        "files": _digests(credentials),
+    }
     write_private(credentials.manifest, json.dumps(manifest).encode())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from nodewright.controlplane.store import Store
 from nodewright.controlplane.values import ApiError
 
+_LOG = logging.getLogger("nodewright.controlplane")
 _GC_STEPS = 200
 """Objects that one round of garbage collection handles before requests get their turn again."""
 _RETRY_SECONDS = 0.5
@@ -29,12 +31,15 @@ class Commits:
         self._listeners: dict[str, set[Callable[[], None]]] = {}
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
+        self._due: asyncio.TimerHandle | None = None
+        self.fault: ApiError | None = None
+        """Why nothing can be written just now."""
         store.on_change(self._on_change)
 
     def start(self) -> None:
         """Write down what making the store has changed, and begin with what a restart left to collect.
 
-        Needs a running loop. Raises ApiError 500 if the journal can't be written.
+        Needs a running loop. Raises ApiError 507 if the journal can't be written.
         """
         self._store.flush()
         self._changed.clear()
@@ -43,20 +48,30 @@ class Commits:
     def stop(self) -> None:
         """Do nothing more: the store is about to be closed, which writes down what is left."""
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._due):
+            if timer is not None:
+                timer.cancel()
+
+    def check_writable(self) -> None:
+        """Refuse a write while the journal can't take one. Raises ApiError 507."""
+        if self.fault is not None:
+            raise self.fault
 
     async def settled(self) -> None:
-        """Return once everything committed so far is durable. Raises ApiError 500 if it can't be written."""
+        """Return once everything committed so far is durable. Raises ApiError 507 if it can't be, and was undone."""
         if self._changed:
             if self._waiting is None:
                 self._waiting = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._waiting)
 
     def make_durable(self) -> None:
-        """Write down at once what is not yet durable, because somebody is about to see it. Raises ApiError 500."""
+        """Write down at once what is not yet durable, because somebody is about to see it. Raises ApiError 507."""
         if self._changed:
-            self._store.flush()
+            try:
+                self._store.flush()
+            except ApiError as error:
+                self._fail(error)
+                raise
 
     def listen(self, group_resource: str, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after each durable change of this kind, until the function that is given back is called."""
@@ -89,6 +104,9 @@ class Commits:
         if self._stopped:
             return
         try:
+            if self.fault is not None:
+                self._store.recover()
+                self.fault = None
             self._store.flush()
         except ApiError as error:
             self._fail(error)
@@ -100,13 +118,30 @@ class Commits:
         for group_resource in changed:
             for wake in tuple(self._listeners.get(group_resource, ())):
                 wake()
-        if self._store.run_gc(limit=_GC_STEPS):
+        self._collect()
+
+    def _collect(self) -> None:
+        try:
+            more = self._store.run_gc(limit=_GC_STEPS)
+        except ApiError as error:
+            self._fail(error)
+            return
+        if more:
             self._schedule()
+        elif (seconds := self._store.gc_due_seconds) is not None:
+            if self._due is not None:
+                self._due.cancel()
+            self._due = asyncio.get_running_loop().call_later(seconds, self._schedule)
 
     def _fail(self, error: ApiError) -> None:
+        """Tell those who wait, and try again a little later. What was not written is undone."""
+        if self.fault is None:
+            _LOG.error("%s", error.message)
+        self.fault = error
+        self._changed.clear()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
             waiting.exception()
         self._scheduled = True
-        asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._run)
+        self._due = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._run)

@@ -20,6 +20,14 @@ class Limits:
     requests_in_flight: int = 1000
     watches: int = 4000
     watch_seconds: int = 3600
+    connections: int = 5000
+    """Open connections; fewer if the process has fewer file descriptors. One more is hung up on."""
+    header_seconds: float = 20.0
+    """How long a new connection may take for its TLS handshake, and then for the header of its first request."""
+    idle_seconds: float = 90.0
+    """How long a connection is kept open for the next request, its header included; kube-apiserver's time."""
+    answer_seconds: float = 120.0
+    """How long a client may take to read an answer that is no watch."""
     bookmark_seconds: float = 45.0
     """How often an idle watch that allows bookmarks gets one; clients give a silent watch up after 60 to 70."""
 
@@ -39,4 +47,10 @@ class ControlPlaneConfig:
     port: int = 0
     kubeconfig: Path | None = None
     crds: tuple[Mapping[str, Any], ...] = ()
+    accept_loss: bool = False
+    """Go on with what can be read of a damaged state, instead of refusing to start."""
+    anonymous_cluster_info: bool = False
+    """Let anybody read the ConfigMap cluster-info in kube-public, which kubeadm's token discovery needs."""
+    namespace_grace_seconds: float = 5.0
+    """How long a deleted namespace keeps its contents, as on a real server."""
     limits: Limits = field(default_factory=Limits)

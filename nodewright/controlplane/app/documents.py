@@ -41,9 +41,9 @@ _V2_DOCUMENT = b"\x0a\x032.0\x12%c%b" % (len(_V2_INFO), _V2_INFO)
 class Documents:
     """Serves documents; those that cost something are kept until the set of resources changes."""
 
-    def __init__(self, registry: ResourceRegistry, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, registry: ResourceRegistry, why_not_ready: Callable[[], str]) -> None:
         self._registry = registry
-        self._is_ready = is_ready
+        self._why_not_ready = why_not_ready
         self._generation = -1
         self._kept: dict[tuple[str, str], bytes] = {}
 
@@ -55,8 +55,8 @@ class Documents:
             return answer(VERSION)
         if path in _HEALTH:
             _only_get(request)
-            ready = path != "/readyz" or self._is_ready()
-            return web.Response(text="ok" if ready else "not ready", status=200 if ready else 500)
+            why = self._why_not_ready() if path == "/readyz" else ""
+            return web.Response(text=f"not ready: {why}" if why else "ok", status=500 if why else 200)
         return None
 
     def serve(self, request: web.BaseRequest) -> web.Response:
@@ -74,17 +74,19 @@ class Documents:
         wanted = wanted_discovery(request.headers.get("Accept", ""))
         if len(parts) > 1:
             wanted = Wanted(wanted.media_type)
-        return self._kept_answer(request, wanted, lambda: self._discovery(request, parts, wanted))
+        if parts == ("api",) and not wanted.as_kind:
+            return answer(
+                discovery.api_versions(ascii(request.host)[1:-1]), wanted
+            )  # not kept: it repeats what the client calls us
+        return self._kept_answer(request, wanted, lambda: self._discovery(parts, wanted))
 
-    def _discovery(self, request: web.BaseRequest, parts: tuple[str, ...], wanted: Wanted) -> Obj:
+    def _discovery(self, parts: tuple[str, ...], wanted: Wanted) -> Obj:
         registry = self._registry
         match parts:
             case ("",):
                 return {"paths": self._paths()}
             case ("api" | "apis",) if wanted.as_kind:
                 return discovery.aggregated(registry, wanted.version, core=parts == ("api",))
-            case ("api",):
-                return discovery.api_versions(request.host)
             case ("apis",):
                 return discovery.group_list(registry)
             case ("api", "v1"):
@@ -121,7 +123,7 @@ class Documents:
         if self._generation != self._registry.generation:
             self._kept.clear()
             self._generation = self._registry.generation
-        key = (request.path.rstrip("/"), wanted.content_type)
+        key = (request.path.strip("/"), wanted.content_type)
         body = self._kept.get(key)
         if body is None:
             body = self._kept[key] = orjson.dumps(make(), option=orjson.OPT_APPEND_NEWLINE)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from aiohttp import web
 
@@ -27,6 +25,10 @@ from nodewright.controlplane.values import ApiError, NoSuchPathError, Resource
 _LOG = logging.getLogger("nodewright.controlplane")
 
 
+_CLUSTER_INFO = Target("get", "", "v1", "configmaps", "kube-public", "cluster-info")
+_READS = frozenset({"get", "list", "watch"})
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the door leads to."""
@@ -40,6 +42,7 @@ class Parts:
     stats: Stats
     faults: Faults
     limits: Limits
+    anonymous_cluster_info: bool = False
 
 
 class Front:
@@ -52,22 +55,38 @@ class Front:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request; whatever goes wrong is answered as a metav1.Status."""
         try:
-            return await self._admit(request)
+            response = await self._admit(request)
         except ApiError as error:
-            return refusal(error)
+            response = refusal(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:
-            _LOG.exception("%s %s failed", request.method, request.path)
-            return refusal(ApiError.internal("the server failed on this request; its log says why"))
+            _LOG.exception("%s %s failed", request.method, ascii(request.path))
+            response = refusal(ApiError.internal("the server failed on this request; its log says why"))
+        await self._send(request, response)
+        return response
+
+    async def _send(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Send an answer to a client that has a bounded time to read it; a watch has sent all of its own already."""
+        if response.prepared:
+            return
+        try:
+            async with asyncio.timeout(self._parts.limits.answer_seconds):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionError:
+            pass  # the client is gone, as aiohttp will find too
 
     async def _admit(self, request: web.BaseRequest) -> web.StreamResponse:
         if (public := self._parts.documents.public(request)) is not None:
             return public
         user = self._parts.authenticator.user(request)
-        if user is None or user is ANONYMOUS:
-            raise ApiError.unauthorized()
         target = target_of(request.method, request.path, request.query)
+        if user is None or (user is ANONYMOUS and not self._is_public(target)):
+            raise ApiError.unauthorized()
         if target is None:
             return self._parts.documents.serve(request)
         if target.verb == "watch":
@@ -80,6 +99,10 @@ class Front:
         finally:
             self._in_flight -= 1
 
+    def _is_public(self, target: Target | None) -> bool:
+        """Say whether anybody may ask this: kubeadm's token discovery reads cluster-info before it trusts anybody."""
+        return self._parts.anonymous_cluster_info and target == _CLUSTER_INFO
+
     async def _serve(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
         parts = self._parts
         resource = parts.store.resources.find(target.group, target.version, target.plural)
@@ -91,14 +114,28 @@ class Front:
         key = RequestKey(user_agent(request), target.verb, named.group_resource, target.subresource)
         parts.stats.record(key)
         hang_up = await self._suffer(key, target.name) if parts.faults.active else False
-        if resource is not None:
-            response = await parts.verbs.serve(request, target, resource, user)
+        if resource is None:
+            response: web.StreamResponse = await self._review(request, target, named, user)
+        elif target.verb in _READS:
+            response = await self._read(request, target, resource, user)
         else:
-            response = await self._review(request, target, named, user)
-        if target.verb != "watch":
+            parts.commits.check_writable()
+            response = await parts.verbs.serve(request, target, resource, user)
             await parts.commits.settled()
         if hang_up and request.transport is not None:
             request.transport.abort()
+        return response
+
+    async def _read(
+        self, request: web.BaseRequest, target: Target, resource: Resource, user: User
+    ) -> web.StreamResponse:
+        """Serve a read. What it saw of a write that could not be written down is undone: it then looks again."""
+        response = await self._parts.verbs.serve(request, target, resource, user)
+        if target.verb != "watch":
+            try:
+                await self._parts.commits.settled()
+            except ApiError:
+                response = await self._parts.verbs.serve(request, target, resource, user)
         return response
 
     async def _suffer(self, key: RequestKey, name: str) -> bool:
@@ -116,8 +153,3 @@ class Front:
         content = await read_bytes(request, self._parts.limits)
         body = decode(content, media_type(request)).content
         return answer(self._parts.reviewer.answer(resource, body, user), status=201)
-
-
-def request_factory(limits: Limits) -> Callable[..., web.BaseRequest]:
-    """Make requests whose body may be as long as the limits say; aiohttp's own limit is 1 MiB. Needs a loop."""
-    return partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=limits.body_bytes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from nodewright.controlplane.app.certificates import Credentials
 from nodewright.controlplane.app.private_files import write_private
 
 CONTEXT = "nodewright"
+_PRIVATE = 0o100600
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> None:
@@ -19,7 +21,11 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> None:
     takes. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_private(path, json.dumps(_content(url, credentials), indent=2).encode() + b"\n")
+    content = json.dumps(_content(url, credentials), indent=2).encode() + b"\n"
+    with suppress(OSError):
+        if path.read_bytes() == content and path.lstat().st_mode == _PRIVATE:
+            return  # a start on a full disk needs no space
+    write_private(path, content)
 
 
 def _content(url: str, credentials: Credentials) -> dict[str, object]:

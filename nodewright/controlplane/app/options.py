@@ -114,7 +114,7 @@ def delete_options(query: MultiMapping[str], body: Obj | None) -> DeleteOptions:
         propagation=_propagation(propagation, orphan),
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
-        grace_seconds=grace if isinstance(grace, int) else None,
+        grace_seconds=grace if type(grace) is int else None,
         dry_run=dry_run(directives, "DeleteOptions"),
     )
 

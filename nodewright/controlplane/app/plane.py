@@ -6,7 +6,7 @@ import ipaddress
 import tempfile
 import uuid
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,17 +17,18 @@ from nodewright.controlplane.app.authentication import Authenticator
 from nodewright.controlplane.app.certificates import Credentials, ensure_credentials, server_context
 from nodewright.controlplane.app.commits import Commits
 from nodewright.controlplane.app.config import ControlPlaneConfig
+from nodewright.controlplane.app.connections import BoundedServer, Site
 from nodewright.controlplane.app.documents import Documents
 from nodewright.controlplane.app.faults import Faults
-from nodewright.controlplane.app.front import Front, Parts, request_factory
+from nodewright.controlplane.app.front import Front, Parts
 from nodewright.controlplane.app.kubeconfig import write_kubeconfig
 from nodewright.controlplane.app.private_files import private_folder
 from nodewright.controlplane.app.reviews import Reviewer
 from nodewright.controlplane.app.stats import Stats
 from nodewright.controlplane.app.streams import LiveWatches, Streamer
-from nodewright.controlplane.app.tokens import AccountClaim, Tokens
+from nodewright.controlplane.app.tokens import TOKEN_FILE, AccountClaim, Tokens
 from nodewright.controlplane.app.verbs import Rooms, Verbs
-from nodewright.controlplane.store import Store
+from nodewright.controlplane.store import Store, StoreOptions
 from nodewright.controlplane.values import ApiError, WriteOptions
 
 _STOP_SECONDS = 5.0
@@ -75,10 +76,10 @@ class ControlPlane:
     async def _start(self, stack: AsyncExitStack) -> None:
         config = self.config
         folder = self._folder(stack)
-        credentials = ensure_credentials(folder, config.host, _now())
-        tokens = Tokens.load_or_create(folder)
-        self.ca_path, self.token = credentials.ca, tokens.admin
         self.store = self._open_store(stack, folder)
+        credentials = ensure_credentials(folder, config.host, _now())
+        tokens = Tokens.load_or_create(folder)  # after the state: a folder with a token has had one
+        self.ca_path, self.token = credentials.ca, tokens.admin
         self.stats = Stats()
         self.faults = Faults(self._live)
         commits = Commits(self.store)
@@ -102,10 +103,23 @@ class ControlPlane:
         if self.config.data_dir is not None:
             from nodewright.controlplane.store.sqlite_journal import SqliteJournal  # noqa: PLC0415
 
-            journal = SqliteJournal(folder / "state.db")
-        store = Store(clock=_now, new_uid=lambda: str(uuid.uuid4()), journal=journal)
+            known = (folder / TOKEN_FILE).exists()
+            journal = SqliteJournal(folder / "state.db", accept_loss=self.config.accept_loss, expected=known)
+        options = StoreOptions(namespace_grace=timedelta(seconds=self.config.namespace_grace_seconds))
+        store = Store(clock=_now, new_uid=lambda: str(uuid.uuid4()), journal=journal, options=options)
+        store.on_undo(self._cut)
         stack.callback(store.close)
         return store
+
+    def _cut(self, collections: set[str]) -> None:
+        """End the watches that may have begun on what was undone; their clients list again."""
+        for name in collections:
+            self._live.cut(name, ApiError.expired("the last changes could not be written to the disk and are undone"))
+
+    def _why_not_ready(self, commits: Commits) -> str:
+        if not self._ready:
+            return "the server starts or stops"
+        return commits.fault.message if commits.fault is not None else ""
 
     def _front(self, commits: Commits, tokens: Tokens) -> Front:
         store, limits = self.store, self.config.limits
@@ -119,24 +133,21 @@ class ControlPlane:
                 authenticator=authenticator,
                 reviewer=reviewer,
                 verbs=Verbs(rooms),
-                documents=Documents(store.resources, lambda: self._ready),
+                documents=Documents(store.resources, lambda: self._why_not_ready(commits)),
                 stats=self.stats,
                 faults=self.faults,
                 limits=limits,
+                anonymous_cluster_info=self.config.anonymous_cluster_info,
             )
         )
 
     async def _listen(self, stack: AsyncExitStack, front: Front, credentials: Credentials) -> int:
-        server = web.Server(
-            front,
-            request_factory=request_factory(self.config.limits),
-            handler_cancellation=True,
-            access_log=None,
-        )
-        runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        limits = self.config.limits
+        runner = web.ServerRunner(BoundedServer(front, limits), shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, self.config.host, self.config.port, ssl_context=server_context(credentials))
+        address = (self.config.host, self.config.port)
+        site = Site(runner, address, server_context(credentials), limits.header_seconds)
         await site.start()
         port: int = runner.addresses[0][1]
         return port

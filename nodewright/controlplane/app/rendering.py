@@ -16,6 +16,9 @@ from nodewright.controlplane.values import ApiError, ListResult, NoSuchPathError
 
 _CACHED_BYTES = 8 * 1024 * 1024
 """Serialised events that wait for another watcher to want them."""
+_MAX_WARNINGS = 64
+_WARNING_BYTES = 4096
+"""Characters of all warnings of one answer; the rest is left out, as by kube-apiserver."""
 _HEADERS = {"Cache-Control": "no-cache, private"}
 
 
@@ -135,8 +138,13 @@ def raw_answer(
     """Make a response of bytes; each warning becomes a `Warning: 299` header (RFC 7234 5.5, KEP-1693)."""
     response = web.Response(body=body, status=status, headers=_HEADERS)
     response.headers["Content-Type"] = content_type
-    for warning in warnings:
-        response.headers.add("Warning", f'299 - "{_quoted(warning)}"')
+    left = _WARNING_BYTES
+    for warning in warnings[:_MAX_WARNINGS]:
+        text = _quoted(warning)
+        left -= len(text)
+        if left < 0:
+            break
+        response.headers.add("Warning", f'299 - "{text}"')
     return response
 
 
@@ -144,12 +152,21 @@ def refusal(error: ApiError) -> web.Response:
     """Make the response of a refused request: a metav1.Status, but for paths that are not served at all."""
     if isinstance(error, NoSuchPathError):
         return raw_answer(f"{error.message}\n".encode(), "text/plain; charset=utf-8", error.code)
-    response = answer(error.status(), status=error.code)
+    response = answer(_sayable(error.status()), status=error.code)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
     if error.code == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="nodewright"'
     return response
+
+
+def _sayable(value: Any) -> Any:
+    """Give a Status whose texts can be sent: they may repeat what a client sent, lone surrogates included."""
+    if isinstance(value, dict):
+        return {key: _sayable(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_sayable(member) for member in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _quoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -11,6 +12,8 @@ from nodewright.controlplane.values import ApiError, Cause
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _MAX_AGENT = 128
+_MAX_SHOWN = 64
+_NUMBER = re.compile(r"[-+]?[0-9]+").fullmatch
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
@@ -63,14 +66,16 @@ def flag(query: MultiMapping[str], key: str) -> bool:
 
 
 def number(query: MultiMapping[str], key: str) -> int | None:
-    """Read a whole number, None if it is absent. Raises ApiError 400 for anything else."""
+    """Read an int64, None if it is absent. Raises ApiError 400 for anything else."""
     value = query.get(key)
     if not value:
         return None
-    try:
-        return int(value)
-    except ValueError:
-        raise ApiError.bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None
+    shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}..."
+    if not _NUMBER(value):
+        raise ApiError.bad_request(f'strconv.ParseInt: parsing "{shown}": invalid syntax')
+    if len(value) > _MAX_SHOWN or not -(1 << 63) <= int(value) < 1 << 63:
+        raise ApiError.bad_request(f'strconv.ParseInt: parsing "{shown}": value out of range')
+    return int(value)
 
 
 def dry_run(values: list[str], kind: str) -> bool:
@@ -85,5 +90,9 @@ def dry_run(values: list[str], kind: str) -> bool:
 
 
 def user_agent(request: web.BaseRequest) -> str:
-    """Give the first word of the client's User-Agent without its version: "kubectl", "kopf", "Python"."""
-    return request.headers.get("User-Agent", "").partition(" ")[0].partition("/")[0][:_MAX_AGENT]
+    """Give the first word of the client's User-Agent without its version: "kubectl", "kopf", "Python".
+
+    What can't be printed is left out, as by kube-apiserver: the name becomes a field manager.
+    """
+    name = request.headers.get("User-Agent", "").partition(" ")[0].partition("/")[0]
+    return "".join(c for c in name[:_MAX_AGENT] if c.isprintable())

@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,9 +20,12 @@ from typing import Any
 
 from nodewright.controlplane.app.private_files import write_private
 
+TOKEN_FILE = "token"  # noqa: S105 - the name of the file
 ISSUER = "https://kubernetes.default.svc"
 MIN_LIFE = timedelta(minutes=10)
 MAX_LIFE = timedelta(days=365)
+_SECRET = re.compile(rb"[!-~]+").fullmatch
+"""What a header can carry; a file that holds anything else is made anew."""
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
@@ -44,12 +48,12 @@ class Tokens:
     @classmethod
     def load_or_create(cls, folder: Path) -> Tokens:
         """Read `token` and `service-account.key` in a private folder, or make them. Raises OSError."""
-        admin = _secret(folder / "token").decode().strip()
+        admin = _secret(folder / TOKEN_FILE).decode().strip()
         return cls(admin, _secret(folder / "service-account.key"))
 
     def is_admin(self, token: str) -> bool:
         """Say whether this is the administrator's token, in constant time."""
-        return hmac.compare_digest(token.encode(), self.admin.encode())
+        return token.isascii() and hmac.compare_digest(token.encode(), self.admin.encode())
 
     def issue(self, account: AccountClaim, now: datetime, life: timedelta) -> str:
         """Sign a token for a service account."""
@@ -73,6 +77,8 @@ class Tokens:
 
     def account(self, token: str, now: datetime) -> AccountClaim | None:
         """Give the account of a token of ours that has not run out; None for anything else."""
+        if not token.isascii():
+            return None
         signed, _, signature = token.rpartition(".")
         try:
             if not hmac.compare_digest(_unbase64(signature), self._signature(signed)):
@@ -92,9 +98,9 @@ class Tokens:
 
 def _secret(path: Path) -> bytes:
     if path.is_file():
-        found = path.read_bytes()
-        if len(found.strip()) >= 32:
-            return found.strip()
+        found = path.read_bytes().strip()
+        if len(found) >= 32 and _SECRET(found):
+            return found
     made = secrets.token_urlsafe(32).encode()
     write_private(path, made)
     return made

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from aiohttp import web
 
 from nodewright.controlplane.app import options
 from nodewright.controlplane.app.authentication import User
-from nodewright.controlplane.app.bodies import Body, decode, decode_patch, media_type, read_bytes
+from nodewright.controlplane.app.bodies import Body, decode, decode_patch, in_turns, media_type, read_bytes
 from nodewright.controlplane.app.config import Limits
 from nodewright.controlplane.app.discovery import subresource_verbs, verbs_of
 from nodewright.controlplane.app.negotiation import PLAIN, wanted_object
@@ -109,7 +110,8 @@ class Verbs:
         asked = options.watch_options(query)
         seconds = number(query, "timeoutSeconds")
         bookmarks = limits.bookmark_seconds if flag(query, "allowWatchBookmarks") else None
-        pace = Pace(float(seconds if seconds and seconds > 0 else limits.watch_seconds), bookmarks)
+        longest = limits.watch_seconds
+        pace = Pace(float(min(seconds, longest) if seconds and seconds > 0 else longest), bookmarks)
         error: ApiError | None = None
         try:
             watch = self._store.watch(ask.resource, ask.target.namespace, asked)
@@ -157,7 +159,8 @@ class Verbs:
         target, query = ask.target, ask.request.query
         content = await read_bytes(ask.request, self._rooms.limits)
         kind = media_type(ask.request)
-        patch_type, body = decode_patch(content, kind, builtin=ask.resource.builtin)
+        read = partial(decode_patch, content, kind, builtin=ask.resource.builtin)
+        patch_type, body = await in_turns(read, content, kind)
         asked = options.write_options(query, "patch", user_agent(ask.request))
         force = options.apply_force(query, is_apply=patch_type == "apply")
         doubled = _doubled(body, ask.resource, asked.field_validation)
@@ -182,7 +185,8 @@ class Verbs:
 
     async def _body(self, ask: Ask) -> Body:
         content = await read_bytes(ask.request, self._rooms.limits)
-        body = decode(content, media_type(ask.request))
+        kind = media_type(ask.request)
+        body = await in_turns(partial(decode, content, kind), content, kind)
         if ask.resource.builtin and not ask.target.subresource:
             # A typed client may leave the kind out where the URL says it (runtime.Decoder's defaults).
             body.content.setdefault("kind", ask.resource.kind)
@@ -193,7 +197,9 @@ class Verbs:
         content = await read_bytes(ask.request, self._rooms.limits)
         if not content:
             return None
-        decoded: Obj = decode(content, media_type(ask.request)).content
+        kind = media_type(ask.request)
+        body = await in_turns(partial(decode, content, kind), content, kind)
+        decoded: Obj = body.content
         return decoded
 
     def _answer(self, ask: Ask, obj: Obj) -> web.Response:

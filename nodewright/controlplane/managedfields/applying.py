@@ -82,7 +82,9 @@ def _check(resource: Resource, applied: Obj) -> None:
         metadata = applied.get("metadata") or {}
         where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}"
         said = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
-        raise ApiError(500, "", f"failed to create typed patch object ({where}, Kind={resource.kind}): {said}")
+        raise ApiError(
+            400, "BadRequest", f"failed to create typed patch object ({where}, Kind={resource.kind}): {said}"
+        )
 
 
 def _live_entries(resource: Resource, live: Obj | None, writer: Writer) -> dict[Key, Entry]:

@@ -8,13 +8,18 @@ paths may be copied, and every kind of bad input must end in the right Status.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nodewright.controlplane.patch.merge import json_kind
+from nodewright.controlplane.store.copying import check_size
 from nodewright.controlplane.values import ApiError, Obj
 
 MAX_OPERATIONS: Final = 10_000
+MAX_COPIED: Final = 2_000_000
+"""Elements of lists and maps that a patch may copy or shift before it is refused: it holds up everybody."""
+MAX_SIZE: Final = 4 * 1024 * 1024
+"""Values and characters of the object after the patch."""
 _MISSING: Final = object()
 
 
@@ -33,7 +38,7 @@ def apply_json(current: Obj, operations: Any) -> Obj:
     if len(operations) > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", text)
-    document = _Document(current)
+    document = _Document(current, MAX_COPIED)
     for operation in operations:
         if not isinstance(operation, dict):
             raise _undecodable(operation, "handlers.jsonPatchOp")
@@ -42,6 +47,7 @@ def apply_json(current: Obj, operations: Any) -> Obj:
         except _CannotApplyError as error:
             text = "the server rejected our request due to an error in our request"
             raise ApiError(422, "Invalid", text, {}) from error
+    check_size(document.root, MAX_SIZE)
     return document.root
 
 
@@ -75,7 +81,7 @@ def _move(document: _Document, operation: Obj) -> None:
 
 
 def _copy(document: _Document, operation: Obj) -> None:
-    value = document.get(_path(operation, "from"))
+    value = document.share(_path(operation, "from"))
     document.insert(_path(operation, "path"), None if value is _MISSING else value)
 
 
@@ -116,9 +122,20 @@ def _path(operation: Obj, key: str) -> list[str]:
 
 @dataclass(slots=True)
 class _Document:
-    """An object under edit. Containers are copied when first touched, so the original stays as it was."""
+    """An object under edit. Containers are copied when first touched, so the original stays as it was.
+
+    `budget` is how many elements may still be copied or shifted.
+    """
 
     root: Obj
+    budget: int
+    _own: dict[int, Any] = field(default_factory=dict)
+    """The copies that belong to this document alone, by id."""
+
+    def share(self, path: list[str]) -> Any:
+        """Give the value at a path for a second place: from now on it is changed by copying again."""
+        self._own.clear()
+        return self.get(path)
 
     def get(self, path: list[str]) -> Any:
         """Give the value at a path, or _MISSING if only its last step is missing."""
@@ -136,6 +153,7 @@ class _Document:
         elif path[-1] == "-":
             parent.append(value)
         else:
+            self._spend(len(parent) // 8)
             parent.insert(_index(path[-1], len(parent) + 1), value)
 
     def assign(self, path: list[str], value: Any) -> None:
@@ -148,25 +166,40 @@ class _Document:
     def remove(self, path: list[str]) -> Any:
         parent = self._own_parent(path)
         if isinstance(parent, list):
+            self._spend(len(parent) // 8)
             return parent.pop(_index(path[-1], len(parent)))
         if path[-1] not in parent:
             raise _CannotApplyError(f"nothing to remove at {path[-1]!r}")
         return parent.pop(path[-1])
 
     def _own_parent(self, path: list[str]) -> Any:
-        self.root = dict(self.root)
-        here: Any = self.root
+        self.root = here = self._owned(self.root)
         for part in path[:-1]:
             child = _child(here, part)
             if not isinstance(child, (dict, list)):
                 raise _CannotApplyError(f"missing path at {part!r}")
-            own: Any = child.copy()
+            own: Any = self._owned(child)
             if isinstance(here, dict):
                 here[part] = own
             else:
                 here[_index(part, len(here))] = own
             here = own
         return here
+
+    def _owned(self, container: Any) -> Any:
+        """Give a container that may be changed: itself if it was copied before, else a copy."""
+        if id(container) in self._own:
+            return container
+        self._spend(len(container))
+        own = container.copy()
+        self._own[id(own)] = own
+        return own
+
+    def _spend(self, elements: int) -> None:
+        self.budget -= elements
+        if self.budget < 0:
+            text = f"Request entity too large: the JSON patch copies more than {MAX_COPIED} elements"
+            raise ApiError(413, "RequestEntityTooLarge", text)
 
 
 def _child(container: Any, part: str) -> Any:

@@ -7,6 +7,7 @@ Where the real server answers 500 to a malformed directive, this one answers 400
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -119,23 +120,25 @@ def _merge_list(before: list[Any], patch: list[Any], schema: Obj) -> list[Any]:
 
 def _merge_elements(before: list[Any], patch: list[Any], key: str, schema: Obj) -> tuple[list[Any], list[Any]]:
     """Give the merged list, and the elements of the patch that are no directives."""
-    merged = list(before)
     plain = [item for item in patch if _PATCH not in item]
+    gone = set()
     for item in patch:
         match item.get(_PATCH):
             case None | "replace":
                 pass
             case "delete":
-                value = _required_key(item, key)
-                merged = [m for m in merged if not same_json(m.get(key), value)]
+                gone.add(_hashable(_required_key(item, key)))
             case other:
                 raise ApiError.bad_request(f"unknown patch type: {other} in map: {go_value(item)}")
+    merged = [m for m in before if _hashable(m.get(key)) not in gone]
     if any(item.get(_PATCH) == "replace" for item in patch):
         return plain, plain
+    places: dict[Any, int] = {}
+    for place, known in enumerate(merged):
+        places.setdefault(_hashable(known.get(key)), place)
     for item in plain:
-        value = _required_key(item, key)
-        at = next((i for i, m in enumerate(merged) if same_json(m.get(key), value)), None)
-        if at is None:
+        at = places.setdefault(_hashable(_required_key(item, key)), len(merged))
+        if at == len(merged):
             merged.append(_without_markers(item))
         else:
             merged[at] = _merge_map(merged[at], item, schema)
@@ -151,7 +154,8 @@ def _required_key(item: Obj, key: str) -> Any:
 def _delete_primitives(result: Obj, field: str, gone: Any) -> None:
     before = result.get(field)
     if isinstance(before, list) and isinstance(gone, list):
-        result[field] = [item for item in before if not any(same_json(item, g) for g in gone)]
+        unwanted = {_hashable(item) for item in gone}
+        result[field] = [item for item in before if _hashable(item) not in unwanted]
 
 
 def _reorder_field(result: Obj, field: str, wanted: Any, context: tuple[Obj, Obj, Obj]) -> None:
@@ -186,14 +190,14 @@ def _order(merged: list[Any], wanted: list[Any], before: list[Any], identify: Ca
     """
     ranks = _Ranks(wanted, identify)
     old = _Ranks(before, identify)
-    named = sorted((m for m in merged if ranks.of(m) is not None), key=lambda m: ranks.of(m) or 0)
-    rest = sorted((m for m in merged if ranks.of(m) is None), key=lambda m: old.of(m) or 0)
+    named = deque(sorted((m for m in merged if ranks.of(m) is not None), key=lambda m: ranks.of(m) or 0))
+    rest = deque(sorted((m for m in merged if ranks.of(m) is None), key=lambda m: old.of(m) or 0))
     result: list[Any] = []
     while named and rest:
         mine, theirs = old.of(rest[0]), old.of(named[0])
         in_front = mine is not None and theirs is not None and mine < theirs
-        result.append(rest.pop(0) if in_front else named.pop(0))
-    return result + named + rest
+        result.append(rest.popleft() if in_front else named.popleft())
+    return [*result, *named, *rest]
 
 
 class _Ranks:

@@ -89,7 +89,8 @@ def _node_faults(obj: Obj, old: Obj | None) -> list[Cause]:
     spec = obj.get("spec") or {}
     for index, taint in enumerate(spec.get("taints") or ()):
         path = f"metadata.taints[{index}]"
-        found += [invalid(f"{path}.key", f'"{taint["key"]}"', fault) for fault in qualified_name_faults(taint["key"])]
+        key = taint.get("key", "")
+        found += [invalid(f"{path}.key", f'"{key}"', fault) for fault in qualified_name_faults(key)]
         if taint.get("effect") not in _EFFECTS:
             listed = ", ".join(f'"{effect}"' for effect in _EFFECTS)
             message = f'Unsupported value: "{taint.get("effect") or ""}": supported values: {listed}'

@@ -68,7 +68,7 @@ def _new_namespace(obj: Obj) -> None:
 
 def _label_namespace(obj: Obj) -> None:
     metadata = obj["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_LABEL: metadata["name"]}
+    metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_LABEL: metadata.get("name", "")}
 
 
 def _new_pod(obj: Obj) -> None:
@@ -224,6 +224,41 @@ def _new_workload(kind: str) -> Callable[[Obj], None]:
     return prepare
 
 
+def _claim(obj: Obj) -> None:
+    """Fill in how many devices a ResourceClaim asks for (pkg/apis/resource/v1/defaults.go)."""
+    spec = obj.get("spec") or {}
+    obj["spec"] = {**spec, **_device_claim(spec)}
+
+
+def _claim_template(obj: Obj) -> None:
+    template = obj.get("spec") or {}
+    spec = template.get("spec") or {}
+    obj["spec"] = {**template, "spec": {**spec, **_device_claim(spec)}}
+
+
+def _device_claim(spec: Obj) -> Obj:
+    devices = spec.get("devices")
+    if not devices or not devices.get("requests"):
+        return {}
+    return {"devices": {**devices, "requests": [_device_request(request) for request in devices["requests"]]}}
+
+
+def _device_request(request: Obj) -> Obj:
+    filled = dict(request)
+    if request.get("exactly"):
+        filled["exactly"] = _counted(request["exactly"])
+    if request.get("firstAvailable"):
+        filled["firstAvailable"] = [_counted(choice) for choice in request["firstAvailable"]]
+    return filled
+
+
+def _counted(request: Obj) -> Obj:
+    filled = {**request, "allocationMode": request.get("allocationMode") or "ExactCount"}
+    if filled["allocationMode"] == "ExactCount" and not filled.get("count"):
+        filled["count"] = 1
+    return filled
+
+
 _NEW: dict[str, Callable[[Obj], None]] = {
     "Namespace": _new_namespace,
     "Node": _new_node,
@@ -233,6 +268,8 @@ _NEW: dict[str, Callable[[Obj], None]] = {
     "PersistentVolume": _new_pending,
     "PersistentVolumeClaim": _new_pending,
     "PodDisruptionBudget.policy": _new_budget,
+    "ResourceClaim.resource.k8s.io": _claim,
+    "ResourceClaimTemplate.resource.k8s.io": _claim_template,
     "PriorityClass.scheduling.k8s.io": _new_priority_class,
     **{kind: _new_workload(kind) for kind in _WORKLOADS},
 }

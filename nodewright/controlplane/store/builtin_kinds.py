@@ -44,6 +44,7 @@ class _Row(NamedTuple):
 
 _RETURNED = Traits(returns_deleted=True)
 _WORKLOAD = Traits(counts_generation=True)
+_RETURNED_WITH_GENERATION = Traits(returns_deleted=True, counts_generation=True)
 _POD = Traits(counts_generation=True, returns_deleted=True)
 _RBAC = Traits(creates_on_update=True, returns_deleted=True)
 _PLACED = Traits(creates_on_update=True)
@@ -132,7 +133,22 @@ _TABLE: dict[tuple[str, str], tuple[_Row, ...]] = {
         _Row("CSINode", "csinodes", False, traits=_RETURNED),
         _Row("CSIDriver", "csidrivers", False, traits=_RETURNED),
         _Row("CSIStorageCapacity", "csistoragecapacities", True),
+        _Row("VolumeAttributesClass", "volumeattributesclasses", False, "vac", traits=_RETURNED),
     ),
+    # What Cluster Autoscaler and kube-scheduler wait for before they do anything, be there devices or not.
+    ("resource.k8s.io", "v1"): (
+        _Row("DeviceClass", "deviceclasses", False, traits=_RETURNED_WITH_GENERATION),
+        _Row("ResourceClaim", "resourceclaims", True, "", "status", traits=_RETURNED),
+        _Row("ResourceClaimTemplate", "resourceclaimtemplates", traits=_RETURNED),
+        _Row(
+            "ResourceSlice",
+            "resourceslices",
+            False,
+            traits=_RETURNED_WITH_GENERATION,
+            fields="spec.nodeName spec.driver",
+        ),
+    ),
+    ("node.k8s.io", "v1"): (_Row("RuntimeClass", "runtimeclasses", False),),
     ("scheduling.k8s.io", "v1"): (
         _Row("PriorityClass", "priorityclasses", False, "pc", traits=Traits(counts_generation=True)),
     ),

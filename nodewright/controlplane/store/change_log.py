@@ -45,6 +45,11 @@ class ChangeLog:
         if len(self._changes) >= 2 * self._length:
             self.forget(len(self._changes) - self._length)
 
+    def undo(self, change: Change) -> None:
+        """Take back the last change, if it is still known."""
+        if self._changes and self._changes[-1] is change:
+            self._changes.pop()
+
     def forget(self, count: int) -> None:
         """Drop the oldest `count` changes."""
         if count <= 0:

@@ -104,6 +104,14 @@ class Collection:
             self.put(change.namespace, change.name, change.obj)
         self.log.append(change)
 
+    def undo(self, change: Change) -> None:
+        """Take back the last change."""
+        if change.previous is None:
+            self.remove(change.namespace, change.name)
+        else:
+            self.put(change.namespace, change.name, change.previous)
+        self.log.undo(change)
+
     def _space(self, namespace: str) -> dict[str, Obj]:
         space = self._spaces.get(namespace)
         if space is None:

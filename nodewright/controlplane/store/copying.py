@@ -20,6 +20,33 @@ def deep_copy(value: T) -> T:
     return _copy(value, MAX_DEPTH)  # type: ignore[no-any-return]
 
 
+def check_size(value: Any, most: int) -> None:
+    """Refuse what has more than `most` values and characters, or is nested too deeply, before anybody walks all of it.
+
+    Parts that a value shares count once for each place: what is small in memory may be huge as text.
+    Raises ApiError 413, 400.
+    """
+    size = 0
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for part in level:
+            size += 1
+            if type(part) is dict:
+                size += sum(map(len, part))
+                below.extend(part.values())
+            elif type(part) is list:
+                below.extend(part)
+            elif type(part) is str:
+                size += len(part)
+            if size + len(below) > most:
+                raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
+        if not below:
+            return
+        level = below
+    raise ApiError.bad_request(f"the object is nested more than {MAX_DEPTH} levels deep")
+
+
 def _copy(value: Any, depth: int) -> Any:
     if depth < 0:
         raise ApiError.bad_request(f"the body is nested more than {MAX_DEPTH} levels deep")

@@ -45,8 +45,8 @@ def faults(crd: Obj, old: Obj | None) -> list[Cause]:
     if found:
         return found
     expected = f"{names['plural']}.{group}"
-    if crd["metadata"]["name"] != expected:
-        name = f'"{crd["metadata"]["name"]}"'
+    if crd["metadata"].get("name", "") != expected:
+        name = f'"{crd["metadata"].get("name", "")}"'
         found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     found += [invalid("spec.group", f'"{group}"', fault) for fault in subdomain_faults(group)]
     found += _name_faults(names)
@@ -155,7 +155,7 @@ def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> O
 def terminating(crd: Obj, now: str) -> Obj:
     """Make the status of a CRD whose objects are about to be deleted."""
     before = crd.get("status") or {}
-    kept = [c for c in before.get("conditions") or () if c["type"] != "Terminating"]
+    kept = [c for c in before.get("conditions") or () if c.get("type") != "Terminating"]
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     condition = {**_condition("Terminating", "True", "InstanceDeletionPending", message), "lastTransitionTime": now}
     return {**before, "conditions": [*kept, condition]}
@@ -164,7 +164,7 @@ def terminating(crd: Obj, now: str) -> Obj:
 def established(crd: Obj) -> bool:
     """Say whether a CRD's kinds are served."""
     conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+    return any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions)
 
 
 def resources_of(crd: Obj) -> list[Resource]:
@@ -254,7 +254,7 @@ def _condition(kind: str, value: str, reason: str, message: str) -> Obj:
 
 
 def _with_times(conditions: Sequence[Obj], before: Sequence[Obj], now: str) -> list[Obj]:
-    known = {c["type"]: c for c in before}
+    known = {c.get("type"): c for c in before}
     timed = []
     for condition in conditions:
         old = known.get(condition["type"], {})

@@ -45,6 +45,15 @@ class CustomResources:
         self._kernel.shapes.retain(self._kernel.registry.all())
         self._kernel.state.drop(name)
 
+    def resync(self, name: str, crd: Obj | None) -> None:
+        """Serve what a CRD defines after it was put back as it was before; None if it was not there."""
+        if crd is not None:
+            self.serve(crd)
+        elif self._kernel.registry.custom(name):
+            self._kernel.registry.withdraw_custom(name)
+            self._kernel.shapes.retain(self._kernel.registry.all())
+            self._kernel.state.drop(name)
+
     def serve(self, crd: Obj) -> None:
         """Serve a CRD's kinds if its names are accepted; a change of metadata or status alone changes nothing."""
         registry = self._kernel.registry

@@ -18,6 +18,8 @@ START_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PROPAGATIONS = ("", "Background", "Foreground", "Orphan")
 _WITHOUT_GRACE = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io")
 """Kinds whose deletion upstream has a way of its own, with no word about grace."""
+_MAX_GRACE = 10 * 365 * 86_400
+"""Seconds. Ten years are enough for every kubelet, and a moment that far away is still one that can be written."""
 _ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -96,7 +98,7 @@ class Deleter:
         wanted = options.grace_seconds
         if wanted is None:
             wanted = spec.get("terminationGracePeriodSeconds", 30)
-        return max(0, int(wanted))
+        return min(max(0, int(wanted)), _MAX_GRACE)
 
     def _marked(self, resource: Resource, old: Obj, finalizers: list[str], grace: int) -> Obj:
         """Give the object marked as deleting; the same object if it already is so."""

@@ -136,7 +136,7 @@ class Budgets:
         else:
             value, reason, message = "False", "InsufficientPods", ""
         before = (budget.get("status") or {}).get("conditions") or ()
-        old: Obj = next((c for c in before if c["type"] == "DisruptionAllowed"), {})
+        old: Obj = next((c for c in before if c.get("type") == "DisruptionAllowed"), {})
         since = old.get("lastTransitionTime") if old.get("status") == value else None
         condition = {
             "type": "DisruptionAllowed",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 
 from nodewright.controlplane.store.change_log import Change
@@ -38,6 +39,8 @@ class Drainer:
         self._swept: set[str] = set()
         """Namespaces and CRDs (whose names have dots) all of whose contents are deleted or marked."""
         self._reported: dict[str, int] = {}
+        self._due: dict[ObjectKey, datetime] = {}
+        """Namespaces whose time has not come, in the order of their deletion."""
 
     def note(self, collection: str, change: Change) -> None:
         """Queue namespaces and CRDs that began to go, and those from which something went."""
@@ -52,10 +55,25 @@ class Drainer:
         if obj["metadata"].get("deletionTimestamp"):
             self._begin(key)
 
+    @property
+    def next_due(self) -> datetime | None:
+        """When the next namespace begins to drain."""
+        return next(iter(self._due.values()), None)
+
+    def fall_due(self) -> None:
+        """Queue the namespaces whose time has come."""
+        now = self._kernel.clock() if self._due else None
+        while now is not None and self._due and next(iter(self._due.values())) <= now:
+            key = next(iter(self._due))
+            del self._due[key]
+            self._terminating.add(key.name)
+            self._queue.add(NAMESPACE, key)
+
     def look_at_namespace(self, key: ObjectKey) -> None:
         """Delete a portion of what is in a namespace, and the namespace once nothing is."""
         namespace = self._kernel.state.find(key)
-        if namespace is None:
+        if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
+            self._forget(key)
             return
         if key.name not in self._swept and not self._sweep_namespace(key):
             return
@@ -78,7 +96,10 @@ class Drainer:
     def look_at_kind(self, key: ObjectKey) -> None:
         """Delete a portion of a kind's objects, and let its CRD go once there are none."""
         crd = self._kernel.state.find(key)
-        if crd is None or (key.name not in self._swept and not self._sweep_kind(key)):
+        if crd is None or not crd["metadata"].get("deletionTimestamp"):
+            self._forget(key)
+            return
+        if key.name not in self._swept and not self._sweep_kind(key):
             return
         if not len(self._kernel.state.collection(key.name)) or not self._kernel.registry.custom(key.name):
             definition = self._kernel.registry.by_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -114,18 +135,25 @@ class Drainer:
     def _note_container(self, collection: str, change: Change) -> None:
         key = ObjectKey(collection, change.namespace, change.name)
         if collection in ("namespaces", CRD_COLLECTION) and change.removed:
-            self._terminating.discard(change.name)
-            self._swept.discard(change.name)
-            self._reported.pop(change.name, None)
+            self._forget(key)
         elif not change.removed and change.obj["metadata"].get("deletionTimestamp"):
             self._begin(key)
 
     def _begin(self, key: ObjectKey) -> None:
         if key.collection == "namespaces":
-            self._terminating.add(key.name)
-            self._queue.add(NAMESPACE, key)
+            if key.name in self._terminating:
+                self._queue.add(NAMESPACE, key)
+            else:
+                self._due.setdefault(key, self._kernel.clock() + self._kernel.options.namespace_grace)
+                self.fall_due()
         elif key.collection == CRD_COLLECTION:
             self._queue.add(CUSTOM_KIND, key)
+
+    def _forget(self, key: ObjectKey) -> None:
+        self._terminating.discard(key.name)
+        self._swept.discard(key.name)
+        self._reported.pop(key.name, None)
+        self._due.pop(key, None)
 
     def _queue_kind(self, collection: str) -> None:
         crd = self._kernel.state.collection(CRD_COLLECTION).get("", collection)
@@ -167,7 +195,7 @@ class Drainer:
             message = f"Some content in the namespace has finalizers remaining: {held}"
             wanted.append(("NamespaceFinalizersRemaining", "SomeFinalizersRemain", message))
         status = namespace.get("status") or {}
-        known = {c["type"]: c for c in status.get("conditions") or ()}
+        known = {c.get("type"): c for c in status.get("conditions") or ()}
         conditions = []
         for kind, reason, message in wanted:
             since = known.get(kind, {}).get("lastTransitionTime") or self._kernel.now()

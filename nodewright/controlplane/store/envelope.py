@@ -52,6 +52,14 @@ def check_envelope(resource: Resource, namespace: str, name: str, body: Any) -> 
         )
 
 
+def part(body: Obj, field: str) -> Obj:
+    """Give the object in a field of a body, {} if there is none. Raises ApiError 400 for anything else."""
+    found = body.get(field)
+    if found is not None and not isinstance(found, dict):
+        raise ApiError.bad_request(f"json: cannot unmarshal {_go_kind(found)} into field {field}: it must be an object")
+    return found or {}
+
+
 def check_patched(resource: Resource, namespace: str, name: str, body: Any) -> None:
     """Refuse a patch that made the object into something else. As `check_envelope`, but for custom resources'
     apiVersion, which is a 422 here."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodewright.controlplane.store.deleting import Deleter
 from nodewright.controlplane.store.disruption import Allowance, Budgets, is_ready
+from nodewright.controlplane.store.envelope import part
 from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.selection import key_of
 from nodewright.controlplane.store.state import ObjectKey
@@ -32,7 +33,7 @@ class Evictor:
         """
         if not isinstance(body, dict) or body.get("kind") != "Eviction":
             raise ApiError.bad_request("the request body must be a policy/v1 Eviction")
-        stated = (body.get("metadata") or {}).get("name", name)
+        stated = part(body, "metadata").get("name", name)
         if stated != name:
             raise ApiError.bad_request(f"name in URL does not match name in Eviction object: {name} {stated}")
         pods = self._kernel.registry.by_kind("", "v1", "Pod")
@@ -40,7 +41,7 @@ class Evictor:
         pod = self._kernel.require(pods, namespace, name)
         if not self._is_free(pod):
             self._ask_budgets(pod)
-        options = _delete_options(body.get("deleteOptions") or {}, dry_run)
+        options = _delete_options(part(body, "deleteOptions"), dry_run)
         self._deleter.delete(pods, namespace, name, options)
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -85,11 +86,12 @@ def _refused(budget: Obj, allowance: Allowance) -> ApiError:
 
 
 def _delete_options(stated: Obj, dry_run: bool) -> DeleteOptions:
-    preconditions = stated.get("preconditions") or {}
+    preconditions = part(stated, "preconditions")
+    directives, grace = stated.get("dryRun"), stated.get("gracePeriodSeconds")
     return DeleteOptions(
         propagation=stated.get("propagationPolicy") or "",
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
-        grace_seconds=stated.get("gracePeriodSeconds"),
-        dry_run=dry_run or "All" in (stated.get("dryRun") or ()),
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        grace_seconds=grace if type(grace) is int else None,
+        dry_run=dry_run or (isinstance(directives, list) and "All" in directives),
     )

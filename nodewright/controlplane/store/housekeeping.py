@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from nodewright.controlplane.store import draining, garbage
 from nodewright.controlplane.store.change_log import Change
 from nodewright.controlplane.store.deleting import Deleter
@@ -13,7 +15,9 @@ from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.releasing import Releaser
 from nodewright.controlplane.store.state import ObjectKey
 from nodewright.controlplane.store.work_queue import WorkQueue
-from nodewright.controlplane.values import Obj
+from nodewright.controlplane.values import ApiError, Obj
+
+_LOG = logging.getLogger("nodewright.controlplane")
 
 
 class Housekeeper:
@@ -24,6 +28,7 @@ class Housekeeper:
 
     def __init__(self, kernel: Kernel, deleter: Deleter) -> None:
         self._queue = WorkQueue()
+        self._clock = kernel.clock
         releaser = Releaser(kernel, deleter)
         self.budgets = Budgets(kernel, releaser, self._queue)
         self._garbage = GarbageCollector(kernel, deleter, releaser, self._queue)
@@ -42,6 +47,12 @@ class Housekeeper:
         """How many steps wait (Events that will be due later are not counted)."""
         return len(self._queue)
 
+    @property
+    def due_seconds(self) -> float | None:
+        """Seconds until a namespace begins to drain, None if none waits for its time."""
+        due = self._drainer.next_due
+        return None if due is None else max(0.0, (due - self._clock()).total_seconds())
+
     def note(self, collection: str, change: Change) -> None:
         """Hear of a commit."""
         self._garbage.note(collection, change)
@@ -57,9 +68,20 @@ class Housekeeper:
         self._events.note_restored(key, obj)
 
     def run(self, limit: int) -> int:
-        """Do at most `limit` steps; gives how many were done, so that 0 means that nothing is left for now."""
+        """Do at most `limit` steps; gives how many were done, so that 0 means that nothing is left for now.
+
+        A step that fails is logged and left: one odd object must not stop the work for all others. Raises ApiError if
+        the journal can't be written; the step is then still to do.
+        """
+        self._drainer.fall_due()
         done = self._events.expire(limit)
         while done < limit and (task := self._queue.pop()) is not None:
-            self._rooms[task.kind](task.key)
+            try:
+                self._rooms[task.kind](task.key)
+            except ApiError:
+                self._queue.add(task.kind, task.key)
+                raise
+            except Exception:
+                _LOG.exception("the %s of %s was not looked after", task.kind, "/".join(task.key))
             done += 1
         return done

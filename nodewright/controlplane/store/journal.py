@@ -9,13 +9,17 @@ from nodewright.controlplane.values import Obj
 
 
 class JournalEntry(NamedTuple):
-    """The state of one object after a commit; `obj` is None if the object was removed."""
+    """The state of one object after a commit; `obj` is None if the object was removed.
+
+    `body` is the object as JSON, b"" if it was not serialised yet.
+    """
 
     collection: str
     namespace: str
     name: str
     revision: int
     obj: Obj | None
+    body: bytes = b""
 
 
 class Journal(Protocol):
@@ -30,6 +34,10 @@ class Journal(Protocol):
 
         Raises an exception if they may not have been written; they are then appended again, with later ones.
         """
+        ...
+
+    def probe(self) -> None:
+        """Write something that changes nothing. Raises an exception if `append` would."""
         ...
 
     def close(self) -> None:

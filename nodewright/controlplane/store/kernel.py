@@ -22,11 +22,14 @@ class StoreOptions:
     `kubelets_confirm_deletes`: a bound Pod with a grace period stays, marked as deleting, until a delete with
     gracePeriodSeconds=0 confirms it, as with real kubelets. `log_length`: changes per kind that watches and pages
     can go back (at most twice as many are kept). `event_ttl`: how long Events stay (kube-apiserver --event-ttl).
+    `namespace_grace`: how long a namespace stays as it is, Terminating, before its contents go (the namespace
+    controller's namespaceDeletionGracePeriod), so that whoever deletes it may delete them too.
     """
 
     kubelets_confirm_deletes: bool = False
     log_length: int = 5_000
     event_ttl: timedelta = timedelta(hours=1)
+    namespace_grace: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,11 @@ def update_faults(metadata: Obj, old: Obj) -> list[Cause]:
     return found
 
 
+def states_revision(sent: str) -> bool:
+    """Say whether a resourceVersion names a state: "0" names none, and what is no number is not looked at."""
+    return sent.isascii() and sent.isdigit() and int(sent[:32]) != 0
+
+
 def check_revision(resource: Resource, name: str, sent: str, old: Obj) -> None:
     """Refuse a write that was made from an older state: ApiError 409."""
     if sent and sent != old["resourceVersion"]:

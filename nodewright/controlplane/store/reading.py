@@ -194,6 +194,6 @@ def _parse_continue(text: str) -> tuple[int, Key]:
         revision = token["rv"]
         if token["v"] != _CONTINUE_VERSION or type(revision) is not int or revision <= 0 or not slash:
             raise ValueError(text)
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ApiError.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     return revision, (namespace, name)

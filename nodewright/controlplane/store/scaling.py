@@ -112,13 +112,13 @@ def selector_text(selector: Obj) -> str:
     """Write a metav1.LabelSelector as a query-string selector, keys in order."""
     parts = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
-        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        key, values = expression.get("key", ""), ",".join(sorted(expression.get("values") or ()))
         text = {
             "In": f"{key} in ({values})",
             "NotIn": f"{key} notin ({values})",
             "Exists": key,
             "DoesNotExist": f"!{key}",
-        }.get(expression["operator"], "")
+        }.get(expression.get("operator", ""), "")
         parts.append((key, text))
     return ",".join(text for _, text in sorted(parts))
 

@@ -185,7 +185,7 @@ def object_selector_match(selector: Obj | None) -> LabelMatch:
         operator = operators.get(expression.get("operator", ""))
         if operator is None:
             return lambda labels: False
-        requirements.append(Requirement(expression["key"], operator, frozenset(expression.get("values") or ())))
+        requirements.append(Requirement(expression.get("key", ""), operator, frozenset(expression.get("values") or ())))
     return _all_of(tuple(requirements))
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nodewright.controlplane.store.change_log import Change
 from nodewright.controlplane.store.collection import Collection
 from nodewright.controlplane.store.journal import Journal, JournalEntry
+from nodewright.controlplane.store.storable import encode
 from nodewright.controlplane.values import ApiError, Obj
 
 MAX_UNFLUSHED = 4096
@@ -40,9 +41,12 @@ class State:
         self._collections: dict[str, Collection] = {}
         self._journal = journal
         self._unflushed: list[JournalEntry] = []
+        self._pending: list[tuple[Collection, Change]] = []
+        """What `_unflushed` did to the collections, to be undone if it can't be written."""
         self._log_length = log_length
         self._hooks: list[CommitHook] = []
         self._drop_hooks: list[Callable[[str], None]] = []
+        self._undo_hooks: list[Callable[[set[ObjectKey]], None]] = []
 
     def restore(self) -> Iterator[tuple[ObjectKey, Obj]]:
         """Fill the state from the journal, giving each (key, object) as it is put in place.
@@ -68,6 +72,10 @@ class State:
     def on_drop(self, hook: Callable[[str], None]) -> None:
         """Call `hook` with the name of every collection that is dropped."""
         self._drop_hooks.append(hook)
+
+    def on_undo(self, hook: Callable[[set[ObjectKey]], None]) -> None:
+        """Call `hook` with the keys of the objects that are as they were before, since a flush failed."""
+        self._undo_hooks.append(hook)
 
     def collection(self, name: str) -> Collection:
         """Give a collection, empty if nothing was ever put in it.
@@ -103,11 +111,15 @@ class State:
         return self.find(key) if key is not None else None
 
     def put(self, key: ObjectKey, obj: Obj) -> Obj:
-        """Store an object whose metadata dict is not shared, giving it the next resourceVersion."""
+        """Store an object whose metadata dict is not shared, giving it the next resourceVersion.
+
+        Raises ApiError 400 or 413, and changes nothing, for an object that could not be read again.
+        """
         collection = self.collection(key.collection)
         previous = collection.get(key.namespace, key.name)
         obj["metadata"]["resourceVersion"] = str(self.revision + 1)
-        self._commit(collection, key, obj, previous, removed=False)
+        body = encode(obj)
+        self._commit(collection, key, Change(self.revision + 1, key.namespace, key.name, obj, previous, False), body)
         return obj
 
     def remove(self, key: ObjectKey) -> Obj:
@@ -117,41 +129,70 @@ class State:
         assert previous is not None, key
         metadata = {**previous["metadata"], "resourceVersion": str(self.revision + 1)}
         tombstone = {**previous, "metadata": metadata}
-        self._commit(collection, key, tombstone, previous, removed=True)
+        change = Change(self.revision + 1, key.namespace, key.name, tombstone, previous, True)
+        self._commit(collection, key, change, b"")
         return tombstone
 
     def flush(self) -> None:
         """Write what was committed to the journal. When this returns, it survives a crash.
 
-        Raises ApiError 500 if the journal cannot be written; the changes stay and the next flush tries again.
+        Raises ApiError 507 if the journal cannot be written: what was committed since the last flush is undone then, so
+        that what was refused has not happened.
         """
         if self._journal is None or not self._unflushed:
             return
         try:
             self._journal.append(self._unflushed)
         except Exception as error:
-            raise ApiError.internal(f"the journal cannot be written: {error}") from error
-        self._unflushed = []
+            self._undo()
+            raise ApiError.insufficient_storage(str(error)) from error
+        self._unflushed, self._pending = [], []
+
+    def probe(self) -> None:
+        """Try whether the journal can be written, without a change. Raises ApiError 507."""
+        if self._journal is None:
+            return
+        try:
+            self._journal.probe()
+        except Exception as error:
+            raise ApiError.insufficient_storage(str(error)) from error
 
     def close(self) -> None:
         """Flush and let go of the journal."""
-        self.flush()
-        if self._journal is not None:
-            self._journal.close()
+        try:
+            self.flush()
+        finally:
+            if self._journal is not None:
+                self._journal.close()
 
-    def _commit(self, collection: Collection, key: ObjectKey, obj: Obj, previous: Obj | None, removed: bool) -> None:
+    def _undo(self) -> None:
+        """Take back what is not flushed, the latest change first."""
+        pending, self._pending, self._unflushed = self._pending, [], []
+        for collection, change in reversed(pending):
+            self._collections[collection.name] = collection
+            collection.ended = False
+            collection.undo(change)
+            key = ObjectKey(collection.name, change.namespace, change.name)
+            self._unindex(key, change.obj)
+            if change.previous is not None:
+                self._index(key, change.previous)
+            self.revision = change.revision - 1
+        touched = {ObjectKey(c.name, change.namespace, change.name) for c, change in pending}
+        for hook in self._undo_hooks:
+            hook(touched)
+
+    def _commit(self, collection: Collection, key: ObjectKey, change: Change, body: bytes) -> None:
         if self._journal is not None:
             if len(self._unflushed) >= MAX_UNFLUSHED:
                 self.flush()
-            entry = JournalEntry(*key, self.revision + 1, None if removed else obj)
-            self._unflushed.append(entry)
-        self.revision += 1
-        change = Change(self.revision, key.namespace, key.name, obj, previous, removed)
+            self._unflushed.append(JournalEntry(*key, change.revision, None if change.removed else change.obj, body))
+            self._pending.append((collection, change))
+        self.revision = change.revision
         collection.record(change)
-        if removed or previous is None or _references_differ(previous, obj):
-            self._unindex(key, previous)
-            if not removed:
-                self._index(key, obj)
+        if change.removed or change.previous is None or _references_differ(change.previous, change.obj):
+            self._unindex(key, change.previous)
+            if not change.removed:
+                self._index(key, change.obj)
         for hook in self._hooks:
             hook(key.collection, change)
 

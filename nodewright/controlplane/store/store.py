@@ -73,9 +73,11 @@ class Store:
         self._housekeeper = Housekeeper(kernel, self._deleter)
         self._evictor = Evictor(kernel, self._deleter, self._housekeeper.budgets)
         self._callbacks: list[ChangeCallback] = []
+        self._undo_callbacks: list[Callable[[set[str]], None]] = []
         self._restore()
         self._state.on_commit(self._committed)
         self._state.on_drop(self._announce)
+        self._state.on_undo(self._undone)
         self._create_missing()
 
     # Reading
@@ -177,9 +179,29 @@ class Store:
         """
         self._callbacks.append(callback)
 
+    @property
+    def gc_due_seconds(self) -> float | None:
+        """Seconds until `run_gc` has something to do though nothing is written; None if it has not."""
+        return self._housekeeper.due_seconds
+
     def flush(self) -> None:
-        """Write all commits to the journal. Nothing may be acknowledged before. Raises ApiError 500."""
+        """Write all commits to the journal. Nothing may be acknowledged before.
+
+        Raises ApiError 507 if that fails; the commits since the last flush are then undone.
+        """
         self._state.flush()
+
+    def on_undo(self, callback: Callable[[set[str]], None]) -> None:
+        """Call back with the names of the collections in which commits were undone: watches may have begun on them."""
+        self._undo_callbacks.append(callback)
+
+    def recover(self) -> None:
+        """Go on after a failed flush, if the journal can be written again. Raises ApiError 507 if not."""
+        self._state.probe()
+        for collection in self._state.collections():
+            for obj in collection.scan(""):
+                key = ObjectKey(collection.name, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+                self._housekeeper.note_restored(key, obj)
 
     def close(self) -> None:
         """Flush and close the journal."""
@@ -192,6 +214,14 @@ class Store:
     def _announce(self, collection: str) -> None:
         for callback in self._callbacks:
             callback(collection)
+
+    def _undone(self, keys: set[ObjectKey]) -> None:
+        """Serve the kinds that there are after an undo, and tell who watches."""
+        for key in keys:
+            if key.collection == CRD_COLLECTION:
+                self._customs.resync(key.name, self._state.find(key))
+        for callback in self._undo_callbacks:
+            callback({key.collection for key in keys})
 
     def _restore(self) -> None:
         """Read the journal, serve the custom kinds in it, and queue what was left undone."""

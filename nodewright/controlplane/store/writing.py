@@ -9,7 +9,7 @@ from nodewright.controlplane.store import builtin_checks, builtin_defaults, meta
 from nodewright.controlplane.store.admission import admit_create, check_options
 from nodewright.controlplane.store.copying import deep_copy
 from nodewright.controlplane.store.custom_resources import CustomResources
-from nodewright.controlplane.store.envelope import check_envelope, check_patched
+from nodewright.controlplane.store.envelope import check_envelope, check_patched, part
 from nodewright.controlplane.store.kernel import Kernel
 from nodewright.controlplane.store.names import generated_name
 from nodewright.controlplane.store.priorities import resolve_priority
@@ -60,8 +60,8 @@ class Writer:
         """
         check_options(options)
         check_envelope(resource, namespace, "", body)
-        if (body.get("metadata") or {}).get("resourceVersion"):
-            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        if metadata.states_revision((body.get("metadata") or {}).get("resourceVersion", "")):
+            raise ApiError.bad_request("resourceVersion should not be set on objects to be created")
         admit_create(self._kernel, resource, namespace, (body.get("metadata") or {}).get("name", ""))
         obj, warnings = self._kernel.shapes.fit(resource, deep_copy(body), options.field_validation)
         return self._insert(Target(resource, namespace, ""), obj, Intent(options, "Update", warnings))
@@ -105,14 +105,14 @@ class Writer:
         """Set a Pod's node from a Binding, once; gives a Status of code 201. Raises ApiError 400, 404, 409."""
         pods = self._kernel.registry.by_kind("", "v1", "Pod")
         assert pods is not None
-        node = (body.get("target") or {}).get("name") if isinstance(body, dict) else None
-        if not node:
+        node = part(body, "target").get("name") if isinstance(body, dict) else None
+        if not node or not isinstance(node, str):
             raise ApiError.bad_request("target.name: Required value")
         pod = self._kernel.require(pods, namespace, name)
-        why = _unbindable(pod, body.get("metadata") or {})
+        why = _unbindable(pod, part(body, "metadata"))
         if why:
             raise ApiError.conflict(pods, name, why)
-        conditions = [c for c in (pod.get("status") or {}).get("conditions") or () if c["type"] != "PodScheduled"]
+        conditions = [c for c in (pod.get("status") or {}).get("conditions") or () if c.get("type") != "PodScheduled"]
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": self._kernel.now()}
         spec = {**(pod.get("spec") or {}), "nodeName": node}
         status = {**(pod.get("status") or {}), "conditions": [*conditions, scheduled]}
@@ -219,6 +219,8 @@ class Writer:
         meta = dict(new.get("metadata") or {})
         new = {**new, "metadata": meta}
         revision = meta.get("resourceVersion", "")
+        if revision == "0":  # the same as none, for the storage of a real server
+            revision = ""
         if not revision and not traits.unconditional_update:
             cause = metadata.invalid("metadata.resourceVersion", "0", "must be specified for an update")
             raise ApiError.invalid(resource.group_resource, target.name, [cause])

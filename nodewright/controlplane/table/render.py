@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from nodewright.controlplane.table import access, cluster, custom, network, pods, storage, workloads
+from nodewright.controlplane.table import access, cluster, custom, devices, network, pods, storage, workloads
 from nodewright.controlplane.table.layout import AGE, CREATED, NAME, Layout, date, number, text
 from nodewright.controlplane.table.wording import age, at, name
 from nodewright.controlplane.values import ApiError, Obj, Resource
@@ -16,6 +16,7 @@ from nodewright.controlplane.values import ApiError, Obj, Resource
 _LAYOUTS: Final = {
     **access.LAYOUTS,
     **cluster.LAYOUTS,
+    **devices.LAYOUTS,
     **network.LAYOUTS,
     **pods.LAYOUTS,
     **storage.LAYOUTS,

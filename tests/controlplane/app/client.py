@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -79,6 +80,15 @@ class Client:
         async with self.session.get(joint, headers=named) as response:
             assert response.status == 200, await response.text()
             yield Events(response)
+
+
+async def answers(api: Client, path: str, status: int, seconds: float = 30.0) -> None:
+    """Wait until a GET of a path is answered with a status."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if (await api("GET", path)).status == status:
+                return
+            await asyncio.sleep(0.01)
 
 
 class Events:

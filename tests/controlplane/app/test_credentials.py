@@ -43,6 +43,43 @@ def test_everything_is_private_to_its_owner(tmp_path: Path) -> None:
     assert {path.name: mode(path) for path in folder.iterdir()} == {path.name: 0o600 for path in folder.iterdir()}
 
 
+@pytest.mark.parametrize("name", ["server.pem", "admin.crt", "admin.key", "ca.crt", "ca.key", "certificates.json"])
+@pytest.mark.parametrize("content", [b"", b"garbage" * 100, b"\xff\x00"])
+def test_a_damaged_file_is_made_anew(tmp_path: Path, name: str, content: bytes) -> None:
+    ensure_credentials(tmp_path, "127.0.0.1", NOW)
+    (tmp_path / name).write_bytes(content)
+    credentials = ensure_credentials(tmp_path, "127.0.0.1", NOW)
+    server_context(credentials)
+    for path in (credentials.server, credentials.client_certificate):
+        certificate(path).verify_directly_issued_by(certificate(credentials.ca))
+
+
+def test_files_of_another_plane_are_not_mixed_in(tmp_path: Path) -> None:
+    other = ensure_credentials(private_folder(tmp_path / "other"), "127.0.0.1", NOW)
+    mine = ensure_credentials(private_folder(tmp_path / "mine"), "127.0.0.1", NOW)
+    mine.client_certificate.write_bytes(other.client_certificate.read_bytes())
+    again = ensure_credentials(tmp_path / "mine", "127.0.0.1", NOW)
+    certificate(again.client_certificate).verify_directly_issued_by(certificate(again.ca))
+
+
+def test_certificates_of_a_clock_that_was_ahead_are_made_anew(tmp_path: Path) -> None:
+    ensure_credentials(tmp_path, "127.0.0.1", NOW + timedelta(days=400))
+    credentials = ensure_credentials(tmp_path, "127.0.0.1", NOW)
+    for path in (credentials.ca, credentials.server, credentials.client_certificate):
+        assert certificate(path).not_valid_before_utc <= NOW < certificate(path).not_valid_after_utc
+    kept = credentials.server.read_bytes()
+    assert ensure_credentials(tmp_path, "127.0.0.1", NOW + timedelta(days=1)).server.read_bytes() == kept
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 40, b"a b " * 20, b"short"])
+def test_a_damaged_token_is_made_anew(tmp_path: Path, content: bytes) -> None:
+    for name in ("token", "service-account.key"):
+        (tmp_path / name).write_bytes(content)
+    tokens = Tokens.load_or_create(tmp_path)
+    assert len(tokens.admin) >= 32
+    assert tokens == Tokens.load_or_create(tmp_path)
+
+
 def test_the_server_is_known_by_every_name_of_loopback(tmp_path: Path) -> None:
     credentials = ensure_credentials(tmp_path, "127.0.0.1", NOW)
     assert names(credentials.server) == {"localhost", "127.0.0.1", "::1"}

@@ -6,19 +6,26 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import ssl
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
-from nodewright.controlplane.store import JournalError
-from nodewright.controlplane.values import ApiError
-from tests.controlplane.app.client import WIDGETS, client_of
+from nodewright.controlplane.store import JournalError, SqliteJournal
+from tests.controlplane.app.client import WIDGETS, Client, answers, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
 
+_LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))
+"""
 _SERVER = """
 import asyncio, json, sys
 from pathlib import Path
@@ -120,18 +127,103 @@ async def test_what_cannot_be_written_down_is_not_acknowledged_nor_shown(
     async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
         since = (await api.get(WIDGETS))["metadata"]["resourceVersion"]
         async with api.watch(WIDGETS, f"resourceVersion={since}&timeoutSeconds=20") as events:
-            flush = plane.store.flush
-            broken = ApiError.internal("the journal cannot be written: disk full")
+            with full_disk(monkeypatch):
+                answer = await api("POST", WIDGETS, widget("a"))
+                assert (answer.status, answer.json["reason"]) == (507, "InsufficientStorage")
+                assert "database or disk is full" in answer.json["message"]
+                ended = await events.next()
+                assert (ended["type"], ended["object"]["code"]) == ("ERROR", 410)
+            await answers(api, "/readyz", 200)
+            assert (await api.get(WIDGETS))["items"] == []
 
-            def fail() -> None:
-                raise broken
 
-            monkeypatch.setattr(plane.store, "flush", fail)
-            answer = await api("POST", WIDGETS, widget("a"))
-            assert (answer.status, answer.json["reason"]) == (500, "InternalError")
-            assert "disk full" in answer.json["message"]
-            monkeypatch.setattr(plane.store, "flush", flush)
-            assert await events.seen(1) == [("ADDED", "a")]
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let SQLite say, as on a disk without space, that it can't write."""
+
+    def refuse(journal: SqliteJournal, entries: object, revision: int) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteJournal, "_write", refuse)
+        yield
+
+
+async def test_on_a_full_disk_reads_go_on_and_writes_are_refused_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
+        kept = await api.create(WIDGETS, widget("kept"))
+        with full_disk(monkeypatch):
+            for method, path, body in (
+                ("POST", WIDGETS, widget("new")),
+                ("DELETE", f"{WIDGETS}/kept", None),
+                ("PATCH", f"{WIDGETS}/kept", {"metadata": {"labels": {"a": "b"}}}),
+            ):
+                answer = await api(method, path, body, Content_Type="application/merge-patch+json")
+                if method == "POST":
+                    answer = await api(method, path, body)
+                assert (answer.status, answer.json["reason"]) == (507, "InsufficientStorage"), answer.text
+                assert await api.get(f"{WIDGETS}/kept") == kept
+            reads = await asyncio.gather(*[api("GET", WIDGETS) for _ in range(10)], api("POST", WIDGETS, widget("x")))
+            assert [answer.status for answer in reads] == [200] * 10 + [507]
+            assert all([item["metadata"]["name"] for item in a.json["items"]] == ["kept"] for a in reads[:10])
+            ready = await api("GET", "/readyz")
+            assert ready.status == 500, ready.text
+            assert "database or disk is full" in ready.text
+            assert (await api("GET", "/livez")).status == 200
+            async with api.watch(WIDGETS) as events:
+                assert await events.seen(1) == [("ADDED", "kept")]
+        await answers(api, "/readyz", 200)
+        await api.create(WIDGETS, widget("new"))
+    async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
+        assert [item["metadata"]["name"] for item in (await api.get(WIDGETS))["items"]] == ["kept", "new"]
+
+
+async def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(tmp_path: Path) -> None:
+    server = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _LIMITED + _SERVER, str(tmp_path), json.dumps(WIDGET_CRD)),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert server.stdout is not None
+    try:
+        url = (await asyncio.wait_for(server.stdout.readline(), 30)).decode().strip()
+        context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        headers = {"Authorization": f"Bearer {(tmp_path / 'token').read_text()}"}
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+            api, made = Client(session, url), []
+            for number in range(200):
+                body = widget(f"w-{number:03}", extra={"text": "x" * 40_000})
+                answer = await api("POST", WIDGETS, body)
+                if answer.status != 201:
+                    break
+                made.append(body["metadata"]["name"])
+            assert (answer.status, answer.json["reason"]) == (507, "InsufficientStorage"), answer.text
+            items = (await api.get(WIDGETS))["items"]
+            assert [item["metadata"]["name"] for item in items] == made
+            server.send_signal(signal.SIGKILL)
+    finally:
+        if server.returncode is None:
+            server.kill()
+        await server.wait()
+    async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
+        assert [item["metadata"]["name"] for item in (await api.get(WIDGETS))["items"]] == made
+
+
+async def test_a_folder_that_has_lost_its_state_is_refused_unless_that_is_accepted(tmp_path: Path) -> None:
+    async with ControlPlane(config(tmp_path)) as plane, client_of(plane) as api:
+        await api.create(WIDGETS, widget("a"))
+    for name in ("state.db", "state.mark"):
+        (tmp_path / name).unlink()
+    with pytest.raises(JournalError, match=r"is damaged: .*--accept-loss"):
+        async with ControlPlane(config(tmp_path)):
+            pass
+    async with ControlPlane(replace(config(tmp_path), accept_loss=True)) as plane, client_of(plane) as api:
+        assert (await api.get(WIDGETS))["items"] == []
+    async with ControlPlane(config(tmp_path)):
+        pass
 
 
 async def test_writes_of_one_turn_share_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from nodewright.controlplane.store import JournalEntry, JournalError, SqliteJournal
 from nodewright.controlplane.values import ApiError
-from tests.controlplane.store.cluster import Cluster, owned_by
+from tests.controlplane.store.cluster import Cluster, crd, owned_by
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,23 +148,70 @@ class FullDisk:
             raise OSError("no space left on device")
         self.written.extend(entries)
 
+    def probe(self) -> None:
+        if self.full:
+            raise OSError("no space left on device")
+
     def close(self) -> None:
         pass
 
 
-def test_what_cannot_be_written_is_not_acknowledged_and_not_forgotten() -> None:
+def test_what_cannot_be_written_has_not_happened() -> None:
     journal = FullDisk()
-    cluster = Cluster(journal)
-    cluster.create("configmaps", {"metadata": {"name": "c"}})
+    journal.full = False
+    cluster = Cluster(journal).with_machines()
+    owner = cluster.machine("owner")
+    child = cluster.machine("child", meta={"ownerReferences": owned_by(owner)})
+    cluster.namespace("shop")
+    cluster.store.flush()
+    before, revision = cluster.store.list(cluster.res("machines"), "").items, cluster.store.resource_version
+    journal.full = True
+    undone: list[set[str]] = []
+    cluster.store.on_undo(undone.append)
+    cluster.machine("new")
+    cluster.delete("machines", "owner")
+    cluster.delete("namespaces", "shop")
+    cluster.create("customresourcedefinitions", crd("gadgets", "Gadget"))
+    cluster.settle()
     with pytest.raises(ApiError) as caught:
         cluster.store.flush()
-    assert (caught.value.code, caught.value.reason) == (500, "InternalError")
+    assert (caught.value.code, caught.value.reason) == (507, "InsufficientStorage")
     assert "no space left on device" in caught.value.message
+    assert cluster.store.list(cluster.res("machines"), "").items == before
+    assert cluster.store.resource_version == revision
+    assert cluster.get("machines", "child") == child
+    assert cluster.get("namespaces", "shop")["status"]["phase"] == "Active"
+    assert cluster.store.resources.by_kind("cluster.example.com", "v1", "Gadget") is None
+    assert undone == [{"machines.cluster.example.com", "namespaces", "customresourcedefinitions.apiextensions.k8s.io"}]
+    with pytest.raises(ApiError, match="no space left"):
+        cluster.store.recover()
     journal.full = False
+    cluster.store.recover()
+    cluster.settle()
+    assert cluster.get("namespaces", "shop")["status"]["phase"] == "Active"
+    cluster.delete("machines", "owner")
+    cluster.settle()
     cluster.store.flush()
-    assert "c" in [entry.name for entry in journal.written]
+    assert cluster.names("machines") == []
+
+
+def test_collection_that_was_begun_before_the_disk_was_full_is_taken_up_again() -> None:
+    journal = FullDisk()
+    journal.full = False
+    cluster = Cluster(journal).with_machines()
+    owner = cluster.machine("owner")
+    cluster.machine("child", meta={"ownerReferences": owned_by(owner)})
+    cluster.delete("machines", "owner")
     cluster.store.flush()
-    assert [entry.revision for entry in journal.written] == list(range(1, len(journal.written) + 1))
+    journal.full = True
+    cluster.settle()
+    with pytest.raises(ApiError):
+        cluster.store.flush()
+    assert cluster.names("machines") == ["child"]
+    journal.full = False
+    cluster.store.recover()
+    cluster.settle()
+    assert cluster.names("machines") == []
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(path: Path) -> None:
