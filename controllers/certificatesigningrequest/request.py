@@ -13,7 +13,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
 
 NODE_PREFIX = "system:node:"
 _MOST_TEXT = 65_536
@@ -46,7 +46,7 @@ class Request:
 
 def read(csr: Obj) -> Request:
     """The X.509 request in ``spec.request``. Raises UnreadableError."""
-    text = (csr.get("spec") or {}).get("request")
+    text = spec_of(csr).get("request")
     if not isinstance(text, str) or len(text) > _MOST_TEXT:
         raise UnreadableError("spec.request is no text of a usual length")
     found = _parse(text)
@@ -72,7 +72,16 @@ def _parse(text: str) -> Request | str:
         if not request.is_signature_valid:
             return "its signature does not fit its key"
         return _request(request)
-    except (ValueError, binascii.Error, UnsupportedAlgorithm, TypeError) as error:
+    except (
+        ValueError,
+        binascii.Error,
+        UnsupportedAlgorithm,
+        TypeError,
+        OverflowError,
+        x509.InvalidVersion,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+    ) as error:
         return f"it is no X.509 request: {error}"
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from controllers.kernel.refs import objects
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -35,22 +37,32 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse_time(text: str | None) -> datetime | None:
-    """Read an RFC 3339 time; None for an absent or unreadable one."""
-    if not text:
+def parse_time(text: Any) -> datetime | None:
+    """Read an RFC 3339 time; None for an absent or unreadable one.
+
+    Years 1 and 9999 are unreadable too: nothing could be added to or taken from them.
+    """
+    if not text or not isinstance(text, str):
         return None
     try:
         parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
+    if not 1 < parsed.year < 9999:
+        return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
-    for condition in conditions or ():
-        if condition.get("type") == type_:
+    for condition in conditions if isinstance(conditions, list | tuple) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == type_:
             return condition
     return None
+
+
+def typed(conditions: Any) -> list[Mapping[str, Any]]:
+    """The conditions that have a type; what else is in the list is nobody's."""
+    return [each for each in objects(conditions) if isinstance(each.get("type"), str)]
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> bool:
@@ -65,10 +77,10 @@ def merge(
 
     ``lastTransitionTime`` changes only with ``status``; the reason and message may change without it (API conventions).
     """
-    before = {c.get("type"): c for c in observed or ()}
+    before = {c["type"]: c for c in typed(observed)}
     merged: list[dict[str, Any]] = []
     for condition in decided:
-        old = before.pop(condition.type, None)
+        old = before.pop(str(condition.type), None)
         unchanged = old is not None and old.get("status") == condition.status and old.get("lastTransitionTime")
         merged.append(
             {
@@ -92,7 +104,7 @@ def merge_in_place(
     Of the ``owned`` types those that are not decided go. A condition that says the same as before is not touched: a new
     generation alone is no reason to write.
     """
-    said, before = {str(c.type): c for c in decided}, list(observed or ())
+    said, before = {str(c.type): c for c in decided}, typed(observed)
     gone = {str(type_) for type_ in owned} - said.keys()
     kept = [c for c in before if c.get("type") not in gone]
     merged = {c["type"]: c for c in merge(kept, said.values(), moment.generation, moment.now)}

@@ -9,7 +9,7 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from api.names import OperationType
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
+from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
 from controllers.kernel.refs import Obj, uid_of
 from controllers.machine import live_config, node_metadata
 from controllers.machine.availability import available_condition, seconds_left
@@ -185,9 +185,8 @@ def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Conditio
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
     """The list to write. Types that are ours but not decided go; others' stay; known ones keep their place."""
     types = {str(c.type) for c in decided}
-    before = [
-        c for c in observed.status.get("conditions") or () if c.get("type") in types or c.get("type") not in _OWNED
-    ]
+    said = typed(observed.status.get("conditions"))
+    before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
     plain = [Condition(str(c.type), c.status, str(c.reason), c.message) for c in decided]
     merged = {c["type"]: c for c in merge(before, plain, observed.generation, observed.now)}
     order = [c["type"] for c in before] + [c.type for c in plain]

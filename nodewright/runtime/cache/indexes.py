@@ -10,6 +10,7 @@ from typing import Any
 
 from api.names import CLUSTER_NAME_LABEL
 from controllers.kernel import joining, view
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
@@ -45,10 +46,7 @@ def _text(value: Any) -> str | None:
 
 def owner(obj: Obj) -> str | None:
     """Uid of the controlling owner; "" for an orphan."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference.get("uid", ""))
-    return ""
+    return controller_uid(obj)
 
 
 def namespace(obj: Obj) -> str | None:

@@ -45,7 +45,7 @@ def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     meta = obj["metadata"]
     meta.pop("managedFields", None)
     annotations = meta.get("annotations")
-    if annotations:
+    if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
     if kind != POD:
         return obj
