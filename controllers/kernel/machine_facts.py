@@ -15,7 +15,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
 from controllers.kernel.remediation import is_condemned, is_unhealthy
 from providers.base.errors import ErrorClass
 
