@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 
 from cryptography import x509
@@ -13,6 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
+from api.remembered import remembered
 from controllers.kernel.refs import Obj, spec_of
 
 NODE_PREFIX = "system:node:"
@@ -63,7 +63,7 @@ def node_name_of(csr: Obj) -> str:
         return ""
 
 
-@lru_cache(maxsize=8192)
+@remembered(2048, longest=8192)
 def _parse(text: str) -> Request | str:
     """The request, or why it can't be read."""
     try:

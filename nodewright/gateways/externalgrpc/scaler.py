@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable
 from typing import NoReturn
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -47,7 +47,8 @@ class Scaler:
         self._cache = cache
         self._fleet = fleet
         self._executor = Executor(NAME, Hands(client, cache, _no_hosts, recorder.record, utc_now))
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """A lock lives as long as somebody holds it or waits for it."""
 
     async def change(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> None:
         """Until it is so. Raises RefusedError and UnavailableError.
@@ -56,7 +57,7 @@ class Scaler:
         """
         if group_id not in self._fleet.groups():
             raise RefusedError(Refusal(Refused.NOT_FOUND, f"there is no node group {group_id!r}"))
-        async with self._turns[group_id]:
+        async with self._turns.setdefault(group_id, asyncio.Lock()):
             patience = asyncio.get_running_loop().time() + PATIENCE
             for _ in range(_MOST_ATTEMPTS):
                 edit = await self._decided(group_id, decide, patience)
