@@ -7,7 +7,7 @@ costs no writes. A condition's own last value is never an input to a decision; o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -16,12 +16,24 @@ from controllers.kernel.refs import objects
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition as decided now. ``message`` is for people, ``reason`` for programs (CamelCase)."""
+    """One condition as decided now. ``message`` is for people, ``reason`` for programs (CamelCase).
+
+    ``generation``: of one that is repeated as it stands, the generation that it was decided about; None: the present.
+    """
 
     type: str
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str = ""
+    generation: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def as_it_stands(cls, said: Mapping[str, Any]) -> Condition:
+        """``said`` once more, for a reconcile that decides nothing about it: it still speaks of what it was about."""
+        status, seen = said.get("status"), said.get("observedGeneration")
+        known: Literal["True", "False", "Unknown"] = status if status in ("True", "False") else "Unknown"
+        generation = seen if isinstance(seen, int) else 0
+        return cls(str(said["type"]), known, str(said.get("reason") or ""), str(said.get("message") or ""), generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ def merge(
                 "reason": str(condition.reason),
                 "message": condition.message,
                 "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else format_time(now),
-                "observedGeneration": generation,
+                "observedGeneration": generation if condition.generation is None else condition.generation,
             }
         )
     merged.extend(dict(c) for c in before.values())

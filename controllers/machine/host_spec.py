@@ -11,6 +11,7 @@ from api.conditions import Reason
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_class import class_key
 from controllers.kernel.memory import Memory
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.provider_config import Resolved, resolve
 from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, generation_of, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
@@ -103,9 +104,9 @@ def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -
     key, uid = key_of(machine), uid_of(machine)
     asked = _versions(_mapping(spec, "versions", "versions"))
     failure_domain = _text(spec, "failureDomain", "failureDomain")
-    cluster = _text(spec, "clusterName", "clusterName") or labels_of(machine).get(names.CLUSTER_NAME_LABEL, "")
+    _text(spec, "clusterName", "clusterName")
     return HostRequest(
-        identity=HostIdentity(uid, key.namespace, key.name, cluster),
+        identity=HostIdentity(uid, key.namespace, key.name, cluster_name_of(machine)),
         config=config,
         spec_hash=_spec_hash(spec, config, asked),
         versions=asked,

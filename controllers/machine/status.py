@@ -175,11 +175,7 @@ def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:
 
 def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:
     """Conditions of these types as they stand, for what this round can say nothing new about."""
-    return [
-        Condition(c["type"], c.get("status", "Unknown"), c.get("reason", ""), c.get("message", ""))
-        for c in observed.status.get("conditions") or ()
-        if c.get("type") in types
-    ]
+    return [Condition.as_it_stands(c) for c in typed(observed.status.get("conditions")) if c["type"] in types]
 
 
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
@@ -187,7 +183,7 @@ def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, 
     types = {str(c.type) for c in decided}
     said = typed(observed.status.get("conditions"))
     before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
-    plain = [Condition(str(c.type), c.status, str(c.reason), c.message) for c in decided]
+    plain = [Condition(str(c.type), c.status, str(c.reason), c.message, c.generation) for c in decided]
     merged = {c["type"]: c for c in merge(before, plain, observed.generation, observed.now)}
     order = [c["type"] for c in before] + [c.type for c in plain]
     return [merged[type_] for type_ in dict.fromkeys(order)]
@@ -215,10 +211,10 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     info = (node.get("status") or {}).get("nodeInfo") or {}
     kubelet = info.get("kubeletVersion")
     if kubelet:
-        facts["versions"] = {"kubelet": kubelet}
         name, _, version = str(info.get("containerRuntimeVersion") or "").partition("://")
-        if name:
-            facts["versions"]["containerRuntime"] = {"name": name, "version": version}
+        # What the Node no longer says is taken away, not left as it was.
+        runtime = {"name": name, "version": version or None} if name else None
+        facts["versions"] = {"kubelet": kubelet, "containerRuntime": runtime}
     request = observed.wish.request
     if request is not None and not observed.deleting:
         applied = observed.status.get("appliedNodeMetadata")
