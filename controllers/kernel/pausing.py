@@ -14,15 +14,13 @@ annotation). It says nothing new to us: read back as a pause, it would outlive `
 
 
 def cluster_name_of(obj: Obj) -> str:
-    """The Cluster that a Machine or a set belongs to: by label, else by ``clusterName``; "" for the implicit one."""
-    label = labels_of(obj).get(names.CLUSTER_NAME_LABEL)
-    if label and isinstance(label, str):
-        return label
+    """The Cluster that a Machine or a set belongs to: by ``clusterName``, else by label; "" for the implicit one."""
     spec = spec_of(obj)
     template = mapping(spec.get("template"))
     labels = mapping(mapping(template.get("metadata")).get("labels"))
     named = (
         spec.get("clusterName"),
+        labels_of(obj).get(names.CLUSTER_NAME_LABEL),
         mapping(template.get("spec")).get("clusterName"),
         labels.get(names.CLUSTER_NAME_LABEL),
     )

@@ -87,3 +87,10 @@ def test_a_move_to_another_cluster_by_cluster_name_is_heard_of() -> None:
     after["spec"]["clusterName"] = "prod"
     assert not same_cluster(before, after)
     assert MACHINE_SET.name == after["kind"]
+
+
+def test_cluster_name_counts_before_the_label() -> None:
+    body = machine("m").labelled({names.CLUSTER_NAME_LABEL: "by-label"}).build()
+    assert list(of_member(body, FakeView())) == [Key("default", "by-label")]
+    body["spec"]["clusterName"] = "by-field"
+    assert list(of_member(body, FakeView())) == [Key("default", "by-field")]
