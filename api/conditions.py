@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+RECONCILED: Final = "Reconciled"
+"""Of every kind with a controller of its own. Only there, and False, while the controller can't reconcile the object:
+its spec has parts of a wrong type, or the controller failed on it. The next reconcile that succeeds takes it away."""
 
 
 class MachineCondition(StrEnum):
@@ -354,3 +359,8 @@ class Reason(StrEnum):
     """As many pods as were asked for have a Node."""
     CAPACITY_IS_GONE = "CapacityIsGone"
     """Booked Nodes are gone, or others took their room, and there is no other room."""
+    MALFORMED_SPEC = "MalformedSpec"
+    """Parts of the spec are of a wrong type, stored under an older schema; the message names them. Nothing is done but
+    deletion."""
+    RECONCILE_FAILED = "ReconcileFailed"
+    """The controller failed on this object, which is a bug; it tries again with back-off."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 
 from cryptography import x509
@@ -13,7 +12,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
-from controllers.kernel.refs import Obj
+from api.remembered import remembered
+from controllers.kernel.refs import Obj, spec_of
 
 NODE_PREFIX = "system:node:"
 _MOST_TEXT = 65_536
@@ -46,7 +46,7 @@ class Request:
 
 def read(csr: Obj) -> Request:
     """The X.509 request in ``spec.request``. Raises UnreadableError."""
-    text = (csr.get("spec") or {}).get("request")
+    text = spec_of(csr).get("request")
     if not isinstance(text, str) or len(text) > _MOST_TEXT:
         raise UnreadableError("spec.request is no text of a usual length")
     found = _parse(text)
@@ -63,7 +63,7 @@ def node_name_of(csr: Obj) -> str:
         return ""
 
 
-@lru_cache(maxsize=8192)
+@remembered(2048, longest=8192)
 def _parse(text: str) -> Request | str:
     """The request, or why it can't be read."""
     try:
@@ -72,7 +72,16 @@ def _parse(text: str) -> Request | str:
         if not request.is_signature_valid:
             return "its signature does not fit its key"
         return _request(request)
-    except (ValueError, binascii.Error, UnsupportedAlgorithm, TypeError) as error:
+    except (
+        ValueError,
+        binascii.Error,
+        UnsupportedAlgorithm,
+        TypeError,
+        OverflowError,
+        x509.InvalidVersion,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+    ) as error:
         return f"it is no X.509 request: {error}"
 
 

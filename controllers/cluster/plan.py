@@ -11,7 +11,7 @@ from api.names import ClusterPhase
 from controllers.cluster import reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, merge, merge_patch
+from controllers.kernel.conditions import Condition, merge, merge_patch, typed
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
@@ -64,7 +64,8 @@ def _waiting(observed: Observed) -> Plan:
 def _desired(observed: Observed) -> dict[str, Any]:
     decided = _decided(observed)
     types = {condition.type for condition in decided}
-    before = [c for c in observed.status.get("conditions") or () if c.get("type") in types or c["type"] not in _OWNED]
+    said = typed(observed.status.get("conditions"))
+    before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
     return {
         "observedGeneration": generation_of(observed.cluster),
         "phase": str(_phase(observed)),

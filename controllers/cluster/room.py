@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from api import names
 from controllers.cluster.observe import Observed, observe
 from controllers.cluster.plan import plan
 from controllers.kernel.machine_facts import read
 from controllers.kernel.pace import gathering
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.plan import Plan
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of, labels_of
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of
 from controllers.kernel.room import Wake
 from controllers.kernel.view import HostNeed, HostReads, View
 from controllers.kernel.waking import itself
 
 
 def of_member(obj: Obj, _view: View) -> Iterable[Key]:
-    """The Cluster that a Machine or MachineSet names by its label."""
-    name = labels_of(obj).get(names.CLUSTER_NAME_LABEL)
+    """The Cluster that a Machine or MachineSet is a member of, by label or by ``clusterName``."""
+    name = cluster_name_of(obj)
     return (Key(key_of(obj).namespace, name),) if name else ()
 
 
 def counts_the_same(old: Obj, new: Obj) -> bool:
     """A change of a Machine that no count and no reason of its Cluster shows."""
-    return read(old) == read(new)
+    return read(old) == read(new) and cluster_name_of(old) == cluster_name_of(new)
 
 
 def while_machines_move(key: Key, view: View) -> float:
     return gathering(view.get(CLUSTER, key), "machines")
 
 
-def always(_old: Obj, _new: Obj) -> bool:
+def same_cluster(old: Obj, new: Obj) -> bool:
     """A Cluster cares for a MachineSet's coming and going only."""
-    return True
+    return cluster_name_of(old) == cluster_name_of(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ClusterRoom:
         default=(
             Wake(CLUSTER, itself),
             Wake(MACHINE, of_member, counts_the_same, while_machines_move),
-            Wake(MACHINE_SET, of_member, always),
+            Wake(MACHINE_SET, of_member, same_cluster),
         )
     )
 

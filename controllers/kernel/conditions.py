@@ -7,19 +7,33 @@ costs no writes. A condition's own last value is never an input to a decision; o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from controllers.kernel.refs import objects
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition as decided now. ``message`` is for people, ``reason`` for programs (CamelCase)."""
+    """One condition as decided now. ``message`` is for people, ``reason`` for programs (CamelCase).
+
+    ``generation``: of one that is repeated as it stands, the generation that it was decided about; None: the present.
+    """
 
     type: str
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str = ""
+    generation: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def as_it_stands(cls, said: Mapping[str, Any]) -> Condition:
+        """``said`` once more, for a reconcile that decides nothing about it: it still speaks of what it was about."""
+        status, seen = said.get("status"), said.get("observedGeneration")
+        known: Literal["True", "False", "Unknown"] = status if status in ("True", "False") else "Unknown"
+        generation = seen if isinstance(seen, int) else 0
+        return cls(str(said["type"]), known, str(said.get("reason") or ""), str(said.get("message") or ""), generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +49,32 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse_time(text: str | None) -> datetime | None:
-    """Read an RFC 3339 time; None for an absent or unreadable one."""
-    if not text:
+def parse_time(text: Any) -> datetime | None:
+    """Read an RFC 3339 time; None for an absent or unreadable one.
+
+    Years 1 and 9999 are unreadable too: nothing could be added to or taken from them.
+    """
+    if not text or not isinstance(text, str):
         return None
     try:
         parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
+    if not 1 < parsed.year < 9999:
+        return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
-    for condition in conditions or ():
-        if condition.get("type") == type_:
+    for condition in conditions if isinstance(conditions, list | tuple) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == type_:
             return condition
     return None
+
+
+def typed(conditions: Any) -> list[Mapping[str, Any]]:
+    """The conditions that have a type; what else is in the list is nobody's."""
+    return [each for each in objects(conditions) if isinstance(each.get("type"), str)]
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> bool:
@@ -65,10 +89,10 @@ def merge(
 
     ``lastTransitionTime`` changes only with ``status``; the reason and message may change without it (API conventions).
     """
-    before = {c.get("type"): c for c in observed or ()}
+    before = {c["type"]: c for c in typed(observed)}
     merged: list[dict[str, Any]] = []
     for condition in decided:
-        old = before.pop(condition.type, None)
+        old = before.pop(str(condition.type), None)
         unchanged = old is not None and old.get("status") == condition.status and old.get("lastTransitionTime")
         merged.append(
             {
@@ -77,7 +101,7 @@ def merge(
                 "reason": str(condition.reason),
                 "message": condition.message,
                 "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else format_time(now),
-                "observedGeneration": generation,
+                "observedGeneration": generation if condition.generation is None else condition.generation,
             }
         )
     merged.extend(dict(c) for c in before.values())
@@ -92,7 +116,7 @@ def merge_in_place(
     Of the ``owned`` types those that are not decided go. A condition that says the same as before is not touched: a new
     generation alone is no reason to write.
     """
-    said, before = {str(c.type): c for c in decided}, list(observed or ())
+    said, before = {str(c.type): c for c in decided}, typed(observed)
     gone = {str(type_) for type_ in owned} - said.keys()
     kept = [c for c in before if c.get("type") not in gone]
     merged = {c["type"]: c for c in merge(kept, said.values(), moment.generation, moment.now)}

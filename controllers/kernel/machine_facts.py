@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
 from controllers.kernel.remediation import is_condemned, is_unhealthy
 from providers.base.errors import ErrorClass
 
@@ -100,9 +102,8 @@ class MachineFacts:
         return moment is not None and moment <= now
 
 
-_memo: dict[str, MachineFacts] = {}
-_MEMO_SIZE = 50_000
-_replaced: dict[str, MachineFacts] = {}
+_memory: Memory[MachineFacts] = Memory()
+_replaced: Memory[MachineFacts] = Memory(1)
 """What the last reading took the place of: of a change each room reads both versions, one room after the other."""
 
 
@@ -110,22 +111,19 @@ def read(obj: Obj) -> MachineFacts:
     """The facts of a Machine. Never raises: an unreadable one still counts (as not ready), or it would be doubled.
 
     Facts are remembered for as long as the cache shows the very same object: a set of 1000 Machines is looked at again
-    for each change of one. The memory is a pure function's, and bounded.
+    for each change of one.
     """
-    uid = obj["metadata"].get("uid", "")
-    known = _memo.get(uid)
+    uid = uid_of(obj)
+    known = _memory.of(uid)
     if known is not None and known.body is obj:
         return known
-    before = _replaced.get(uid)
+    before = _replaced.of(uid)
     if before is not None and before.body is obj:
         return before
     facts = _read_or_count(obj)
-    if len(_memo) >= _MEMO_SIZE:
-        _memo.clear()
-    _memo[uid] = facts
+    _memory.keep(uid, facts)
     if known is not None:
-        _replaced.clear()
-        _replaced[uid] = known
+        _replaced.keep(uid, known)
     return facts
 
 
@@ -136,7 +134,7 @@ def _read_or_count(obj: Obj) -> MachineFacts:
         meta = obj["metadata"]
         return MachineFacts(
             key=key_of(obj),
-            uid=str(meta.get("uid", "")),
+            uid=uid_of(obj),
             resource_version=str(meta.get("resourceVersion", "")),
             created=_DAWN,
             owner_uid=controller_uid(obj),
@@ -153,7 +151,7 @@ def _read(obj: Obj) -> MachineFacts:
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or _NOTHING
     spec = obj.get("spec") or _NOTHING
-    ready = find(status.get("conditions"), MachineCondition.READY)
+    ready = find(_readable(status.get("conditions")), MachineCondition.READY)
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
@@ -166,7 +164,7 @@ def _read(obj: Obj) -> MachineFacts:
         resource_version=meta.get("resourceVersion", ""),
         created=parse_time(meta.get("creationTimestamp")) or _DAWN,
         owner_uid=controller_uid(obj),
-        labels=meta.get("labels") or _NOTHING,
+        labels=labels_of(obj),
         deleting=bool(deleting),
         deleting_since=parse_time(deleting),
         annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
@@ -191,6 +189,14 @@ def _read(obj: Obj) -> MachineFacts:
         host_since=parse_time(host.get("lastTransitionTime")) if host and host.get("status") == "True" else None,
         body=obj,
     )
+
+
+def _readable(conditions: Any) -> Any:
+    """Raises TypeError for what is no list of conditions: "not ready" must not be read out of what can't be read."""
+    for each in conditions or ():
+        if not isinstance(each, Mapping) or not isinstance(each.get("lastTransitionTime") or "", str):
+            raise TypeError("not a condition")
+    return conditions
 
 
 def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> bool | None:

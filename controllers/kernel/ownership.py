@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.kernel.refs import Kind, Obj, uid_of
+from controllers.kernel.refs import Kind, Obj, objects, uid_of
 
 
 def controller_of(obj: Obj) -> Obj | None:
     """The controlling ownerReference, None for an orphan."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
+    for reference in objects(obj["metadata"].get("ownerReferences")):
         if reference.get("controller"):
-            found: Obj = reference
-            return found
+            return reference
     return None
 
 
@@ -39,10 +38,10 @@ def reference_to(kind: Kind, owner: Obj) -> dict[str, Any]:
 
 def references_with(obj: Obj, reference: dict[str, Any]) -> list[dict[str, Any]]:
     """All ownerReferences of an orphan and the new one: the list to write when adopting."""
-    others = [dict(r) for r in obj["metadata"].get("ownerReferences") or () if r.get("uid") != reference["uid"]]
+    others = [dict(r) for r in objects(obj["metadata"].get("ownerReferences")) if r.get("uid") != reference["uid"]]
     return [*others, reference]
 
 
 def references_without(obj: Obj, uid: str) -> list[dict[str, Any]]:
     """The list to write when ``uid`` gives the object back."""
-    return [dict(r) for r in obj["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
+    return [dict(r) for r in objects(obj["metadata"].get("ownerReferences")) if r.get("uid") != uid]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from api import names
-from controllers.kernel.refs import CLUSTER, MACHINE, Key, Obj, annotations_of, key_of, labels_of
+from controllers.kernel.refs import CLUSTER, MACHINE, Key, Obj, annotations_of, key_of, labels_of, mapping, spec_of
 from controllers.kernel.view import View
 
 SPEC_PAUSED_STAMP = "spec.paused"
@@ -14,16 +14,17 @@ annotation). It says nothing new to us: read back as a pause, it would outlive `
 
 
 def cluster_name_of(obj: Obj) -> str:
-    """The Cluster that a Machine or a set belongs to: by label, else by ``clusterName``; "" for the implicit one."""
-    label = labels_of(obj).get(names.CLUSTER_NAME_LABEL)
-    if label:
-        return label
-    spec = obj.get("spec") or {}
-    template = spec.get("template") or {}
-    for place in (spec, template.get("spec") or {}):
-        if isinstance(place.get("clusterName"), str):
-            return str(place["clusterName"])
-    return ((template.get("metadata") or {}).get("labels") or {}).get(names.CLUSTER_NAME_LABEL) or ""
+    """The Cluster that a Machine or a set belongs to: by ``clusterName``, else by label; "" for the implicit one."""
+    spec = spec_of(obj)
+    template = mapping(spec.get("template"))
+    labels = mapping(mapping(template.get("metadata")).get("labels"))
+    named = (
+        spec.get("clusterName"),
+        labels_of(obj).get(names.CLUSTER_NAME_LABEL),
+        mapping(template.get("spec")).get("clusterName"),
+        labels.get(names.CLUSTER_NAME_LABEL),
+    )
+    return next((name for name in named if name and isinstance(name, str)), "")
 
 
 def cluster_of(obj: Obj, view: View) -> Obj | None:
@@ -55,6 +56,6 @@ def _pause_of(obj: Obj) -> str:
         for annotation in names.PAUSED_ANNOTATIONS:
             if said.get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
                 return f"has the annotation {annotation}"
-    if obj.get("kind") == CLUSTER.name and (obj.get("spec") or {}).get("paused") is True:
+    if obj.get("kind") == CLUSTER.name and spec_of(obj).get("paused") is True:
         return "has spec.paused"
     return ""

@@ -108,13 +108,13 @@ class Ref:
 
 
 def key_of(obj: Obj) -> Key:
+    """The cache holds no object without a name (``nodewright.runtime.cache.shapes``)."""
     meta = obj["metadata"]
-    return Key(meta.get("namespace", ""), meta["name"])
+    return Key(meta.get("namespace") or "", meta["name"])
 
 
 def uid_of(obj: Obj) -> str:
-    uid: str = obj["metadata"].get("uid", "")
-    return uid
+    return _text(obj["metadata"].get("uid"))
 
 
 def ref_of(kind: Kind, obj: Obj) -> Ref:
@@ -122,8 +122,7 @@ def ref_of(kind: Kind, obj: Obj) -> Ref:
 
 
 def resource_version_of(obj: Obj) -> str:
-    version: str = obj["metadata"].get("resourceVersion", "")
-    return version
+    return _text(obj["metadata"].get("resourceVersion"))
 
 
 def is_deleting(obj: Obj) -> bool:
@@ -131,12 +130,44 @@ def is_deleting(obj: Obj) -> bool:
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
+    return _texts(obj["metadata"].get("labels"))
 
 
 def annotations_of(obj: Obj) -> Mapping[str, str]:
-    return obj["metadata"].get("annotations") or {}
+    return _texts(obj["metadata"].get("annotations"))
 
 
 def generation_of(obj: Obj) -> int:
-    return int(obj["metadata"].get("generation", 0))
+    generation = obj["metadata"].get("generation")
+    return generation if isinstance(generation, int) else 0
+
+
+def spec_of(obj: Obj) -> Mapping[str, Any]:
+    return mapping(obj.get("spec"))
+
+
+def status_of(obj: Obj) -> Mapping[str, Any]:
+    return mapping(obj.get("status"))
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """``value`` if it is an object, else an empty one: for fields that no schema has checked."""
+    return value if isinstance(value, dict) else _EMPTY
+
+
+def objects(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """The objects in ``value`` if it is a list of some, else none."""
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(each for each in value if isinstance(each, dict))
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    return value if isinstance(value, dict) else _EMPTY
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_EMPTY: Mapping[str, Any] = {}

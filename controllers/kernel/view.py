@@ -240,8 +240,8 @@ CLAIM = "claim"
 MACHINE_CLASS_REF = "machineClass"
 """Index: ``namespace/name`` of the referenced MachineClass (Machines)."""
 CLUSTER_NAME = "clusterName"
-"""Index: ``namespace/name`` of the Cluster by label ``cluster.k8s.io/cluster-name`` (Machines, MachineSets,
-MachineDeployments)."""
+"""Index: ``namespace/name`` of the Cluster, by label ``cluster.k8s.io/cluster-name`` or by ``clusterName`` (Machines,
+MachineSets, MachineDeployments)."""
 
 
 COMING_UP = "comingUp"

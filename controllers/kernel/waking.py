@@ -8,7 +8,7 @@ from api.selectors import SelectorError, from_label_selector
 from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.machine_class import CONFIG_FIELDS, class_key
 from controllers.kernel.pausing import paused_by
-from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of
+from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of, mapping, spec_of
 from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, View
 
 
@@ -36,8 +36,8 @@ def named_by_template(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
     def keys(machine_class: Obj, view: View) -> Iterable[Key]:
         own = key_of(machine_class)
         for body in view.indexed(kind, NAMESPACE, own.namespace):
-            template = (body.get("spec") or {}).get("template") or {}
-            if class_key(template.get("spec") or {}, own.namespace) == own:
+            template = mapping(spec_of(body).get("template"))
+            if class_key(mapping(template.get("spec")), own.namespace) == own:
                 yield key_of(body)
 
     return keys
@@ -56,7 +56,7 @@ def same_to_sets(old: Obj, new: Obj) -> bool:
 def selects(body: Obj, labels: Mapping[str, str]) -> bool:
     """Whether the selector of ``body`` matches; an unreadable or empty one matches nothing."""
     try:
-        selector = from_label_selector((body.get("spec") or {}).get("selector"))
-    except (SelectorError, AttributeError, TypeError):
+        selector = from_label_selector(spec_of(body).get("selector"))
+    except (SelectorError, AttributeError, TypeError, ValueError):
         return False
     return not selector.empty and selector.matches(labels)

@@ -10,6 +10,8 @@ from api import names
 from api.conditions import Reason
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_class import class_key
+from controllers.kernel.memory import Memory
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.provider_config import Resolved, resolve
 from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, generation_of, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
@@ -60,26 +62,23 @@ class _Read:
         )
 
 
-_memo: dict[str, _Read] = {}
-_MEMO_SIZE = 50_000
+_memory: Memory[_Read] = Memory()
 
 
 def wish_of(machine: Obj, view: View) -> Wish:
     """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem.
 
     Remembered as long as the Machine's spec and labels and its MachineClass are equal: each round asks twice, and most
-    rounds come from a change of the status. The memory is a pure function's, and bounded.
+    rounds come from a change of the status.
     """
     spec, uid = machine.get("spec"), uid_of(machine)
     named = class_key(spec, key_of(machine).namespace) if isinstance(spec, Mapping) else None
     machine_class = view.get(MACHINE_CLASS, named) if named is not None else None
-    known = _memo.get(uid)
+    known = _memory.of(uid)
     if known is not None and known.is_of(machine, machine_class):
         return known.wish
     wish = _wish_of(machine, view)
-    if len(_memo) >= _MEMO_SIZE:
-        _memo.clear()
-    _memo[uid] = _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, wish)
+    _memory.keep(uid, _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, wish))
     return wish
 
 
@@ -105,9 +104,9 @@ def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -
     key, uid = key_of(machine), uid_of(machine)
     asked = _versions(_mapping(spec, "versions", "versions"))
     failure_domain = _text(spec, "failureDomain", "failureDomain")
-    cluster = _text(spec, "clusterName", "clusterName") or labels_of(machine).get(names.CLUSTER_NAME_LABEL, "")
+    _text(spec, "clusterName", "clusterName")
     return HostRequest(
-        identity=HostIdentity(uid, key.namespace, key.name, cluster),
+        identity=HostIdentity(uid, key.namespace, key.name, cluster_name_of(machine)),
         config=config,
         spec_hash=_spec_hash(spec, config, asked),
         versions=asked,

@@ -71,7 +71,7 @@ def of_class(machine_class: Obj, view: View) -> Iterable[Key]:
 
 
 def is_heartbeat(old: Obj, new: Obj) -> bool:
-    """Whether a Node's change can't matter: metadata, spec, addresses, version, conditions but for their times."""
+    """Whether a Node's change can't matter: metadata, spec, addresses, versions, conditions but for their times."""
     return _what_matters(old) == _what_matters(new)
 
 
@@ -141,7 +141,7 @@ def _what_matters(node: Obj) -> tuple[object, ...]:
         node.get("spec"),
         [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()],
         status.get("addresses"),
-        (status.get("nodeInfo") or {}).get("kubeletVersion"),
+        [(status.get("nodeInfo") or {}).get(name) for name in ("kubeletVersion", "containerRuntimeVersion")],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from api.names import OperationType
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time
+from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
 from controllers.kernel.refs import Obj, uid_of
 from controllers.machine import live_config, node_metadata
 from controllers.machine.availability import available_condition, seconds_left
@@ -175,20 +175,15 @@ def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:
 
 def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:
     """Conditions of these types as they stand, for what this round can say nothing new about."""
-    return [
-        Condition(c["type"], c.get("status", "Unknown"), c.get("reason", ""), c.get("message", ""))
-        for c in observed.status.get("conditions") or ()
-        if c.get("type") in types
-    ]
+    return [Condition.as_it_stands(c) for c in typed(observed.status.get("conditions")) if c["type"] in types]
 
 
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
     """The list to write. Types that are ours but not decided go; others' stay; known ones keep their place."""
     types = {str(c.type) for c in decided}
-    before = [
-        c for c in observed.status.get("conditions") or () if c.get("type") in types or c.get("type") not in _OWNED
-    ]
-    plain = [Condition(str(c.type), c.status, str(c.reason), c.message) for c in decided]
+    said = typed(observed.status.get("conditions"))
+    before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
+    plain = [Condition(str(c.type), c.status, str(c.reason), c.message, c.generation) for c in decided]
     merged = {c["type"]: c for c in merge(before, plain, observed.generation, observed.now)}
     order = [c["type"] for c in before] + [c.type for c in plain]
     return [merged[type_] for type_ in dict.fromkeys(order)]
@@ -216,10 +211,10 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     info = (node.get("status") or {}).get("nodeInfo") or {}
     kubelet = info.get("kubeletVersion")
     if kubelet:
-        facts["versions"] = {"kubelet": kubelet}
         name, _, version = str(info.get("containerRuntimeVersion") or "").partition("://")
-        if name:
-            facts["versions"]["containerRuntime"] = {"name": name, "version": version}
+        # What the Node no longer says is taken away, not left as it was.
+        runtime = {"name": name, "version": version or None} if name else None
+        facts["versions"] = {"kubelet": kubelet, "containerRuntime": runtime}
     request = observed.wish.request
     if request is not None and not observed.deleting:
         applied = observed.status.get("appliedNodeMetadata")

@@ -39,7 +39,7 @@ def deployments_of_set(body: Obj, view: View) -> Iterable[Key]:
     namespace = body["metadata"].get("namespace", "")
     owner = controller_of(body)
     if owner is not None:
-        return (Key(namespace, str(owner["name"])),) if owner.get("kind") == MACHINE_DEPLOYMENT.name else ()
+        return (Key(namespace, str(owner.get("name") or "")),) if owner.get("kind") == MACHINE_DEPLOYMENT.name else ()
     labels = dict(labels_of(body))
     return tuple(key_of(d) for d in view.indexed(MACHINE_DEPLOYMENT, NAMESPACE, namespace) if selects(d, labels))
 

@@ -41,7 +41,7 @@ def sets_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     namespace = machine["metadata"].get("namespace", "")
     owner = controller_of(machine)
     if owner is not None:
-        return (Key(namespace, str(owner["name"])),) if owner.get("kind") == MACHINE_SET.name else ()
+        return (Key(namespace, str(owner.get("name") or "")),) if owner.get("kind") == MACHINE_SET.name else ()
     labels = labels_of(machine)
     return tuple(key_of(body) for body in view.indexed(MACHINE_SET, NAMESPACE, namespace) if selects(body, labels))
 

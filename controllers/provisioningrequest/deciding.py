@@ -109,8 +109,11 @@ class _Desk:
         return self._fail(request, Reason.INVALID_PARAMETERS, why)
 
     def _incomplete(self, request: Request) -> Decided:
-        if self._observed.now - request.created < self._observed.options.template_patience:
-            return Decided(request, Stage.INCOMPLETE, note=request.problem)
+        until = request.created + self._observed.options.template_patience
+        if self._observed.now < until:
+            text = f"{request.problem}; waited for until {format_time(until)}"
+            said = Condition(_PROVISIONED, _FALSE, Reason.FAILED_TO_CREATE_PODS, text)
+            return Decided(request, Stage.INCOMPLETE, (_accepted(), said), note=request.problem)
         return self._fail(request, Reason.FAILED_TO_CREATE_PODS, request.problem)
 
     def _expired(self, request: Request) -> Decided:

@@ -11,22 +11,26 @@ from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.standing import Standing, stand
 from controllers.kernel.conditions import find, is_true, parse_time
-from controllers.kernel.refs import CONFIG_MAP, NODE, Key, Obj, is_deleting
+from controllers.kernel.refs import CONFIG_MAP, NODE, POD, Key, Obj, is_deleting
 from controllers.kernel.view import View
 from controllers.provisioningrequest.classes import BUILT_IN, ProvisioningClass
+from controllers.provisioningrequest.consumers import Waiting, waiting_for_place
 from controllers.provisioningrequest.options import ClassDefaults, ProvisioningOptions, read_defaults
 from controllers.scheduling.reading import Reader
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``shaken``: Nodes that are not Ready and may well be again soon. ``defaults`` by class."""
+    """``shaken``: Nodes that are not Ready and may well be again soon. ``defaults`` by class. ``waiting``: pods that
+    consume a request and found no Node.
+    """
 
     standing: Standing
     options: ProvisioningOptions = field(default_factory=ProvisioningOptions)
     classes: Mapping[str, ProvisioningClass] = field(default_factory=lambda: dict(BUILT_IN))
     defaults: Mapping[str, ClassDefaults] = field(default_factory=dict)
     shaken: frozenset[str] = frozenset()
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def now(self) -> datetime:
@@ -55,12 +59,14 @@ class Setting:
 def observe(view: View, setting: Setting, reader: Reader) -> Observed:
     config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, provisioning_names.PROVISIONING_CLASSES))
     options = setting.options
+    standing = stand(view, setting.autoscaler, reader)
     return Observed(
-        stand(view, setting.autoscaler, reader),
+        standing,
         options,
         setting.classes,
         read_defaults((config or {}).get("data") or {}, options.limits),
         frozenset(node["metadata"]["name"] for node in view.all(NODE) if _is_shaken(node, view.now, options)),
+        waiting_for_place(view.all(POD)),
     )
 
 

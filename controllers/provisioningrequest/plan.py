@@ -17,6 +17,7 @@ from controllers.kernel.conditions import Condition, Moment, find, merge_in_plac
 from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
 from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
+from controllers.provisioningrequest.consumers import consumer_events
 from controllers.provisioningrequest.deciding import NEXT_LOOK, Decided, decide_all, end_of_booking
 from controllers.provisioningrequest.figures import figures
 from controllers.provisioningrequest.ground import Ground
@@ -54,7 +55,7 @@ def plan(observed: Observed) -> Plan:
         wait = _AT_ONCE
     return Plan(
         _steps(observed, decided, leaving),
-        Wait(wait.total_seconds(), "the next look") if decided or leaving.marked else Settled(),
+        Wait(wait.total_seconds(), "the next look") if decided or leaving.marked or observed.waiting else Settled(),
         tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
         figures(observed, decided, ground),
     )
@@ -77,6 +78,7 @@ def _steps(observed: Observed, decided: Sequence[Decided], leaving: Leaving) -> 
     kept: list[Action] = [patch for each in decided if (patch := _status(each, observed)) is not None]
     gone: list[Action] = [Delete(each.request.ref, each.delete) for each in decided if each.delete]
     events: list[Action] = list(_events(decided, kept))
+    events += consumer_events(observed.waiting, observed.requests, dict(observed.classes))
     return steps(kept, list(leaving.marks), _scales(observed, decided, leaving), gone, events)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
-from functools import lru_cache
 from typing import Any
 
 from api.quantity import parse_quantity
+from api.remembered import remembered
 from controllers.scheduling.shapes import CPU, Amounts
 
 Quantities = dict[str, Decimal]
@@ -76,6 +76,6 @@ def _whole(name: str, amount: Decimal) -> int:
     return min(int(scaled.to_integral_value(rounding=ROUND_CEILING, context=_EXACT)), _LARGEST)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _parsed(text: str | int) -> Decimal:
     return parse_quantity(text)

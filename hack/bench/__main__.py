@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import autoscaler, cloudpool, externalgrpc, live, provisioning, real, scheduling, takeover
+from hack.bench import autoscaler, churn, cloudpool, externalgrpc, live, provisioning, real, scheduling, takeover
 from hack.bench.figures import Figure, keep, show
 from hack.processor import ticks
 from hack.realplane import missing
@@ -32,6 +32,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "provreq": ("ProvisioningRequests: 600 Nodes, 16384 pods of 32 sets, 1000 at once", provisioning.provisioning),
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", externalgrpc.gateway),
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
+    "churn": ("What 3000 Machines that are gone leave in memory, after the first 750", churn.churn),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 NEED_REAL_PLANE = ("real", "takeover")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
+
+from api.remembered import remembered
 
 Finder = Callable[[Any], list[Any]]
 _Step = Callable[[list[Any]], list[Any]]
@@ -54,7 +55,7 @@ def find(path: str, obj: Any) -> list[Any]:
     return compile_path(path)(obj)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def compile_path(path: str) -> Finder:
     """Give the function that follows `path` as `find` does. Raises JSONPathError."""
     if len(path) > _MAX_LENGTH:

@@ -143,6 +143,9 @@ WATCH_ENDS = _counter("watch_ends_total", "Watches that ended, by why.", "kind",
 LISTS = _counter("lists_total", "Complete lists read, by why.", "kind", "why")
 WORKLOAD_CLUSTERS = _gauge("workload_clusters", "Clusters with an API of their own: Reached or Unreached.", "state")
 CACHE_OBJECTS = _gauge("cache_objects", "Objects in the cache.", "kind")
+MALFORMED = _counter(
+    "malformed_objects_total", "Versions of objects of which parts of a wrong type were left out, or all.", "kind"
+)
 CACHE_STALENESS = _state(
     "cache_staleness_seconds",
     "Since the last sign of life of the kind's watch; a quiet kind is heard of about once a minute. +Inf: never yet.",

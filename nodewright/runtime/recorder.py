@@ -75,7 +75,7 @@ class EventRecorder:
 
     def record(self, event: Event) -> None:
         loop_now = asyncio.get_running_loop().time()
-        event = replace(event, why=without_secrets(event.why))
+        event = replace(event, why=without_secrets(event.why)[:_LONGEST_MESSAGE])
         sentence = self._sentence(self._correlator.correlate(event, loop_now), event, loop_now)
         sentence.count += 1
         sentence.last = self._now()

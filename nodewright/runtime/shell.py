@@ -27,6 +27,7 @@ from nodewright.runtime.brake import Brake, content_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, Hands
+from nodewright.runtime.failing import MalformedError, Notes, is_own_note
 from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.options import RoomOptions
@@ -85,6 +86,7 @@ class Controller:
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._key_of: dict[str, Key] = {}
+        self._notes = Notes(room, facts.cache, self._executor, hands.now)
         self._brake: Brake[Key] = Brake()
         self._workers: list[asyncio.Task[None]] = []
         self._aside: set[asyncio.Task[None]] = set()
@@ -162,14 +164,19 @@ class Controller:
         metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(asyncio.get_running_loop().time() - started)
 
     async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
-        """A bug of the room concerns this key alone."""
+        """A bug of the room concerns this key alone: its object says so, and it is tried again with back-off."""
         try:
             return await work
-        except Exception:
+        except MalformedError as error:
+            _log.warning("spec has fields of a wrong type, nothing is done", fields=list(error.faults))
+            await self._notes.say(key, error)
+            return "malformed"
+        except Exception as error:
             metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
             pause = self._retry(key)
             with logs.hiding(secret_values(self._cache.stores[self.room.kind].get(key))):
                 _log.exception("controller failed", retry_in=round(pause, 2))
+            await self._notes.say(key, error)
             return "error"
 
     def _keys_of(self, key: Key) -> Mapping[str, str]:
@@ -195,6 +202,7 @@ class Controller:
             self.queue.add_after(key, _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
         view = self._outlook.view(site)
+        self._refuse_malformed(key)
         if not self._outlook.may_look(view):
             self.queue.add_after(key, _INCOMPLETE_RETRY if site.place is None else _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
@@ -212,9 +220,21 @@ class Controller:
         executor = Executor(self.room.name, replace(self._hands, workload=site.place))
         return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
 
+    def _refuse_malformed(self, key: Key) -> None:
+        """What is left of a malformed spec is not what somebody asked for. Raises MalformedError.
+
+        One that is to go needs no spec: what is left of it is enough.
+        """
+        store = self._cache.stores[self.room.kind]
+        faults, primary = store.faults(key), store.get(key)
+        if faults and primary is not None and not is_deleting(primary):
+            raise MalformedError(faults)
+
     async def _carry_out(self, key: Key, decided: _Decided) -> str:
         execution = await decided.executor.execute(decided.plan)
         result = self._settle(key, decided.plan, execution)
+        if execution.ok and not await self._notes.take_back(key):
+            self._retry(key)
         if decided.plan.figures:
             FIGURES.report(self.room.name, decided.plan.figures, execution.ok)
         if execution.writes:
@@ -312,8 +332,11 @@ class Controller:
         if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.room.kind and is_deleting(new)):
             lane = Lane.URGENT
         try:
-            if old is not None and new is not None and wake.ignores is not None and wake.ignores(old, new):
-                return
+            if old is not None and new is not None:
+                if wake.kind == self.room.kind and is_own_note(old, new):
+                    return  # it would undo the back-off
+                if wake.ignores is not None and wake.ignores(old, new):
+                    return
             self._wake(wake, cluster, change, lane)
         except Exception:
             metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()

@@ -92,6 +92,10 @@ class Changes:
                 return await self._resize(request.identity.machine_uid, host, flavor)
         return None
 
+    def forget(self, uid: str) -> None:
+        """The Machine's host goes."""
+        self._resizes.pop(uid, None)
+
     async def _resize(self, uid: str, host: Host, flavor: Mapping[str, Any]) -> UpdateAnswer:
         """Where it finds no place for it, Nova sets a server back as it was without a word."""
         name, wanted = flavor.get("name"), str(flavor["id"])

@@ -93,6 +93,7 @@ class OpenStackProvider:
             (made,) = await asyncio.gather(asyncio.shield(self._creating[uid]), return_exceptions=True)
         self._tools.remains.expect(uid)
         self._tools.remains.forget(uid)
+        self._changes.forget(uid)
         servers = {one.id for one in (host, made) if isinstance(one, Host) and is_server(one)}
         await asyncio.gather(*(self._delete_server(identity) for identity in servers))
 

@@ -92,6 +92,11 @@ class SimulatedMachineConfig(_Model):
     max_pods: int = Field(default=110, ge=1, le=1024)
     instance_type: str = Field(default="sim.medium", pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
     zone: str = Field(default="", description="Empty: the Machine's failure domain, else the first zone with room.")
+    image: str = Field(
+        default="Simulated Linux 1",
+        pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_. ]{0,61}[A-Za-z0-9])?$",
+        description="The operating system's image; the Node shows it as osImage. Changed as `updates` says.",
+    )
     updates: Updates = Updates.IN_PLACE
     boot_seconds: Duration = Field(default=Spread(median=0.5, p99=1.2), description="From accepted to running.")
     join_seconds: Duration = Field(default=0.1, description="From running to a Ready Node.")

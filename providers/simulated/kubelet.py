@@ -139,7 +139,7 @@ def _node_info(host: SimulatedHost, now: datetime) -> dict[str, str]:
         "containerRuntimeVersion": runtime if "://" in runtime else f"{runtime}://2.1.0",
         "operatingSystem": "linux",
         "architecture": "amd64",
-        "osImage": "Simulated Linux 1",
+        "osImage": host.config_at(now).image,
         "kernelVersion": "6.12.0",
         "machineID": host.id,
         "systemUUID": host.request.identity.machine_uid,

@@ -285,8 +285,10 @@ class World:
 
     def _count(self, host: SimulatedHost | None, by: int) -> None:
         if host is not None:
-            self._names[host.name] += by
-            self._in_zone[host.zone] += by
+            for counted, what in ((self._names, host.name), (self._in_zone, host.zone)):
+                counted[what] += by
+                if not counted[what]:
+                    del counted[what]
             self._cpus += by * host.config.cpus
 
     def _purge(self) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api import names
 from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import joining, refs
 from controllers.kernel import view as indexes
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
 from tests.builders.clock import NOW
@@ -73,7 +73,7 @@ def _machine_class(obj: Obj) -> str:
 
 
 def _cluster_name(obj: Obj) -> str:
-    name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, "")
+    name = cluster_name_of(obj)
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else ""
 
 

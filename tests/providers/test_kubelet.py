@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
+from providers.base.contract import (
+    HostIdentity,
+    HostRequest,
+    InProgress,
+    NeedsReplacement,
+    NodeRegistration,
+    Taint,
+    Versions,
+)
 from providers.simulated.config import API_VERSION, KIND, Cloud
 from providers.simulated.kubelet import node_for, ready_since
 from providers.simulated.provider import SimulatedProvider
@@ -127,3 +135,22 @@ def test_a_broken_host_falls_silent() -> None:
     assert ready(node(clock, world))["status"] == "Unknown"
     (host,) = world.booted()
     assert ready_since(host, clock.now) is None
+
+
+def test_an_image_is_changed_in_place_and_shown_once_the_change_is_done() -> None:
+    clock, world = booted(image="Simulated Linux 1")
+    clock.forward(1)
+    assert node(clock, world)["status"]["nodeInfo"]["osImage"] == "Simulated Linux 1"
+    (host,) = world.list()
+    answer = world.update(request("b", image="Simulated Linux 2"), host.id, False)
+    assert isinstance(answer, InProgress)
+    assert node(clock, world)["status"]["nodeInfo"]["osImage"] == "Simulated Linux 1"
+    clock.forward(6)
+    assert node(clock, world)["status"]["nodeInfo"]["osImage"] == "Simulated Linux 2"
+
+
+def test_an_image_takes_another_host_where_updates_are_replacements() -> None:
+    _, world = booted(image="Simulated Linux 1", updates="Replace")
+    (host,) = world.list()
+    wanted = request("b", image="Simulated Linux 2", updates="Replace")
+    assert isinstance(world.update(wanted, host.id, True), NeedsReplacement)

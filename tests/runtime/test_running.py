@@ -9,8 +9,10 @@ from api import names
 from controllers.kernel.refs import EVENT, MACHINE, MACHINE_SET, NODE, Key, Ref, key_of
 from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.manager import Manager, run_controllers
+from tests.builders.objects import machine
 from tests.runtime.town import SECONDS, Town
 
 
@@ -155,3 +157,25 @@ async def test_the_manager_says_what_it_waits_for(town: Town) -> None:
     assert not found[0].ready
     stop.set()
     await asyncio.wait_for(task, SECONDS)
+
+
+async def test_a_machine_with_an_unknown_field_of_any_type_harms_nobody(town: Town) -> None:
+    """``spec.template`` is no field of a Machine; readers that look for one in sets and deployments must not fail."""
+    errors = _room_errors()
+    odd = machine("odd").build()
+    odd["spec"] |= {"template": [1], "clusterName": "other"}
+    odd["metadata"] = {"name": "odd", "namespace": "default", "labels": {"app": "odd"}}
+    odd.pop("status", None)
+    async with town.controllers():
+        await town.client.create(MACHINE, odd)
+        await town.machine_set("ms", 2)
+        await town.until(lambda: town.ready() == 3)
+        stored = next(each for each in town.objects(MACHINE) if each["metadata"]["name"] == "odd")
+        assert stored["spec"]["template"] == [1], "the server keeps it"
+    assert _room_errors() == errors
+
+
+def _room_errors() -> float:
+    """Of all controllers."""
+    found = (sample for family in metrics.ROOM_ERRORS.collect() for sample in family.samples)
+    return sum(sample.value for sample in found if sample.name.endswith("_total"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from providers.base.contract import HostIdentity, HostRequest
 from providers.base.errors import ErrorClass
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, machine_set
+from tests.builders.world import merged
 from tests.runtime import cloud_scene
 from tests.runtime.test_executor import FakeApi
 from tests.runtime.virtual_time import now, virtual_time
@@ -79,12 +80,30 @@ class Always:
         self.current_for: float | None = float("inf")
 
 
+class Api(FakeApi):
+    """Answers a patch with the whole object, as a server does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = Cache(())
+        self.patches: list[dict[str, Any]] = []
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]:
+        answer = await super().merge_patch(target, patch)
+        self.patches.append(dict(patch))
+        known = self.cache.stores[target.kind].get(target.key) if target.kind in self.cache.stores else None
+        version = {"metadata": {"resourceVersion": answer["metadata"]["resourceVersion"]}}
+        return merged(merged(known, patch), version) if known is not None else answer
+
+
 class Stage:
     def __init__(self, decide: Callable[[Key, HostReads | None], Plan], *, hosts: bool = False) -> None:
         self.room = Room(decide, hosts)
-        self.api = FakeApi()
+        self.api = Api()
         self.hosts = cloud_scene.Scene()
-        self.cache = Cache([MACHINE_SET, MACHINE, NODE])
+        self.cache = self.api.cache = Cache([MACHINE_SET, MACHINE, NODE])
         self.gate = {kind: Always() for kind in self.cache.stores}
         for kind, gate in self.gate.items():
             self.cache.keep_complete(kind, gate)

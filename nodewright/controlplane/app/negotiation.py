@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from api.remembered import remembered
 from nodewright.controlplane.values import ApiError
 
 JSON = "application/json"
@@ -40,13 +40,13 @@ _DISCOVERY_SHAPES = frozenset(
 ) | {("", "", "")}
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def wanted_object(accept: str) -> Wanted:
     """Choose the shape of an object or list from an Accept header. Raises ApiError 406."""
     return _choose(accept, _OBJECT_SHAPES)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def wanted_discovery(accept: str) -> Wanted:
     """Choose between the aggregated and the plain discovery documents. Raises ApiError 406."""
     return _choose(accept, _DISCOVERY_SHAPES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
+
+from api.remembered import remembered
 
 MAX_NAME = 253
 MAX_GENERATED_BASE = 58
@@ -57,7 +58,7 @@ def dns_label_faults(name: str) -> list[str]:
     return _faults(name, 63, _MATCH_SERVICE_LABEL(name) is not None, _SERVICE_LABEL_MESSAGE, _CHARACTERS)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def qualified_name_faults(key: str) -> tuple[str, ...]:
     """Say why a text is no key of a label or annotation: an optional DNS prefix and a name of at most 63."""
     prefix, slash, name = key.rpartition("/")
@@ -77,7 +78,7 @@ def qualified_name_faults(key: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def label_value_faults(value: str) -> tuple[str, ...]:
     """Say why a text can't be the value of a label."""
     return tuple(_faults(value, 63, _MATCH_LABEL_VALUE(value) is not None, _LABEL_VALUE_MESSAGE))

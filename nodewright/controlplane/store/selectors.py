@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
+from api.remembered import remembered
 from nodewright.controlplane.store.names import label_value_faults, qualified_name_faults
 from nodewright.controlplane.values import ApiError, Obj
 
@@ -60,7 +60,7 @@ class FieldRequirement(NamedTuple):
     value: str
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Parse `a=b,c!=d,e in (x,y),!f,g>3`.
 
@@ -160,7 +160,7 @@ def _checked_value(key: str, operator: str, value: str) -> str:
     return value
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def label_match(text: str) -> LabelMatch | None:
     """Give the test for a query-string selector, or None if it selects everything."""
     requirements = parse_labels(text)
@@ -189,7 +189,7 @@ def object_selector_match(selector: Obj | None) -> LabelMatch:
     return _all_of(tuple(requirements))
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     """Parse `metadata.name=x,spec.nodeName!=y`; commas and equal signs in values are escaped by a backslash.
 

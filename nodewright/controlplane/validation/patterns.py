@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
+from api.remembered import remembered
 from nodewright.controlplane.validation.interpreter import cel
 
 _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]", re.DOTALL)
@@ -31,7 +31,7 @@ class Pattern:
         return bool(_MATCHES.execute({"text": text, "pattern": self.portable}))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024, longest=4096)
 def compile_pattern(text: str) -> Pattern:
     """Read a pattern. Raises ValueError for what is none."""
     pattern = Pattern(text, _TOKEN.sub(_written_out, text))

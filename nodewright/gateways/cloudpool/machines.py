@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -35,7 +36,8 @@ class Machines:
         self._watching = watching
         self._api_timeout = api_timeout
         self._executor = Executor("cloudpool", _hands(watching))
-        self._turns: dict[tuple[Kind, Key], asyncio.Lock] = {}
+        self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
+        """A lock lives as long as somebody holds it or waits for it."""
 
     def look(self, kind: Kind, key: Key) -> Pool:
         """What the caches show."""

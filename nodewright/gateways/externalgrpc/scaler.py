@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable
 from typing import NoReturn
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -51,7 +51,8 @@ class Scaler:
         self._cache = cache
         self._fleet = fleet
         self._executor = Executor(NAME, Hands(client, cache, _no_hosts, recorder.record, utc_now))
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """A lock lives as long as somebody holds it or waits for it."""
 
     async def change(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> None:
         """Until it is so. Raises RefusedError and UnavailableError.
@@ -74,7 +75,7 @@ class Scaler:
 
     def turn(self, group_id: str) -> asyncio.Lock:
         """Held by whoever decides on the size of the group and writes it."""
-        return self._turns[group_id]
+        return self._turns.setdefault(group_id, asyncio.Lock())
 
     def facts(self, group_id: str) -> GroupFacts:
         """What is known now. Raises RefusedError and UnavailableError."""

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+import structlog
+
+from controllers.kernel import memory
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
 from controllers.kernel.view import HOME, Reached, ShapeRead, ShapeUnknown, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
+_log = structlog.get_logger("nodewright.cache")
 _DAWN = datetime.min.replace(tzinfo=UTC)
 Listener = Callable[[Change, bool], None]
 """Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
@@ -60,7 +64,7 @@ class Cache:
     def wrote(self, kind: Kind, obj: Mapping[str, Any]) -> None:
         """The answer to an own write. Kinds that nobody reads are passed over."""
         store = self.stores.get(kind)
-        if store is not None and isinstance(obj.get("metadata"), Mapping) and obj["metadata"].get("name"):
+        if store is not None and "metadata" in obj:
             self._tell(kind, store.wrote(dict(obj)))
 
     def deleted(self, kind: Kind, key: Key, uid: str) -> None:
@@ -86,7 +90,13 @@ class Cache:
             metrics.of(metrics.CACHE_OBJECTS, kind.name).inc(more)
         for change in changes:
             for listener in self._listeners[kind]:
-                listener(change, from_list)
+                try:
+                    listener(change, from_list)
+                except Exception:  # the others must hear of it all the same, and the watch must go on
+                    metrics.of(metrics.ROOM_ERRORS, "cache").inc()
+                    _log.exception("listener failed", kind=kind.name, object=str(change.key))
+            if change.new is None and change.old is not None:
+                memory.forget(change.old)
 
 
 @dataclass(frozen=True, slots=True)

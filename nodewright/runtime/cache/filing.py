@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from controllers.kernel.refs import Key, Obj
+import structlog
+
+from controllers.kernel.refs import Key, Obj, key_of
+from nodewright.runtime import metrics
 from nodewright.runtime.cache.indexes import Indexer
+
+_log = structlog.get_logger("nodewright.cache")
 
 Index = dict[str, dict[Key, Obj]]
 """Objects by value and key; no value without objects."""
@@ -26,7 +31,7 @@ class Filing:
         """Raises KeyError for an index that this kind does not have."""
         found = self.kept.get(index)
         if found is None:
-            found = self.kept[index] = self._made(self._indexers[index])
+            found = self.kept[index] = self._made(index)
         bucket = found.get(value)
         return list(bucket.values()) if bucket else []
 
@@ -34,8 +39,8 @@ class Filing:
         """``new`` took the place of ``old``, or is new."""
         for name, index in self.kept.items():
             indexer = self._indexers[name]
-            before = indexer(old) if old is not None else None
-            value = indexer(new)
+            before = _filed(name, indexer, old) if old is not None else None
+            value = _filed(name, indexer, new)
             if before is not None and before != value:
                 _take_out(index, before, key)
             if value is not None:
@@ -43,17 +48,27 @@ class Filing:
 
     def drop(self, key: Key, old: Obj) -> None:
         for name, index in self.kept.items():
-            value = self._indexers[name](old)
+            value = _filed(name, self._indexers[name], old)
             if value is not None:
                 _take_out(index, value, key)
 
-    def _made(self, indexer: Indexer) -> Index:
-        index: Index = {}
+    def _made(self, name: str) -> Index:
+        indexer, index = self._indexers[name], Index()
         for key, obj in self._objects.items():
-            value = indexer(obj)
+            value = _filed(name, indexer, obj)
             if value is not None:
                 index.setdefault(value, {})[key] = obj
         return index
+
+
+def _filed(name: str, indexer: Indexer, obj: Obj) -> str | None:
+    """The value; None if the function fails. One object must not end the watch that all others come by."""
+    try:
+        return indexer(obj)
+    except Exception:
+        metrics.of(metrics.ROOM_ERRORS, "cache").inc()
+        _log.exception("index failed", index=name, object=str(key_of(obj)))
+        return None
 
 
 def _take_out(index: Index, value: str, key: Key) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api.names import CLUSTER_NAME_LABEL
 from controllers.kernel import joining, view
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     MACHINE,
@@ -45,10 +46,7 @@ def _text(value: Any) -> str | None:
 
 def owner(obj: Obj) -> str | None:
     """Uid of the controlling owner; "" for an orphan."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference.get("uid", ""))
-    return ""
+    return controller_uid(obj)
 
 
 def namespace(obj: Obj) -> str | None:
@@ -84,7 +82,8 @@ def machine_class(obj: Obj) -> str | None:
 
 
 def cluster_name(obj: Obj) -> str | None:
-    name = _text(_at(obj, "metadata", "labels", CLUSTER_NAME_LABEL))
+    """``namespace/name`` of the Cluster that it is a member of, by label or by ``clusterName``."""
+    name = cluster_name_of(obj)
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else None
 
 

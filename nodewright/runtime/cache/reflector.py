@@ -31,6 +31,19 @@ from nodewright.runtime.kube.errors import ApiError, KubeError, SilenceError, er
 _log = structlog.get_logger("nodewright.reflector")
 
 
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_TYPES = _CHANGES | {"BOOKMARK", "ERROR"}
+
+
+def _read(event: Any) -> tuple[str, dict[str, Any]]:
+    """Type and object of a watch event; "unknown" for a type that there is none of (it is a label of a metric)."""
+    if not isinstance(event, dict):
+        return "unknown", {}
+    type_, obj = event.get("type"), event.get("object")
+    known = type_ if isinstance(type_, str) and type_ in _TYPES else "unknown"
+    return known, obj if isinstance(obj, dict) else {}
+
+
 class Source(Protocol):
     """What a reflector needs of a client (``KubeClient`` has it; the simulation brings its own)."""
 
@@ -175,15 +188,17 @@ class Reflector:
 
     async def _take(self, batch: list[dict[str, Any]]) -> None:
         for number, event in enumerate(batch, 1):
-            type_, obj = event.get("type"), event.get("object") or {}
-            metrics.of(metrics.WATCH_EVENTS, self.kind.name, str(type_)).inc()
+            type_, obj = _read(event)
+            metrics.of(metrics.WATCH_EVENTS, self.kind.name, type_).inc()
             if type_ == "ERROR":
-                raise error_from_status(int(obj.get("code") or 500), obj)
-            version = (obj.get("metadata") or {}).get("resourceVersion")
-            if type_ in {"ADDED", "MODIFIED", "DELETED"}:
+                code = obj.get("code")
+                raise error_from_status(code if isinstance(code, int) else 500, obj)
+            meta = obj.get("metadata")
+            version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+            if type_ in _CHANGES:
                 obj.setdefault("apiVersion", self.kind.api_version)
                 obj.setdefault("kind", self.kind.name)
-                self._cache.watched(self.kind, str(type_), obj)
+                self._cache.watched(self.kind, type_, obj)
             if version:
                 self._version = str(version)
                 self._failures = 0

@@ -32,12 +32,35 @@ _GRANTED = ("name", "resources", "allocatedResources")
 _CONDITIONS = frozenset({"PodScheduled", "Ready", "DisruptionTarget", "PodResizePending", "PodResizeInProgress"})
 _LOCAL = ("emptyDir", "hostPath")
 _VOLUMES = (*_LOCAL, "persistentVolumeClaim", "ephemeral")
-_MOST_SHARED = 200_000
+_MOST_SHARED_BYTES = 32 * 2**20
+_LONGEST_SHARED = 8192
+"""Bytes of a value that is looked for among those of other pods; pods of one template are far smaller."""
 _PLAIN_MARSHAL = 2
 """The last version that writes no back references: equal values give equal bytes."""
 
 Obj = Mapping[str, Any]
-_known: dict[bytes, Any] = {}
+
+
+class _Known:
+    """Values by their bytes, which are bounded; a full memory begins anew, and only costs sharing."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, Any] = {}
+        self._bytes = 0
+
+    def once(self, packed: bytes, value: Any) -> Any:
+        known = self._values.get(packed)
+        if known is not None:
+            return known
+        if self._bytes + len(packed) > _MOST_SHARED_BYTES:
+            self._values.clear()
+            self._bytes = 0
+        self._values[packed] = value
+        self._bytes += len(packed)
+        return value
+
+
+_known = _Known()
 
 
 def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +68,7 @@ def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     meta = obj["metadata"]
     meta.pop("managedFields", None)
     annotations = meta.get("annotations")
-    if annotations:
+    if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
     if kind != POD:
         return obj
@@ -102,6 +125,7 @@ def _shared(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _once(value: Any) -> Any:
-    if len(_known) > _MOST_SHARED:
-        _known.clear()
-    return _known.setdefault(marshal.dumps(value, _PLAIN_MARSHAL), value)
+    packed = marshal.dumps(value, _PLAIN_MARSHAL)
+    if len(packed) > _LONGEST_SHARED:
+        return value
+    return _known.once(packed, value)

@@ -19,7 +19,7 @@ from typing import Any
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from nodewright.runtime.cache.filing import Filing
 from nodewright.runtime.cache.indexes import INDEXES, Indexer
-from nodewright.runtime.cache.slimming import slim
+from nodewright.runtime.cache.shapes import admit, is_named
 
 _MOST_GONE = 20_000
 """Deleted uids remembered: far more than can be deleted while one answer is under way."""
@@ -43,6 +43,7 @@ class Store:
         self._objects: dict[Key, dict[str, Any]] = {}
         self._filing = Filing(INDEXES.get(kind, {}) if indexers is None else indexers, self._objects)
         self._by_uid: dict[str, Key] = {}
+        self._faults: dict[Key, tuple[str, ...]] = {}
         self._own_writes: dict[Key, int] = {}
         self._gone: dict[str, None] = {}
         self._seen = 0
@@ -59,6 +60,10 @@ class Store:
 
     def get(self, key: Key) -> Obj | None:
         return self._objects.get(key)
+
+    def faults(self, key: Key) -> tuple[str, ...]:
+        """What of the object's spec was left out because it is of a wrong type: ``path: must be ...``, one each."""
+        return self._faults.get(key, ())
 
     def by_uid(self, uid: str) -> Obj | None:
         key = self._by_uid.get(uid)
@@ -79,6 +84,8 @@ class Store:
         changes: list[Change] = []
         listed: set[Key] = set()
         for obj in objects:
+            if not is_named(self.kind, obj):
+                continue
             key = key_of(obj)
             listed.add(key)
             own = self._own_writes.get(key)
@@ -87,7 +94,7 @@ class Store:
             self._gone.pop(_uid(obj), None)  # a consistent list shows it: it is there
             self._own_writes.pop(key, None)
             if not self._same_version(key, obj):
-                changes.extend(self._put(key, slim(self.kind, obj)))
+                changes.extend(self._put(key, obj))
         for key in [key for key in self._objects if key not in listed]:
             own = self._own_writes.get(key)
             if own is None or version is None or own <= version:
@@ -96,6 +103,8 @@ class Store:
 
     def watched(self, type_: str, obj: dict[str, Any]) -> list[Change]:
         """Take in a watch event of type ADDED, MODIFIED or DELETED."""
+        if not is_named(self.kind, obj):
+            return []
         key, uid, version = key_of(obj), _uid(obj), _version_of(obj)
         if version is not None and version > self._seen:
             self._seen = version
@@ -108,10 +117,12 @@ class Store:
         if known is not None and _uid(known) == uid and version is not None and version <= (_version_of(known) or 0):
             return []  # the echo of an own write, or from before it
         self._own_writes.pop(key, None)
-        return self._put(key, slim(self.kind, obj))
+        return self._put(key, obj)
 
     def wrote(self, obj: dict[str, Any]) -> list[Change]:
         """Take in the answer to an own write, if it is newer than what is known."""
+        if not is_named(self.kind, obj):
+            return []
         key, version = key_of(obj), _version_of(obj)
         if version is None or version <= self._seen or _uid(obj) in self._gone:
             return []  # the watch is past it: what it says is known, or deleted since
@@ -119,7 +130,7 @@ class Store:
         if known is not None and version <= (_version_of(known) or 0):
             return []
         self._own_writes[key] = version
-        return self._put(key, slim(self.kind, obj))
+        return self._put(key, obj)
 
     def deleted(self, key: Key, uid: str) -> list[Change]:
         """The server has confirmed that the object is gone (an own DELETE, or a 404)."""
@@ -145,7 +156,9 @@ class Store:
         if len(self._gone) > _MOST_GONE:
             del self._gone[next(iter(self._gone))]
 
-    def _put(self, key: Key, obj: dict[str, Any]) -> list[Change]:
+    def _put(self, key: Key, body: dict[str, Any]) -> list[Change]:
+        admitted = admit(self.kind, body)
+        obj = admitted.obj
         old = self._objects.get(key)
         changes = []
         if old is not None and _uid(old) != _uid(obj):
@@ -155,6 +168,10 @@ class Store:
                 self._own_writes[key] = own
             old = None
         self._objects[key] = obj
+        if admitted.faults:
+            self._faults[key] = admitted.faults
+        else:
+            self._faults.pop(key, None)
         self._by_uid[_uid(obj)] = key
         self._filing.put(key, old, obj)
         changes.append(Change(self.kind, key, old, obj))
@@ -162,6 +179,7 @@ class Store:
 
     def _drop(self, key: Key) -> Change:
         old = self._objects.pop(key)
+        self._faults.pop(key, None)
         self._own_writes.pop(key, None)
         self._by_uid.pop(_uid(old), None)
         self._filing.drop(key, old)
@@ -178,4 +196,5 @@ def _version_of(obj: Obj) -> int | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
+    """None for what is no version of etcd's; one of over 20 digits is none either (64 bits)."""
+    return int(text) if isinstance(text, str) and len(text) <= 20 and text.isascii() and text.isdigit() else None

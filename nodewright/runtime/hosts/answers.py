@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -51,7 +52,8 @@ class Answers(ABC, Generic[Said]):
 
     @staticmethod
     def key(config: Mapping[str, Any], scope: Scope) -> bytes:
-        return orjson.dumps([scope.name, config], option=orjson.OPT_SORT_KEYS)
+        """A digest: configs are as long as their authors want."""
+        return sha256(orjson.dumps([scope.name, config], option=orjson.OPT_SORT_KEYS)).digest()
 
     async def settled(self) -> None:
         """Nobody is being asked; never raises."""
@@ -90,7 +92,7 @@ class Answers(ABC, Generic[Said]):
         finally:
             self._asking.pop(key, None)
         before = self._answers.get(key)
-        if len(self._answers) >= _MOST:
+        if len(self._answers) >= _MOST and key not in self._answers:
             self._answers.clear()
         self._answers[key] = _Answer(said, _time() + self._good_for(said))
         self._answered(key, before.said if before is not None else None, said)

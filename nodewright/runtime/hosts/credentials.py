@@ -34,6 +34,7 @@ class NamespaceSecrets:
         now = asyncio.get_running_loop().time()
         held = self._held.get(name)
         if held is None or now - held[0] > HELD:
+            self._held = {each: known for each, known in self._held.items() if now - known[0] <= HELD}
             held = self._held[name] = (now, await self._read(name))
         return held[1]
 

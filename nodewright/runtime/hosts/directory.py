@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from hashlib import sha256
 from random import Random
 from typing import Any
 
@@ -71,6 +72,7 @@ class HostDirectory:
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
         self._checked: dict[tuple[str, bytes], _Checked] = {}
+        """By namespace and digest of the config."""
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
@@ -314,7 +316,7 @@ class HostDirectory:
     def _check(self, config: Mapping[str, Any], namespace: str) -> _Checked:
         """Scope and problems of a config; remembered, since a check by JSON Schema costs milliseconds."""
         try:
-            digest = orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
+            digest = sha256(orjson.dumps(config, option=orjson.OPT_SORT_KEYS)).digest()
         except (TypeError, orjson.JSONEncodeError):
             return _Checked(None, (Problem("", "is not plain JSON"),))
         checked = self._checked.get((namespace, digest))

@@ -78,6 +78,10 @@ def test_random_is_by_identity_and_so_repeats() -> None:
     first = order(*builders)
     assert first == order(*reversed(builders))
     assert first != sorted(first)
+    others = [machine(f"m-{number}").ready() for number in range(20)]
+    for builder in others:
+        builder.body["metadata"]["uid"] = f"another-{builder.body['metadata']['name']}"
+    assert order(*others) != first, "the same names with other UIDs go in another order"
 
 
 def test_an_unknown_policy_means_random() -> None:

@@ -64,6 +64,8 @@ def test_pods_are_evicted_before_the_host_goes() -> None:
     arena, key = running(pod("web").on("m-1"), *agents, pod("other").on("m-2"))
     deleted(arena, key)
     assert [a.target.key.name for a in arena.done if isinstance(a, Evict)] == ["web"]
+    deeds = [type(a) for a in arena.done if isinstance(a, Evict | DeleteHost)]
+    assert deeds.index(Evict) < deeds.index(DeleteHost)
     assert not arena.exists(key)
 
 
@@ -112,17 +114,27 @@ def test_an_annotation_skips_the_drain(annotation: str, where: str) -> None:
         body = arena.nodes()[0]
         arena.view.put({**body, "metadata": {**body["metadata"], "annotations": {annotation: "true"}}})
     deleted(arena, key)
+    assert not [a for a in arena.done if isinstance(a, Evict)]
     assert not arena.exists(key)
 
 
-@pytest.mark.parametrize("prefix", [names.PRE_DRAIN_HOOK_PREFIX, names.OWN_PRE_TERMINATE_HOOK_PREFIX])
-def test_a_hook_holds_the_deletion_up_until_it_is_removed(prefix: str) -> None:
-    arena, key = running()
+@pytest.mark.parametrize(
+    ("prefix", "evicted_before"),
+    [
+        (names.PRE_DRAIN_HOOK_PREFIX, 0),
+        (names.OWN_PRE_DRAIN_HOOK_PREFIX, 0),
+        (names.PRE_TERMINATE_HOOK_PREFIX, 1),
+        (names.OWN_PRE_TERMINATE_HOOK_PREFIX, 1),
+    ],
+)
+def test_a_hook_holds_the_deletion_up_until_it_is_removed(prefix: str, evicted_before: int) -> None:
+    arena, key = running(pod("web").on("m-1"))
     arena.edit(key, {"metadata": {"annotations": {f"{prefix}/backup": "owner"}}})
     deleted(arena, key, 300)
     assert arena.condition(key, "Deleting")["reason"] == "WaitingForHook"
     assert f"{prefix}/backup" in arena.condition(key, "Deleting")["message"]
     assert len(arena.world.hosts()) == 1
+    assert len([a for a in arena.done if isinstance(a, Evict)]) == evicted_before
     arena.edit(key, {"metadata": {"annotations": {f"{prefix}/backup": None}}})
     arena.run(key)
     assert not arena.exists(key)

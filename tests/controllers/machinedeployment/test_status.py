@@ -87,6 +87,9 @@ CONDITIONS: dict[str, tuple[list[Any], dict[str, str]]] = {
 def test_conditions(objects: list[Any], want: dict[str, str]) -> None:
     found = plan(deployment(3), objects)
     assert {type_: condition_of(found, type_)["status"] for type_ in want} == want
+    for said in status_of(found)["conditions"]:
+        assert said["reason"], said["type"]
+        assert said["observedGeneration"] == 1
 
 
 def test_a_settled_deployment_writes_nothing() -> None:

@@ -96,6 +96,9 @@ CONDITIONS: dict[str, tuple[tuple[Builder, ...], dict[str, str]]] = {
 def test_conditions(objects: tuple[Builder, ...], want: dict[str, str]) -> None:
     found = plan(*objects)
     assert {type_: condition_of(found, type_)["status"] for type_ in want} == want
+    for said in status_of(found)["conditions"]:
+        assert said["reason"], said["type"]
+        assert said["observedGeneration"] == 1
 
 
 def test_it_looks_again_when_the_next_machine_becomes_available() -> None:

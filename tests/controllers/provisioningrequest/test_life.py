@@ -194,7 +194,12 @@ def test_parameters_that_can_not_be_read_are_named(office: Office, parameters: d
 def test_a_template_that_is_missing_fails_it_and_when_it_comes_it_is_taken_up(office: Office) -> None:
     office.fleet.group("a")
     office.request("job", ("later", 1))
-    assert not office.plan().steps, "templates may come a little later"
+    office.round()
+    assert office.said("job") == ("False", "FailedToCreatePods"), "said at once, though it may come a little later"
+    assert (
+        "there is no PodTemplate default/later; waited for until" in office.condition("job", "Provisioned")["message"]
+    )
+    assert office.said("job", "Failed") == ("", "")
     office.fleet.now += timedelta(minutes=2)
     office.round()
     assert office.said("job", "Failed") == ("True", "FailedToCreatePods")

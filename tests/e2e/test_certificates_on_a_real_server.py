@@ -1,4 +1,4 @@
-"""Health checks and kubelets' certificates on a real kube-apiserver, with the stock kubectl."""
+"""Health checks and certificate requests as kubelets send them, on a real kube-apiserver; no kubelet runs here."""
 
 from __future__ import annotations
 
