@@ -59,7 +59,7 @@ class Manager:
         self.rooms = sharded(wiring.rooms() if options.rooms is None else options.rooms, options.machines)
         self.cache = Cache(wiring.kinds_of(self.rooms))
         registry = options.registry or Registry.installed()
-        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         parts = wiring.parts_of(self.rooms)
         cached = client.named("cache")
@@ -70,7 +70,7 @@ class Manager:
         self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []
         self.started = False
-        self._client = client.fenced(self._may_act)
+        self._client = client.fenced(self.may_act)
         self.workloads.listen(NODE, Lifetimes(self.cache, options.now).node_elsewhere)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
@@ -135,7 +135,8 @@ class Manager:
             removes = self.options.orphan_hosts is OrphanHosts.DELETE
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
 
-    def _may_act(self) -> bool:
+    def may_act(self) -> bool:
+        """Whether this process leads, at this very moment."""
         return self._leadership.held
 
     async def _stop(self) -> None:
@@ -200,7 +201,7 @@ class Manager:
     def _surroundings(self, client: KubeClient, companion: Companion | None) -> Surroundings:
         return Surroundings(
             client=client,
-            may_write=self._may_act,
+            may_write=self.may_act,
             home=self.cache,
             kinds=partial(wiring.kinds_in, self.rooms),
             now=self.options.now,
@@ -244,8 +245,8 @@ async def run_controllers(
         if on_manager is not None:
             on_manager(manager)
         if kubelets is not None:
-            await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
-        await _play_pods(stack, manager, client)
+            await stack.enter_async_context(kubelets.at_home(client.fenced(manager.may_act), manager.workloads.is_home))
+        await _play_pods(stack, manager, client.fenced(manager.may_act))
         await manager.run(stop, announce)
 
 

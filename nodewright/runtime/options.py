@@ -25,6 +25,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class StartRefusedError(Exception):
+    """The controllers must not begin, and trying again won't help. ``remedy``: what to do about it."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
 @dataclass(frozen=True, slots=True)
 class RoomOptions:
     """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key, come what may."""

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from api.selectors import EVERYTHING, Selector
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.room import ReadsPartly, Room, cluster_seen_by
+from controllers.kernel.sharding import can_be_sharded, shard
+from nodewright.runtime.claims import Claim
 from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
@@ -75,6 +78,17 @@ def on_request(
         "autoscaler": the_autoscaler,
         "provisioningrequest": provisioning_requests,
     }
+
+
+def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
+    """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all."""
+
+    def claim(room: Room[Any]) -> Claim:
+        cluster = cluster_seen_by(room)
+        only = str(shard(machines)) if can_be_sharded(room) else ""
+        return Claim(room.name, str(cluster) if isinstance(cluster, Key) else "", namespace, only)
+
+    return tuple(sorted(claim(room) for room in wanted))
 
 
 def parts_of(wanted: Rooms) -> dict[Kind, Key]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
@@ -21,13 +22,13 @@ from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
-    from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.options import RunOptions
 
 HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
 
-The CRDs must be there (`nodewright install`). Inside a pod the service account is used, and one of several processes
-leads. Exit code 0: stopped as asked; 1: failed, or leadership was lost; 2: wrong usage.
+The CRDs must be there (`nodewright install`). Inside a pod the service account is used. Of several processes that serve
+the same objects one works, and the others stand by. Exit code 0: stopped as asked; 1: failed, or leadership was lost;
+2: wrong usage.
 """
 
 _CLOUD_POLL = 0.2
@@ -62,7 +63,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     machine_selector: election.MachineSelector = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    leader_elect: election.LeaderElect = None,
+    leader_elect: election.LeaderElect = True,
     leader_elect_lease_duration: election.LeaseDuration = "15s",
     leader_elect_renew_deadline: election.RenewDeadline = "10s",
     leader_elect_retry_period: election.RetryPeriod = "2s",
@@ -184,21 +185,23 @@ def _keep_hosts_in(folder: Path) -> None:
         raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 
 
-def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
-    """For one who has just begun to lead: the leader before may need a moment to end."""
+def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    """For a process that has just begun to lead: the leader before may need a moment to end."""
     taken = False
+
+    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
 
     async def take_over() -> None:
         nonlocal taken
         if taken:
             return
-        give_up = asyncio.get_running_loop().time() + _CLOUD_SECONDS
+        give_up = asyncio.get_running_loop().time() + (_CLOUD_SECONDS if standing_by.is_set() else 0.0)
         while True:
             try:
                 _keep_hosts_in(folder)
-            except CliError:
-                if asyncio.get_running_loop().time() > give_up:
-                    raise
+            except CliError as error:
+                if asyncio.get_running_loop().time() >= give_up:
+                    raise StartRefusedError(error.message, error.hint) from error
                 await asyncio.sleep(_CLOUD_POLL)
             else:
                 taken = True
@@ -207,19 +210,22 @@ def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
     return take_over
 
 
-def _options(connection: Connection, how: _How) -> RunOptions:
+def _options(how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
-    lease = how.election.options(connection, how.work)
-    if how.cloud is not None and lease is None:
-        _keep_hosts_in(how.cloud)
+    standing_by = asyncio.Event()
+
+    def say(why: str) -> None:
+        standing_by.set()
+        typer.echo(f"waiting: {why}; this process takes over when that one ends")
+
     return RunOptions(
         rooms=how.work.rooms,
         machines=how.work.machines,
         simulated_kubelets=how.kubelets,
-        leader_election=lease,
-        on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
+        leader_election=how.election.options(how.work, say),
+        on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
         hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
@@ -230,12 +236,18 @@ def _options(connection: Connection, how: _How) -> RunOptions:
 
 async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
-    options = _options(connection, how)
+    options = _options(how)
     names = ", ".join(room.name for room in how.work.rooms)
     typer.echo(f"starting {names} against {connection.server}")
-    if options.leader_election is not None:
-        lease = options.leader_election
-        typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+    lease = options.leader_election
+    assert lease is not None
+    typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+    if lease.namespace != SYSTEM_NAMESPACE:
+        typer.echo(
+            f"warning: processes that keep their Leases in {SYSTEM_NAMESPACE} are not seen; "
+            "give all processes the same --leader-elect-resource-namespace",
+            err=True,
+        )
 
     def ready() -> None:
         settle_in()
@@ -243,12 +255,18 @@ async def _run(target: Target, how: _How) -> None:
 
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
+    from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError  # noqa: PLC0415
     from nodewright.runtime.operator import operate  # noqa: PLC0415
+    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
 
     try:
         with plain_errors():
             await operate(connection, options, stop=asyncio.Event(), ready=ready)
+    except StartRefusedError as error:
+        leave_at_once(CliError(error.message, error.remedy))
+    except HeldElsewhereError as error:
+        hint = "Stop that process, or leave --no-leader-elect out to stand by"
+        leave_at_once(CliError(f"another process is at work: {error}", hint))
     except LeadershipLostError as error:
         leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
     typer.echo("stopped")

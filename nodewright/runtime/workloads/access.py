@@ -182,7 +182,8 @@ class ClusterAccess:
             read = asyncio.create_task(_all_read(reflectors))
             stack.push_async_callback(_end, read)
             if self._around.companion is not None:
-                await stack.enter_async_context(self._around.companion(self.cluster, client))
+                fenced = client.fenced(self._around.may_write)
+                await stack.enter_async_context(self._around.companion(self.cluster, fenced))
             stack.callback(self._close_gate)
             self.gate.client = client.fenced(self._around.may_write)
             complete_at = self._time()
