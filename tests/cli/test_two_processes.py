@@ -87,11 +87,10 @@ def test_up_serves_beside_a_run_that_works_and_takes_over_when_that_ends(tmp_pat
     data = f"--data-dir={tmp_path / 'data'}"
     other = tmp_path / "other"
     other.mkdir()
-    with Up(tmp_path, kubectl_binary, data, "--no-controllers") as up:
-        with Run(other, up.kubectl, *LONG) as run:
-            up.stop()
-            with Up(tmp_path, kubectl_binary, data) as again:
-                assert "waiting: nodewright run (process" in again.spoken
-                run.stop()
-                again.kubectl("apply", "-f", str(EXAMPLE))
-                again.kubectl.wait("condition=Available", "md/workers")
+    with Up(tmp_path, kubectl_binary, data, "--no-controllers") as up, Run(other, up.kubectl, *LONG) as run:
+        up.stop()
+        with Up(tmp_path, kubectl_binary, data) as again:
+            assert "waiting: nodewright run (process" in again.spoken
+            run.stop()
+            again.kubectl("apply", "-f", str(EXAMPLE))
+            again.kubectl.wait("condition=Available", "md/workers")
