@@ -91,9 +91,13 @@ def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "
     return tuple(sorted(claim(room) for room in wanted))
 
 
-def parts_of(wanted: Rooms) -> dict[Kind, Key]:
-    """Kinds of which only some objects are watched: those of a namespace, or one by name."""
-    return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
+def parts_of(wanted: Rooms) -> dict[Kind, tuple[Key, ...]]:
+    """Kinds of which only some objects are watched: those of a namespace, or some by name."""
+    found: dict[Kind, tuple[Key, ...]] = {}
+    for room in wanted:
+        for kind, keys in room.parts.items() if isinstance(room, ReadsPartly) else ():
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *keys)))
+    return found
 
 
 def clusters_of(wanted: Rooms) -> frozenset[Key]:
