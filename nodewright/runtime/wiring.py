@@ -91,9 +91,17 @@ def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "
     return tuple(sorted(claim(room) for room in wanted))
 
 
-def parts_of(wanted: Rooms) -> dict[Kind, tuple[Key, ...]]:
-    """Kinds of which only some objects are watched: those of a namespace, or some by name."""
+def parts_of(wanted: Rooms, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
+    """Kinds of which only some objects are watched: those of a namespace, or some by name.
+
+    ``namespace``: the only one in which Machines and what belongs to them are served. Nodes and Pods are in all.
+    """
     found: dict[Kind, tuple[Key, ...]] = {}
+    if namespace:
+        there = [kind for kind in kinds_of(wanted) if kind.namespaced and kind not in WORKLOAD_KINDS]
+        found = {kind: (Key(namespace, ""),) for kind in there}
+    named = {kind for room in wanted if isinstance(room, ReadsPartly) for kind in room.parts}
+    found = {kind: keys for kind, keys in found.items() if kind not in named}
     for room in wanted:
         for kind, keys in room.parts.items() if isinstance(room, ReadsPartly) else ():
             found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *keys)))

@@ -22,6 +22,7 @@ from controllers.kernel.refs import (
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
+    NAMESPACE,
     NODE,
     POD,
     POD_DISRUPTION_BUDGET,
@@ -72,6 +73,8 @@ def needed_by(room: Watched) -> set[Right]:
     found = {right(kind, verb) for kind in kinds for verb in ("list", "watch")}
     if asks_where_nodes_live(room.room):
         found.add(right(SECRET, "get"))  # the kubeconfigs of clusters that have an API of their own, each by its name
+    if room.kind == MACHINE:
+        found.add(right(NAMESPACE, "get"))  # kube-system: its UID is the mark of the cluster on hosts
     for action in room.actions:
         found.update(_asked(action))
     return found

@@ -16,7 +16,7 @@ from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
-from nodewright.cli.exits import CliError, leave_at_once
+from nodewright.cli.exits import USAGE, CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
@@ -55,12 +55,19 @@ class _How:
     host: str
     health: int | None
     metrics: int | None
+    mark: str
 
 
 @with_autoscaler
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     controllers: election.Controllers = "*",
     machine_selector: election.MachineSelector = "",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NS", help="Serve only the objects of that namespace. [default: all]"
+        ),
+    ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     leader_elect: election.LeaderElect = True,
@@ -83,6 +90,14 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     orphan_hosts: Annotated[
         Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
     ] = Orphans.REPORT,
+    management_cluster_id: Annotated[
+        str,
+        typer.Option(
+            "--management-cluster-id",
+            metavar="ID",
+            help="Mark of this cluster on its hosts. [default: the UID of the Namespace kube-system]",
+        ),
+    ] = "",
     hosts_in_flight: Annotated[
         int,
         typer.Option(
@@ -149,11 +164,13 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
     scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
-    work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
+    work = election.work_named(controllers, machine_selector, node_name, limits, scaling, namespace)
+    if namespace:
+        _can_be_narrowed(work, orphan_hosts)
     must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
-        listen, health_port, metrics_port,
+        listen, health_port, metrics_port, _mark(management_cluster_id),
     )  # fmt: skip
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
@@ -163,6 +180,24 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         asyncio.run(_run(Target(kubeconfig, context), how))
     finally:
         tracing.stop()
+
+
+def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
+    """Whoever sees the Machines of one namespace must not judge what belongs to others."""
+    if orphans is Orphans.DELETE:
+        hint = "Leave one out: hosts of Machines in other namespaces would look like orphans"
+        raise CliError("--orphan-hosts=delete and --namespace contradict each other", hint, USAGE)
+    if any(room.name == "certificatesigningrequest" for room in work.rooms):
+        hint = "Run it in a process without --namespace: requests of kubelets are in no namespace"
+        raise CliError("--namespace does not divide the work of certificatesigningrequest", hint, USAGE)
+
+
+def _mark(text: str) -> str:
+    from api.selectors import label_value_error  # noqa: PLC0415
+
+    if problem := label_value_error(text):
+        raise CliError(f"--management-cluster-id: {problem}", code=USAGE)
+    return text
 
 
 def _start_traces() -> None:
@@ -213,6 +248,7 @@ def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaita
 def _options(how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
+    from nodewright.runtime.preflight import Preflight  # noqa: PLC0415
 
     standing_by = asyncio.Event()
 
@@ -220,13 +256,18 @@ def _options(how: _How) -> RunOptions:
         standing_by.set()
         typer.echo(f"waiting: {why}; this process takes over when that one ends")
 
+    lease = how.election.options(how.work, say)
+    check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, typer.echo)
     return RunOptions(
         rooms=how.work.rooms,
         machines=how.work.machines,
+        namespace=how.work.namespace,
+        preflight=check.run,
         simulated_kubelets=how.kubelets,
-        leader_election=how.election.options(how.work, say),
+        leader_election=lease,
         on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
+        management_cluster=how.mark,
         hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
         health_port=how.health,
