@@ -13,7 +13,7 @@ import structlog
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
-from nodewright.runtime import census, wiring
+from nodewright.runtime import census, outset, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
@@ -60,8 +60,8 @@ class Manager:
         rooms = wiring.rooms() if options.rooms is None else options.rooms
         self.rooms = within(sharded(rooms, options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.rooms))
-        registry = options.registry or Registry.installed()
-        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self.may_act)
+        self._registry = options.registry or Registry.installed()
+        self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         parts = wiring.parts_of(self.rooms, options.namespace)
         cached = client.named("cache")
@@ -132,11 +132,20 @@ class Manager:
         await self._leadership.acquire()
         if self.options.on_leading is not None:
             await self.options.on_leading()
+        self._say_at_the_outset()
         for controller in self.controllers:
             controller.start()
         if self._looks_for_orphans():
             removes = self.options.orphan_hosts is OrphanHosts.DELETE
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
+
+    def _say_at_the_outset(self) -> None:
+        if not any(room.kind == MACHINE for room in self.rooms):
+            return
+        for line in outset.missing_providers(self.cache, self._registry):
+            _log.warning("provider is missing", why=line)
+        if self.options.hosts_in_memory and (line := outset.lost_simulation(self.cache)):
+            _log.warning("simulated hosts are not known", why=line)
 
     def _looks_for_orphans(self) -> bool:
         """Who sees the Machines of one namespace only would take the hosts of all others for orphans."""

@@ -64,6 +64,7 @@ class RunOptions:
     ``simulated_kubelets``: play the kubelets of simulated hosts, where the Machine controller runs; they live in
     ``simulated_worlds()`` (None: the clouds of the installed provider). ``bind_pods``: find Nodes for pods, where no
     kube-scheduler does.
+    ``hosts_in_memory``: simulated hosts end with the process; Machines that have some already are told of.
     ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
     first round: for what only one process may hold.
     ``grace``: how long a stop waits for rounds and provider calls that are under way.
@@ -85,6 +86,7 @@ class RunOptions:
     orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
     bind_pods: bool = False
+    hosts_in_memory: bool = False
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     leader_election: LeaseOptions | None = None
     on_leading: Callable[[], Awaitable[None]] | None = None

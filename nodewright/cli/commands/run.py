@@ -264,6 +264,7 @@ def _options(how: _How) -> RunOptions:
         namespace=how.work.namespace,
         preflight=check.run,
         simulated_kubelets=how.kubelets,
+        hosts_in_memory=how.cloud is None,
         leader_election=lease,
         on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
