@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from controllers.kernel.provider_config import FIELDS
+from controllers.kernel.machine_class import CONFIG_FIELDS
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from controllers.kernel.wording import counted
 from nodewright.runtime.cache.cache import Cache
@@ -26,7 +26,7 @@ def missing_providers(cache: Cache, registry: Registry) -> list[str]:
     ]
     asked: Counter[tuple[str, str]] = Counter()
     for spec in specs:
-        for name in FIELDS:
+        for name in CONFIG_FIELDS:
             config = _below(spec, name, "value")
             if isinstance(config, Mapping):
                 asked[str(config.get("apiVersion") or ""), str(config.get("kind") or "")] += 1
@@ -49,8 +49,8 @@ def lost_simulation(cache: Cache) -> str:
     if not ours:
         return ""
     return (
-        f"{counted(ours, 'Machine')} with simulated hosts of an earlier process, which kept them in memory or in a folder: "
-        "this process knows none of them and will call them HostMissing; stop it, and give it that folder with "
+        f"{counted(ours, 'Machine')} with simulated hosts of an earlier process, which kept them in memory or in a "
+        "folder: this process knows none of them and will call them HostMissing; stop it, and give it that folder with "
         "--simulated-cloud"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import structlog
@@ -32,7 +33,7 @@ def test_a_configuration_without_a_provider_is_named_with_what_to_do() -> None:
 
 async def test_hosts_that_only_an_earlier_process_knew_are_not_lost_in_silence(town: Town) -> None:
     log = LogCapture()
-    structlog.configure(processors=[log])
+    structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     await town.machine_set("ms", 2)
     async with town.controllers():
         await town.until(lambda: town.ready() == 2)
