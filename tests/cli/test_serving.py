@@ -101,6 +101,6 @@ def test_describe_says_who_serves_and_that_nobody_does(tmp_path: Path, kubectl_b
             shown = nodewright(*ask)
             assert f"nodewright run (process {run.pid} on host" in shown.stdout
             assert shown.returncode == 0, shown.stdout
-        before = plane.kubectl("get", "machines", "-o", "jsonpath={..resourceVersion}")
+        before = plane.kubectl("get", "machines", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
         assert nodewright(*ask).returncode == 1
-        assert plane.kubectl("get", "machines", "-o", "jsonpath={..resourceVersion}") == before
+        assert plane.kubectl("get", "machines", "-o", "jsonpath={.items[*].metadata.resourceVersion}") == before

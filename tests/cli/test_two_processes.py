@@ -94,3 +94,16 @@ def test_up_serves_beside_a_run_that_works_and_takes_over_when_that_ends(tmp_pat
             run.stop()
             again.kubectl("apply", "-f", str(EXAMPLE))
             again.kubectl.wait("condition=Available", "md/workers")
+
+
+@pytest.mark.kubectl
+def test_up_that_has_lost_its_lease_serves_on_and_its_controllers_begin_anew(up: Up) -> None:
+    """As after the sleep of a laptop: the plane must not end with the controllers."""
+    lease = ("lease/nodewright", "--namespace=nodewright-system")
+    up.kubectl.until("plane-", "get", *lease, "-o", "jsonpath={.spec.holderIdentity}")
+    up.kubectl("patch", *lease, "--type=merge", "-p", '{"spec":{"holderIdentity":"somebody"}}')
+    up.says("waiting: somebody holds the Lease")
+    assert "the controllers have stopped and begin anew" in up.log()
+    up.kubectl("delete", *lease)
+    up.kubectl("apply", "-f", str(EXAMPLE))
+    up.kubectl.wait("condition=Available", "md/workers")
