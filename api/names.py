@@ -29,6 +29,9 @@ APPROVED_ANNOTATION: Final = "api-approved.kubernetes.io"
 APPROVED_VALUE: Final = "unapproved, KEP-3 legacy API"
 """What the annotation says: the group is real, its API was never reviewed as a CRD."""
 
+SYSTEM_NAMESPACE: Final = "nodewright-system"
+"""Namespace of the controllers as ``deploy/`` installs them, and of the Leases of all processes wherever they run."""
+
 # --- finalizers -----------------------------------------------------------------------------------------------------
 
 MACHINE_FINALIZER: Final = "machine.cluster.k8s.io"
@@ -88,6 +91,8 @@ PROPAGATED_ANNOTATION: Final = "nodewright.dev/propagated"
 """On a Machine: which labels, annotations and taints its MachineSet's template gave it, so that removal can follow."""
 RELEASED_FROM_ANNOTATION: Final = "nodewright.dev/released-from"
 """On a Machine that left its MachineSet because its labels stopped matching: UID of that MachineSet."""
+LEASE_HOLDER_ANNOTATION: Final = "nodewright.dev/lease-holder"
+"""On a Lease of the controllers: its holder's process and what it serves, in JSON."""
 TEMPLATE_ANNOTATION: Final = "nodewright.dev/template"
 """On a Machine that was updated in place: digest of the template's ``spec`` that it was given last."""
 MACHINE_CLASS_ANNOTATION: Final = "nodewright.dev/machine-class"

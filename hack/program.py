@@ -101,6 +101,8 @@ class Program:
         self.kubectl = kubectl
         self.kubeconfig = kubectl.kubeconfig
         self.lines: queue.Queue[str] = queue.Queue()
+        self.spoken = ""
+        """What it has said so far, as far as anybody has waited for it."""
         self._command = command
         self._process: subprocess.Popen[str] | None = None
 
@@ -139,6 +141,7 @@ class Program:
                 if self._process is None or self._process.poll() is not None:
                     break
                 continue
+            self.spoken += f"{line}\n"
             if line.startswith(words):
                 return line
         raise AssertionError(f"`{self.name}` did not say {words!r} within {READY_SECONDS} s:\n{self.log()}")

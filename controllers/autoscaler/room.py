@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from api import names
+from api import names, provisioning_names
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.loop import plan
 from controllers.autoscaler.observe import is_unschedulable
@@ -37,6 +37,13 @@ GATHER = 2.0
 """Seconds for which changes are gathered, where the scan does not come sooner: pods rarely come alone."""
 
 
+def _config_maps(options: AutoscalerOptions) -> tuple[Key, ...]:
+    """All that it reads, by name: it shares the namespace with the ConfigMaps of many others."""
+    read = (names.AUTOSCALER_PRIORITIES, names.AUTOSCALER_PRICES)
+    more = (provisioning_names.PROVISIONING_CLASSES,) if options.provisioning_requests else ()
+    return (options.memory_key, options.status_key, *(Key(options.namespace, name) for name in (*read, *more)))
+
+
 class AutoscalerRoom:
     """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
 
@@ -56,9 +63,9 @@ class AutoscalerRoom:
         self.sees: Key | Home = self.options.cluster or HOME
         self.key = self.options.memory_key
         self._reader = reader or Reader()
-        self.parts: Mapping[Kind, Key] = {
-            CONFIG_MAP: Key(self.options.namespace, ""),
-            LEASE: Key(self.options.namespace, names.AUTOSCALER_LEASE),
+        self.parts: Mapping[Kind, tuple[Key, ...]] = {
+            CONFIG_MAP: _config_maps(self.options),
+            LEASE: (Key(self.options.namespace, names.AUTOSCALER_LEASE),),
         }
         self.wakes: tuple[Wake, ...] = (
             Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),

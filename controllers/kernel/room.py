@@ -70,11 +70,11 @@ class SpeaksOfUnreached(Protocol):
 class ReadsPartly(Protocol):
     """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
 
-    ``parts`` says which: those of a namespace, or one object of it by name. Nobody else may read the kind.
+    ``parts`` says which, by kind: those of a namespace, or some objects by name. Nobody else may read the kind.
     """
 
     @property
-    def parts(self) -> Mapping[Kind, Key]:
+    def parts(self) -> Mapping[Kind, tuple[Key, ...]]:
         """Name "": all of the namespace."""
 
 
@@ -144,7 +144,7 @@ class RoomAround:
         return cluster_seen_by(self.room)
 
     @property
-    def parts(self) -> Mapping[Kind, Key]:
+    def parts(self) -> Mapping[Kind, tuple[Key, ...]]:
         return self.room.parts if isinstance(self.room, ReadsPartly) else {}
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

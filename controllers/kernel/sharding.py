@@ -59,3 +59,24 @@ class ShardedRoom(RoomAround):
     def _serves(self, key: Key, view: View) -> bool:
         obj = view.get(self.kind, key)
         return self.selector.matches(labels_of(obj) if obj is not None else {})
+
+
+def within(rooms: Iterable[Room[Any]], namespace: str) -> tuple[Room[Any], ...]:
+    """The rooms, those of our own kinds narrowed to the objects of ``namespace`` ("": all)."""
+    return tuple(
+        NamespacedRoom(room, namespace) if namespace and room.kind.group == names.GROUP else room for room in rooms
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacedRoom(RoomAround):
+    """A room that serves one namespace. Of others it reads nothing, so what it does not see there may well exist: a
+    Node whose Machine lies in another namespace is not left over."""
+
+    namespace: str
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return self.room.needs(key, view) if key.namespace == self.namespace else None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
+        return self.room.observe(key, view, hosts) if key.namespace == self.namespace else None

@@ -3,7 +3,8 @@
 Removing a host that somebody needs is the worst that can happen here: a peer removed every worker while its API server
 was down (machine-controller-manager#657), another raced with creations (MCM#583). So a host has to look orphaned for
 long, in several lists, to a controller that has followed the Machines all the while; and a list that looks like
-somebody else's account is not touched at all.
+somebody else's account is not touched at all. Several clusters may share an account: a host with the mark of another
+one is not looked at, and one without a mark is told and never removed.
 """
 
 from __future__ import annotations
@@ -52,20 +53,27 @@ Memory = Mapping[tuple[str, str], Sighting]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``machines``: UIDs of all Machines; ``followed_since``: without an outage since then, None: there is one now."""
+    """``machines``: UIDs of all Machines; ``followed_since``: without an outage since then, None: there is one now.
+
+    ``cluster``: the mark of our hosts (``HostIdentity.management_cluster``); "": not known, and nothing is removed.
+    """
 
     now: datetime
     lists: tuple[HostList, ...]
     machines: frozenset[str]
     followed_since: datetime | None
     memory: Memory = field(default_factory=dict)
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
+    """``ours``: it carries our cluster's mark, so that it may be removed."""
+
     scope: str
     host: Host
     why: str
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,9 @@ def sweep(observed: Observed) -> Sweep:
         memory |= seen
         proven = [host for host in _unknown(observed, one) if _is_proven(observed, host, seen[one.scope, host.id])]
         proven.sort(key=lambda host: (seen[one.scope, host.id].first, host.id))
-        found = [Orphan(one.scope, host, _why(seen[one.scope, host.id], host)) for host in proven]
+        found = [_orphan(observed, one.scope, host, seen[one.scope, host.id]) for host in proven]
         orphans += found
-        due += found[: max(1, len(one.hosts) // MOST_SHARE)]
+        due += [orphan for orphan in found if orphan.ours][: max(1, len(one.hosts) // MOST_SHARE)]
     return Sweep(memory, tuple(orphans), tuple(due), frozen, strange)
 
 
@@ -121,8 +129,9 @@ def _frozen(observed: Observed, one: HostList) -> str:
 def _strange(observed: Observed, one: HostList) -> str:
     """Why it may be somebody else's account, "" if it is not likely."""
     unknown = len(list(_unknown(observed, one)))
-    if 2 * unknown > len(one.hosts):
-        said = counted(len(one.hosts), "host")
+    there = sum(not _is_of_another_cluster(observed, host) for host in one.hosts)
+    if 2 * unknown > there:
+        said = counted(there, "host")
         return f"{unknown} of its {said} are no Machine's here: it looks like the account of another cluster too"
     return ""
 
@@ -132,8 +141,20 @@ def _unknown(observed: Observed, one: HostList) -> Iterable[Host]:
     return [
         host
         for host in one.hosts
-        if host.machine_uid and host.machine_uid not in observed.machines and host.state is not HostState.DELETING
+        if host.machine_uid
+        and host.machine_uid not in observed.machines
+        and host.state is not HostState.DELETING
+        and not _is_of_another_cluster(observed, host)
     ]
+
+
+def _is_of_another_cluster(observed: Observed, host: Host) -> bool:
+    """A Machine's host is ours by its UID, whatever it carries: the Machine may have been moved here."""
+    return (
+        bool(host.management_cluster and observed.cluster)
+        and host.management_cluster != observed.cluster
+        and host.machine_uid not in observed.machines
+    )
 
 
 def _seen(observed: Observed, one: HostList, host: Host) -> Sighting:
@@ -147,6 +168,12 @@ def _seen(observed: Observed, one: HostList, host: Host) -> Sighting:
 def _is_proven(observed: Observed, host: Host, seen: Sighting) -> bool:
     born = host.created_at or seen.first
     return seen.lists >= MIN_LISTS and observed.now - max(seen.first, born) >= GRACE
+
+
+def _orphan(observed: Observed, scope: str, host: Host, seen: Sighting) -> Orphan:
+    ours = bool(host.management_cluster) and host.management_cluster == observed.cluster
+    unmarked = "" if ours else "; nothing says of which cluster it is: it is not removed by itself"
+    return Orphan(scope, host, _why(seen, host) + unmarked, ours)
 
 
 def _why(seen: Sighting, host: Host) -> str:

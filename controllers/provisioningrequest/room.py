@@ -50,7 +50,7 @@ class ProvisioningRequestRoom:
         self.setting = Setting(like.options, options or ProvisioningOptions(), {**(classes or {}), **BUILT_IN})
         self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
-        self.parts: Mapping[Kind, Key] = like.parts
+        self.parts: Mapping[Kind, tuple[Key, ...]] = like.parts
         self._reader = reader or Reader()
         self.wakes: tuple[Wake, ...] = (
             Wake(PROVISIONING_REQUEST, self._the_key, never_mind, self._soon),

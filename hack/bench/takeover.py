@@ -34,7 +34,7 @@ def takeover() -> list[Figure]:
 def _kill(kubectl: Kubectl, one: Replica, two: Replica) -> list[Figure]:
     kubectl("apply", "-f", "-", stdin=json.dumps(machine_set(MACHINES)))
     _reach(kubectl, UNDER_WAY)
-    holder = kubectl("get", "lease/nodewright", "-o", "jsonpath={.spec.holderIdentity}")
+    holder = kubectl("-n", "nodewright-system", "get", "lease/nodewright", "-o", "jsonpath={.spec.holderIdentity}")
     leader, other = (one, two) if one.holds(holder) else (two, one)
     killed = time.monotonic()
     leader.stop(signal.SIGKILL)

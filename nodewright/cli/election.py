@@ -1,4 +1,4 @@
-"""Options that make several processes one: which controllers each runs, which Machines, and who of them leads."""
+"""Options that divide work between processes: which controllers each runs, which Machines, and which of them leads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api.names import SYSTEM_NAMESPACE
 from nodewright.cli.autoscaling import requests_are_at_home
 from nodewright.cli.exits import USAGE, CliError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.joining import Limits
     from controllers.provisioningrequest.options import ProvisioningOptions
-    from nodewright.runtime.kube.connection import Connection
+    from nodewright.runtime.claims import Claim
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
     from nodewright.runtime.options import Rooms
@@ -37,8 +38,11 @@ MachineSelector = Annotated[
     str, typer.Option("--machine-selector", metavar="SELECTOR", help="Serve only Machines with such labels.")
 ]
 LeaderElect = Annotated[
-    bool | None,
-    typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding a Lease. [default: inside a pod]"),
+    bool,
+    typer.Option(
+        "--leader-elect/--no-leader-elect",
+        help="Stand by while another process serves the same objects; without it that is an error.",
+    ),
 ]
 LeaseDuration = Annotated[
     str,
@@ -65,7 +69,9 @@ NodeOwnerLabel = Annotated[
 ResourceNamespace = Annotated[
     str,
     typer.Option(
-        "--leader-elect-resource-namespace", metavar="NS", help="Where it is. [default: the pod's, or context's]"
+        "--leader-elect-resource-namespace",
+        metavar="NS",
+        help=f"Where it is; the same for all processes of a cluster. [default: {SYSTEM_NAMESPACE}]",
     ),
 ]
 
@@ -83,28 +89,37 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one process does. ``lease`` is the name that all processes with the same work agree on."""
+    """What one process does. ``lease`` is the name that all processes with the same work agree on; ``claims`` is what
+    tells processes with different work whether they may work at the same time. ``namespace`` "": all."""
 
     rooms: Rooms
     machines: Selector
     lease: str
+    claims: tuple[Claim, ...]
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """``wanted`` None: only in a pod. ``name`` and ``namespace`` "": derived."""
+    """``waits``: stand by while another process works. ``name`` and ``namespace`` "": the usual ones."""
 
-    wanted: bool | None
+    waits: bool
     terms: Terms
     name: str
     namespace: str
 
-    def options(self, connection: Connection, work: Work) -> LeaseOptions | None:
+    def options(self, work: Work, on_wait: Callable[[str], None] | None = None) -> LeaseOptions:
         from nodewright.runtime.leadership import LeaseOptions  # noqa: PLC0415
 
-        if not (connection.in_cluster if self.wanted is None else self.wanted):
-            return None
-        return LeaseOptions(self.name or work.lease, self.namespace or connection.namespace, self.terms)
+        return LeaseOptions(
+            self.name or work.lease,
+            self.namespace or SYSTEM_NAMESPACE,
+            self.terms,
+            claims=work.claims,
+            waits=self.waits,
+            command="nodewright run",
+            on_wait=on_wait,
+        )
 
 
 def work_named(
@@ -113,8 +128,9 @@ def work_named(
     node_name: str = "",
     limits: Limits | None = None,
     scaling: Scaling | None = None,
+    namespace: str = "",
 ) -> Work:
-    """What the options ask for, on the Node ``node_name``.
+    """What the options ask for, on the Node ``node_name``, for objects in ``namespace`` ("": all).
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
@@ -123,7 +139,10 @@ def work_named(
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
-    return Work(rooms, machines, _lease_name(controllers, rooms, machines))
+    from nodewright.runtime.wiring import claims_of  # noqa: PLC0415
+
+    name = ".".join([_lease_name(controllers, rooms, machines), *(["namespace", namespace] if namespace else [])])
+    return Work(rooms, machines, name, claims_of(rooms, machines, namespace), namespace)
 
 
 def with_owner_label(work: Work) -> Work:

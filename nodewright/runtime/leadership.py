@@ -1,4 +1,7 @@
-"""Which of several processes works: the one that holds a Lease, or always this one.
+"""Which of several processes works: the one that holds a Lease with which no other live Lease overlaps.
+
+A process first takes its own Lease and then reads the Leases of all others. Of two that begin at once at least one sees
+the other, so never both work, whatever each of them serves (``claims``).
 
 A process that has lost its Lease never works again: it ends and is started anew, as Kubernetes' own controllers do.
 Whatever it still had in hand may be wrong by now, and a fresh start reads the world anew.
@@ -19,11 +22,15 @@ from typing import Any, Protocol
 
 import structlog
 
-from controllers.kernel.refs import LEASE, Key, Kind, Obj, Ref, ref_of, resource_version_of
+from api import names
+from controllers.kernel.refs import LEASE, NAMESPACE, Key, Kind, Obj, Ref, ref_of, resource_version_of
 from nodewright.runtime import metrics
-from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.claims import Claim, Holder, holder_of
+from nodewright.runtime.kube.client import ClientLimits, Page
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
+from nodewright.runtime.process_identity import is_gone, this_process
+from nodewright.runtime.rivals import Rivals
 
 _log = structlog.get_logger("nodewright.leadership")
 
@@ -55,6 +62,10 @@ class LeadershipLostError(Exception):
     """Another process may work now; this one has stopped and must end."""
 
 
+class HeldElsewhereError(LeadershipLostError):
+    """Another process works, and this one was asked not to wait."""
+
+
 class AlwaysLeader:
     """For a single process."""
 
@@ -82,12 +93,23 @@ class AlwaysLeader:
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """Which Lease to hold, and on which terms. ``identity`` "": host name, process and a random part."""
+    """Which Lease to hold, and on which terms. ``identity`` "": host name, process and a random part.
+
+    ``claims``: what the process serves while it holds the Lease; (): it excludes only those with the same Lease.
+    ``waits`` False: HeldElsewhereError at once instead of standing by. ``command``: what people call the process.
+    ``ended`` tells of a holder whether it has certainly ended. ``on_wait`` is called with a line for people when the
+    process begins to stand by, and again when it stands by for somebody else.
+    """
 
     name: str
     namespace: str
     terms: Terms = field(default_factory=Terms)
     identity: str = ""
+    claims: tuple[Claim, ...] = ()
+    waits: bool = True
+    command: str = ""
+    ended: Callable[[Holder], bool] = lambda holder: is_gone(holder.process)
+    on_wait: Callable[[str], None] | None = None
 
     @property
     def limits(self) -> ClientLimits:
@@ -107,6 +129,10 @@ class LeaseClient(Protocol):
     """What keeping a Lease needs of a client (``KubeClient`` has it)."""
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]: ...
+
+    async def list_page(
+        self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
+    ) -> Page: ...
 
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
 
@@ -131,7 +157,12 @@ class LeaseLeadership:
         self.name = f"{options.namespace}/{options.name}"
         self._client = client
         self._key = Key(options.namespace, options.name)
-        self._candidate = Candidate(options.identity or _identity(), options.terms)
+        self._options = options
+        self._candidate = Candidate(options.identity or new_identity(), options.terms)
+        self._rivals = Rivals(client, self._key, options, self._clock_now)
+        self._alone = False
+        """Whether no other live Lease overlapped with ours once we held it."""
+        self._made_again = False
         self._wall = now
         self._clock = clock
         self._seen = Seen(None, self._clock())
@@ -147,7 +178,7 @@ class LeaseLeadership:
     @property
     def held(self) -> bool:
         """By the clock, not by an event: true only before the deadline, however late our own tasks run."""
-        return self._clock() < self._candidate.gives_up_at and not self._lost.is_set()
+        return self._alone and self._has_lease
 
     @property
     def lost(self) -> asyncio.Event:
@@ -157,13 +188,29 @@ class LeaseLeadership:
     def why_lost(self) -> str:
         return self._why_lost
 
+    @property
+    def _has_lease(self) -> bool:
+        return self._clock() < self._candidate.gives_up_at and not self._lost.is_set()
+
+    def _clock_now(self) -> float:
+        return self._clock()
+
     async def acquire(self) -> None:
-        """Wait until the Lease is ours, for as long as that takes."""
+        """Wait until the Lease is ours and no other overlaps with it, for as long as that takes.
+
+        Raises HeldElsewhereError if this process is not to wait.
+        """
         terms = self._candidate.terms
         while True:
+            blocked = False
             if await self._turn():
-                break
-            await asyncio.sleep(self._random.uniform(terms.retry_period, terms.longest_pause))
+                if await self._is_alone():
+                    break
+                blocked = True
+            while True:
+                await asyncio.sleep(self._random.uniform(terms.retry_period, terms.longest_pause))
+                if not (blocked and await self._look_for_rivals()):
+                    break
         metrics.of(metrics.LEADER, self.name).set(1)
         self._keeping = asyncio.create_task(self._keep(), name=f"lease {self.name}")
 
@@ -173,7 +220,11 @@ class LeaseLeadership:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
         metrics.of(metrics.LEADER, self.name).set(0)
-        if not self.held or self._seen.lease is None:
+        self._alone = False
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        if not self._has_lease or self._seen.lease is None:
             return
         try:
             async with asyncio.timeout(self._left()):
@@ -183,6 +234,28 @@ class LeaseLeadership:
             _log.info("the lease could not be released, it runs out", lease=self.name, error=str(error))
         finally:
             self._candidate = replace(self._candidate, renewed_at=None)
+
+    async def _is_alone(self) -> bool:
+        """With the Lease in hand: whether nobody else works on what it stands for. If somebody does, it is let go."""
+        rival = await self._look_for_rivals()
+        if rival:
+            await self._let_go()
+            self._read = False
+        self._alone = not rival and self._has_lease
+        return self._alone
+
+    async def _look_for_rivals(self) -> str:
+        """Why this process must wait for others than the holder of its own Lease, "" if it need not."""
+        try:
+            found = await self._rivals.find()
+        except KubeError as error:
+            why = f"the Leases of others could not be read: {error}"
+            self._say(why)
+            return why
+        if found is not None:
+            self._wait_for(*found)
+            return str(found)
+        return ""
 
     async def _keep(self) -> None:
         """Renew until that fails for too long, whatever a request hangs on."""
@@ -203,29 +276,39 @@ class LeaseLeadership:
             if not self._read:
                 await self._look()
             started = self._clock()
-            decision = decide(self._seen, self._candidate, started, self._wall())
+            decision = decide(self._seen, self._candidate, started, self._wall(), gone=self._holder_has_ended())
             match decision:
                 case Wait(why=why):
                     self._read = False
-                    self._say(why)
+                    self._wait_for(self.name, holder_of(self._seen.lease or {}))
                     return False
                 case Lost(why=why):
                     self._lose(why)
                     return False
                 case Acquire(spec=spec, why=why):
                     lease = await self._take(spec)
+                    self._made_again = self._made_again or self._alone
                     if self._candidate.renewed_at is None:
                         _log.info("leading", lease=self.name, identity=self._candidate.identity, why=why)
                 case Renew(spec=spec):
                     assert self._seen.lease is not None
                     lease = await self._patch(self._seen.lease, spec)
+            self._seen = Seen(lease, started)
+            self._candidate = replace(self._candidate, renewed_at=started)
+            if self._made_again:
+                await self._check_again()
         except KubeError as error:
             self._read = False
             self._say(f"it could not be read or written: {error}")
             return False
-        self._seen = Seen(lease, started)
-        self._candidate = replace(self._candidate, renewed_at=started)
-        return True
+        return not self._lost.is_set()
+
+    async def _check_again(self) -> None:
+        """While our Lease was missing (somebody had deleted it) another process may have begun. Raises KubeError."""
+        found = await self._rivals.find()
+        self._made_again = False
+        if found is not None:
+            self._lose(f"it was deleted, and {found[1]} works now by the Lease {found[0]}")
 
     def _left(self) -> float:
         """Seconds until this process must not write any more."""
@@ -241,23 +324,55 @@ class LeaseLeadership:
         self._seen = self._seen.then(lease, self._clock())
         self._read = True
 
+    def _holder_has_ended(self) -> bool:
+        if self._seen.lease is None or self._candidate.renewed_at is not None:
+            return False
+        holder = holder_of(self._seen.lease)
+        return bool(holder.identity) and self._options.ended(holder)
+
     async def _take(self, spec: Any) -> dict[str, Any]:
+        annotations = {names.LEASE_HOLDER_ANNOTATION: self._holder().annotation()}
         if self._seen.lease is not None:
-            return await self._patch(self._seen.lease, spec)
-        meta = {"name": self._key.name, "namespace": self._key.namespace}
+            return await self._patch(self._seen.lease, spec, {"metadata": {"annotations": annotations}})
+        meta = {"name": self._key.name, "namespace": self._key.namespace, "annotations": annotations}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": meta, "spec": spec}
+        try:
+            return await self._client.create(LEASE, body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        await self._client.create(
+            NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._key.namespace}}
+        )
         return await self._client.create(LEASE, body)
 
-    async def _patch(self, lease: Obj, spec: Any) -> dict[str, Any]:
+    def _holder(self) -> Holder:
+        process = this_process()
+        host = str(process.get("host") or socket.gethostname())
+        return Holder(self._candidate.identity, self._options.command, host, process, self._options.claims)
+
+    async def _patch(self, lease: Obj, spec: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Refused (409) if anybody has written it since we saw it: that is what makes the Lease exclusive."""
         target: Ref = ref_of(LEASE, lease)
-        return await self._client.merge_patch(target, {"spec": spec}, resource_version=resource_version_of(lease))
+        patch = {"spec": spec, **(more or {})}
+        return await self._client.merge_patch(target, patch, resource_version=resource_version_of(lease))
 
     def _lose(self, why: str) -> None:
         self._why_lost = f"lease {self.name}: {why}"
         self._lost.set()
         metrics.of(metrics.LEADER, self.name).set(0)
         _log.error("leadership is lost", lease=self.name, why=why)
+
+    def _wait_for(self, lease: str, holder: Holder) -> None:
+        """Say for whom this process waits. Raises HeldElsewhereError if it is not to wait."""
+        serves = ", ".join(map(str, holder.claims))
+        why = f"{holder} holds the Lease {lease}" + (f" and serves {serves}" if serves else "")
+        if not self._options.waits:
+            self._lose(why)
+            raise HeldElsewhereError(why)
+        if why != self._said[0] and self._options.on_wait is not None:
+            self._options.on_wait(why)
+        self._say(why)
 
     def _say(self, why: str) -> None:
         said, at = self._said
@@ -266,6 +381,6 @@ class LeaseLeadership:
             _log.info("waiting for the lease", lease=self.name, why=why)
 
 
-def _identity() -> str:
+def new_identity() -> str:
     """Never that of another process, nor of an earlier life of this one: a pod keeps its host name over restarts."""
     return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"

@@ -120,8 +120,11 @@ class Lost:
 Decision = Acquire | Renew | Wait | Lost
 
 
-def decide(seen: Seen, candidate: Candidate, now: float, wall: datetime) -> Decision:
-    """``now`` is monotonic and decides; ``wall`` is only written down, for people."""
+def decide(seen: Seen, candidate: Candidate, now: float, wall: datetime, *, gone: bool = False) -> Decision:
+    """``now`` is monotonic and decides; ``wall`` is only written down, for people.
+
+    ``gone``: the holder's process has certainly ended, so nobody waits for its Lease to run out.
+    """
     spec = spec_of(seen.lease)
     holder = str(spec.get("holderIdentity") or "")
     if candidate.renewed_at is not None:
@@ -132,7 +135,9 @@ def decide(seen: Seen, candidate: Candidate, now: float, wall: datetime) -> Deci
         return Acquire(_acquired(spec, candidate, wall), "its holder has released it")
     if holder == candidate.identity:
         return Acquire(_acquired(spec, candidate, wall), "an earlier answer was lost: it is ours")
-    lasts = _duration(spec, candidate.terms)
+    if gone:
+        return Acquire(_acquired(spec, candidate, wall), f"the process of {holder} has ended")
+    lasts = duration_of(seen.lease, candidate.terms)
     if now < seen.since + lasts:
         return Wait(f"held by {holder}")
     return Acquire(_acquired(spec, candidate, wall), f"{holder} has not renewed it for {lasts:g} s")
@@ -176,8 +181,9 @@ def _acquired(spec: Mapping[str, Any], candidate: Candidate, wall: datetime) -> 
     }
 
 
-def _duration(spec: Mapping[str, Any], terms: Terms) -> float:
-    """What the holder asked for; it may run with other terms than ours."""
+def duration_of(lease: Obj | None, terms: Terms) -> float:
+    """Seconds that the holder asked for; it may run with other terms than ours."""
+    spec = spec_of(lease)
     return float(spec.get("leaseDurationSeconds") or terms.lease_duration)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from controllers.kernel.actions import Event
-from controllers.kernel.refs import MACHINE, NODE
-from controllers.kernel.sharding import sharded
-from nodewright.runtime import census, wiring
+from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
+from controllers.kernel.sharding import sharded, within
+from nodewright.runtime import census, outset, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
@@ -23,6 +23,7 @@ from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.options import OrphanHosts, RunOptions
@@ -56,12 +57,13 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
-        self.rooms = sharded(wiring.rooms() if options.rooms is None else options.rooms, options.machines)
+        rooms = wiring.rooms() if options.rooms is None else options.rooms
+        self.rooms = within(sharded(rooms, options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.rooms))
-        registry = options.registry or Registry.installed()
-        self.hosts = HostDirectory(registry, options.hosts, options.now, may_call=self._may_act)
+        self._registry = options.registry or Registry.installed()
+        self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
-        parts = wiring.parts_of(self.rooms)
+        parts = wiring.parts_of(self.rooms, options.namespace)
         cached = client.named("cache")
         self.reflectors = tuple(
             Reflector(Part(cached, parts[kind]) if kind in parts else cached, self.cache, kind, options.reflector)
@@ -70,7 +72,7 @@ class Manager:
         self.workloads = WorkloadDirectory(self._surroundings(client, companion))
         self.controllers: list[Controller] = []
         self.started = False
-        self._client = client.fenced(self._may_act)
+        self._client = client.fenced(self.may_act)
         self.workloads.listen(NODE, Lifetimes(self.cache, options.now).node_elsewhere)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
@@ -126,16 +128,42 @@ class Manager:
     async def _start(self) -> None:
         for reflector in self.reflectors:
             await reflector.synced.wait()
+        self.hosts.management_cluster = self.options.management_cluster or await self._mark()
         await self._leadership.acquire()
         if self.options.on_leading is not None:
             await self.options.on_leading()
+        self._say_at_the_outset()
         for controller in self.controllers:
             controller.start()
-        if self.options.orphan_hosts is not OrphanHosts.OFF and any(room.kind == MACHINE for room in self.rooms):
+        if self._looks_for_orphans():
             removes = self.options.orphan_hosts is OrphanHosts.DELETE
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
 
-    def _may_act(self) -> bool:
+    def _say_at_the_outset(self) -> None:
+        if not any(room.kind == MACHINE for room in self.rooms):
+            return
+        for line in outset.missing_providers(self.cache, self._registry):
+            _log.warning("provider is missing", why=line)
+        if self.options.hosts_in_memory and (line := outset.lost_simulation(self.cache)):
+            _log.warning("simulated hosts are not known", why=line)
+
+    def _looks_for_orphans(self) -> bool:
+        """Who sees the Machines of one namespace only would take the hosts of all others for orphans."""
+        wanted = self.options.orphan_hosts is not OrphanHosts.OFF and not self.options.namespace
+        return wanted and any(room.kind == MACHINE for room in self.rooms)
+
+    async def _mark(self) -> str:
+        """Of the hosts of this cluster: the UID that ``kube-system`` keeps for the cluster's life."""
+        if not any(room.kind == MACHINE for room in self.rooms):
+            return ""
+        try:
+            return uid_of(await self._client.get(NAMESPACE, Key("", "kube-system")))
+        except KubeError as error:
+            _log.warning("new hosts carry no mark of their cluster", why=str(error))
+            return ""
+
+    def may_act(self) -> bool:
+        """Whether this process leads, at this very moment."""
         return self._leadership.held
 
     async def _stop(self) -> None:
@@ -200,14 +228,14 @@ class Manager:
     def _surroundings(self, client: KubeClient, companion: Companion | None) -> Surroundings:
         return Surroundings(
             client=client,
-            may_write=self._may_act,
+            may_write=self.may_act,
             home=self.cache,
             kinds=partial(wiring.kinds_in, self.rooms),
             now=self.options.now,
             options=self.options.workloads,
             secrets=self.options.reflector,
             companion=companion,
-            parts=wiring.parts_of(self.rooms),
+            parts=wiring.parts_of(self.rooms, self.options.namespace),
             wanted=wiring.clusters_of(self.rooms),
         )
 
@@ -243,10 +271,24 @@ async def run_controllers(
         manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
+        if options.preflight is not None and not await _unless(stop, options.preflight(client)):
+            return
         if kubelets is not None:
-            await stack.enter_async_context(kubelets.at_home(client, manager.workloads.is_home))
-        await _play_pods(stack, manager, client)
+            await stack.enter_async_context(kubelets.at_home(client.fenced(manager.may_act), manager.workloads.is_home))
+        await _play_pods(stack, manager, client.fenced(manager.may_act))
         await manager.run(stop, announce)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Await ``work``; False if ``stop`` came first."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not working.done():
+        working.cancel()
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    await asyncio.gather(working, return_exceptions=stop.is_set())
+    return not stop.is_set()
 
 
 async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient) -> None:

@@ -21,7 +21,7 @@ from nodewright.runtime.kube.connection import Connection, StaticToken
 from nodewright.runtime.leadership import LeadershipLostError
 from nodewright.runtime.manager import Manager, run_controllers
 from nodewright.runtime.observability import Checks, ObservabilityServer
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.options import RunOptions, StartRefusedError
 from nodewright.runtime.signals import stop_on_signals
 
 _log = structlog.get_logger("nodewright.operator")
@@ -44,7 +44,8 @@ async def operate(
     kopf wants the event loop for itself: when it stops it cancels every task that was begun after it. A server that
     lives in the same process uses ``run_controllers`` instead.
 
-    Raises ConfigurationError if the connection can't be used, and LeadershipLostError: then the process should end.
+    Raises ConfigurationError if the connection can't be used, LeadershipLostError and StartRefusedError: then the
+    process should end.
     Everything else is logged and tried again.
     """
     connection.ssl_context()  # fail now, not in a loop
@@ -61,7 +62,7 @@ async def operate(
             life = _Life(connection, options, ready, current)
             try:
                 await life.run(stop)
-            except LeadershipLostError:
+            except (LeadershipLostError, StartRefusedError):
                 raise
             except Exception as error:
                 if loop.time() - started > _STABLE:

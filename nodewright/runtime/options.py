@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from api.selectors import EVERYTHING, Selector
 from controllers.kernel.room import Room
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.hosts.options import HostOptions
-from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.leadership import LeaseOptions
 from nodewright.runtime.queue import Backoff
 from nodewright.runtime.workloads.options import WorkloadOptions
@@ -23,6 +23,15 @@ Rooms = Sequence[Room[Any]]
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+class StartRefusedError(Exception):
+    """The controllers must not begin, and trying again won't help. ``remedy``: what to do about it."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +55,16 @@ class OrphanHosts(StrEnum):
 class RunOptions:
     """What to run and how. Times in seconds.
 
-    ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine controller serves (see
-    ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
+    ``preflight`` is awaited first, with a client; it raises StartRefusedError. ``namespace``: the only one whose
+    objects are served; "": all. ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine
+    controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
+    ``management_cluster``: mark that hosts carry, so that clusters that share an account know theirs; "": the UID of
+    the Namespace ``kube-system``.
     ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts, where the Machine controller runs; they live in
     ``simulated_worlds()`` (None: the clouds of the installed provider). ``bind_pods``: find Nodes for pods, where no
     kube-scheduler does.
+    ``hosts_in_memory``: simulated hosts end with the process; Machines that have some already are told of.
     ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
     first round: for what only one process may hold.
     ``grace``: how long a stop waits for rounds and provider calls that are under way.
@@ -61,15 +74,19 @@ class RunOptions:
 
     rooms: Rooms | None = None
     machines: Selector = EVERYTHING
+    namespace: str = ""
+    preflight: Callable[[KubeClient], Coroutine[Any, Any, None]] | None = None
     registry: Registry | None = None
     client: ClientLimits = field(default_factory=ClientLimits)
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
     hosts: HostOptions = field(default_factory=HostOptions)
     room: RoomOptions = field(default_factory=RoomOptions)
     workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
+    management_cluster: str = ""
     orphan_hosts: OrphanHosts = OrphanHosts.REPORT
     simulated_kubelets: bool = True
     bind_pods: bool = False
+    hosts_in_memory: bool = False
     simulated_worlds: Callable[[], Mapping[str, Any]] | None = None
     leader_election: LeaseOptions | None = None
     on_leading: Callable[[], Awaitable[None]] | None = None

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from api.selectors import EVERYTHING, Selector
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.room import ReadsPartly, Room, cluster_seen_by
+from controllers.kernel.sharding import can_be_sharded, shard
+from nodewright.runtime.claims import Claim
 from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
@@ -77,9 +80,32 @@ def on_request(
     }
 
 
-def parts_of(wanted: Rooms) -> dict[Kind, Key]:
-    """Kinds of which only some objects are watched: those of a namespace, or one by name."""
-    return {kind: part for room in wanted if isinstance(room, ReadsPartly) for kind, part in room.parts.items()}
+def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
+    """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all."""
+
+    def claim(room: Room[Any]) -> Claim:
+        cluster = cluster_seen_by(room)
+        only = str(shard(machines)) if can_be_sharded(room) else ""
+        return Claim(room.name, str(cluster) if isinstance(cluster, Key) else "", namespace, only)
+
+    return tuple(sorted(claim(room) for room in wanted))
+
+
+def parts_of(wanted: Rooms, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
+    """Kinds of which only some objects are watched: those of a namespace, or some by name.
+
+    ``namespace``: the only one in which Machines and what belongs to them are served. Nodes and Pods are in all.
+    """
+    found: dict[Kind, tuple[Key, ...]] = {}
+    if namespace:
+        there = [kind for kind in kinds_of(wanted) if kind.namespaced and kind not in WORKLOAD_KINDS]
+        found = {kind: (Key(namespace, ""),) for kind in there}
+    named = {kind for room in wanted if isinstance(room, ReadsPartly) for kind in room.parts}
+    found = {kind: keys for kind, keys in found.items() if kind not in named}
+    for room in wanted:
+        for kind, keys in room.parts.items() if isinstance(room, ReadsPartly) else ():
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *keys)))
+    return found
 
 
 def clusters_of(wanted: Rooms) -> frozenset[Key]:

@@ -8,7 +8,8 @@ Rules that are not written here are not rules; the contract tests (``providers.b
    ``create`` was accepted until nothing of it is left that costs money. Where a creation that failed or was killed
    leaves something behind, that is shown as a host that is ``Unfinished``.
    ``get`` and ``list`` agree on it. Once it is ``Running`` it has a ``provider_id`` and at least one of ``addresses``.
-3. A host keeps ``machine_uid`` and ``spec_hash`` of the request it was made or last updated for (tag, metadata, file).
+3. A host keeps ``machine_uid``, ``management_cluster`` and ``spec_hash`` of the request it was made or last updated for
+   (tag, metadata, file).
 4. ``delete`` of a host that is gone is no error; deletion is finished when ``list`` no longer shows it.
 5. ``update`` never loses the host's identity; it answers soon (``InProgress`` if it takes long); repeats are safe.
 6. Errors are ``ProviderError`` with the class that fits; messages hold no secrets.
@@ -48,12 +49,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """Who the host is for. The UID is the identity; the names are for people and host names."""
+    """Who the host is for. The UID is the identity; the names are for people and host names.
+
+    ``management_cluster``: mark of the cluster in which the Machine object lives, at most 63 characters of a label's
+    value, "" if it is not known. Several clusters may share an account; each may only remove hosts with its own mark.
+    """
 
     machine_uid: str
     namespace: str
     name: str
     cluster: str = ""
+    management_cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,8 @@ class Host:
     failure_domain: str = ""
     kubelet_version: str = ""
     created_at: datetime | None = None
+    management_cluster: str = ""
+    """As in ``HostIdentity``; "" on hosts that were made before there was a mark, and on what is left of a host."""
 
 
 @dataclass(frozen=True, slots=True)

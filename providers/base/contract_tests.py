@@ -47,6 +47,9 @@ METHODS = ("validate", "create", "delete", "get", "list", "update", "shape")
 _QUANTITY = re.compile(r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$")
 
 
+MANAGEMENT_CLUSTER = "0c5f4a9e-11aa-4c4e-9a51-9f2ad1d1c001"
+
+
 @pytest.mark.asyncio
 class ProviderContract:
     """Subclass it, name it ``Test…``, and set the first two attributes."""
@@ -88,7 +91,7 @@ class ProviderContract:
         """A request of a Machine that never existed before."""
         uid = str(uuid.uuid4())
         self._asked.add(uid)
-        identity = HostIdentity(uid, "contract", f"contract-{uid[:8]}", "contract")
+        identity = HostIdentity(uid, "contract", f"contract-{uid[:8]}", "contract", MANAGEMENT_CLUSTER)
         request = HostRequest(identity, dict(self.valid_config), f"hash-{uid[:6]}", Versions(kubelet="1.34.0"))
         return replace(request, **changes)
 
@@ -174,6 +177,15 @@ class ProviderContract:
         host = await provider.create(request)
         assert (host.machine_uid, host.spec_hash) == (request.identity.machine_uid, request.spec_hash)
         assert host.id
+
+    async def test_a_host_carries_the_mark_of_its_management_cluster(self, provider: Provider) -> None:
+        """Several clusters may share an account: without it they take each other's hosts for orphans."""
+        request = self.a_request()
+        created = await provider.create(request)
+        assert created.management_cluster == MANAGEMENT_CLUSTER
+        await self.until_running(provider, request)
+        (listed,) = await self.hosts_of(provider, request)
+        assert listed.management_cluster == MANAGEMENT_CLUSTER
 
     async def test_creating_twice_gives_the_same_host(self, provider: Provider) -> None:
         request = self.a_request()

@@ -121,6 +121,7 @@ class Creation:
             spec_hash=request.spec_hash,
             failure_domain=place.zone,
             kubelet_version=request.versions.kubelet,
+            management_cluster=request.identity.management_cluster,
         )
 
     def _raise_if_unsure(self, uid: str, census: Census) -> None:

@@ -57,6 +57,7 @@ def host_of(server: Server) -> Host:
         failure_domain=zone_of(server),
         kubelet_version=str(metadata.get(marks.KUBELET) or ""),
         created_at=_time(server.get("created")),
+        management_cluster=str(metadata.get(marks.MANAGEMENT_CLUSTER) or ""),
     )
 
 

@@ -21,11 +21,12 @@ _MACHINE_TAG = "nodewright-machine-"
 UID: Final = "nodewright-machine-uid"
 MACHINE: Final = "nodewright-machine"
 CLUSTER: Final = "nodewright-cluster"
+MANAGEMENT_CLUSTER: Final = "nodewright-management-cluster"
 SPEC_HASH: Final = "nodewright-spec-hash"
 PARTS: Final = "nodewright-parts"
 KUBELET: Final = "nodewright-kubelet"
 """Keys of a server's metadata; those of a config must differ."""
-KEYS: Final = frozenset({UID, MACHINE, CLUSTER, SPEC_HASH, PARTS, KUBELET})
+KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET})
 
 IN_PLACE = frozenset({"ports"})
 RESIZES = frozenset({"flavor"})
@@ -79,6 +80,7 @@ def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[st
         UID: identity.machine_uid,
         MACHINE: machine_of(request),
         CLUSTER: identity.cluster[:255],
+        MANAGEMENT_CLUSTER: identity.management_cluster,
         SPEC_HASH: request.spec_hash[:255],
         PARTS: parts_text(parts_of(request, config)),
         KUBELET: request.versions.kubelet[:255],

@@ -330,6 +330,7 @@ def _as_host(host: SimulatedHost, now: datetime) -> Host:
         failure_domain=host.zone,
         kubelet_version=request.versions.kubelet,
         created_at=host.created_at,
+        management_cluster=request.identity.management_cluster,
     )
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from api.selectors import EVERYTHING
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel.refs import Key
 from nodewright.cli.election import Election, Scaling, rooms_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
-from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.lease import Terms
 from nodewright.runtime.wiring import rooms
 
 EVERY = [room.name for room in rooms()]
-KUBECONFIG = Connection("https://10.0.0.1", namespace="here")
-POD = Connection("https://10.0.0.1", namespace="system", in_cluster=True)
 
 
 @pytest.mark.parametrize(
@@ -98,27 +92,21 @@ def test_a_selector_that_can_not_be_read_is_refused() -> None:
         work_named("machine", "zone in a")
 
 
-def test_without_a_word_a_pod_takes_part_and_a_person_does_not() -> None:
-    silent = Election(None, Terms(), "", "")
-    work = work_named("*", "")
-    assert work.machines == EVERYTHING
-    assert silent.options(KUBECONFIG, work) is None
-    found = silent.options(POD, work)
-    assert found is not None
-    assert (found.namespace, found.name) == ("system", "nodewright")
+def test_without_options_every_process_stands_by_in_one_namespace() -> None:
+    found = Election(True, Terms(), "", "").options(work_named("*", ""))
+    assert (found.namespace, found.name, found.waits) == ("nodewright-system", "nodewright", True)
+    assert [claim.controller for claim in found.claims] == sorted(EVERY)
 
 
-@pytest.mark.parametrize(
-    ("election", "connection", "found"),
-    [
-        (Election(False, Terms(), "", ""), POD, None),
-        (Election(True, Terms(), "", ""), KUBECONFIG, "here/nodewright"),
-        (Election(True, Terms(), "mine", "there"), KUBECONFIG, "there/mine"),
-    ],
-)
-def test_options_say_otherwise(election: Election, connection: Connection, found: str | None) -> None:
-    lease: Any = election.options(connection, work_named("*", ""))
-    assert (lease and f"{lease.namespace}/{lease.name}") == found
+def test_a_process_that_does_not_stand_by_holds_the_lease_all_the_same() -> None:
+    found = Election(False, Terms(), "", "").options(work_named("*", ""))
+    assert (found.name, found.waits) == ("nodewright", False)
+
+
+def test_options_say_which_lease() -> None:
+    found = Election(True, Terms(), "mine", "there").options(work_named("machine", ""))
+    assert (found.namespace, found.name) == ("there", "mine")
+    assert found.claims == work_named("machine", "").claims, "whatever its name is"
 
 
 @pytest.mark.parametrize(

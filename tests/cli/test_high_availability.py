@@ -36,7 +36,9 @@ class Plane:
     kubectl: Kubectl
 
     def holder(self) -> str:
-        return self.kubectl("get", "lease/nodewright", "-o", "jsonpath={.spec.holderIdentity}")
+        return self.kubectl(
+            "-n", "nodewright-system", "get", "lease/nodewright", "-o", "jsonpath={.spec.holderIdentity}"
+        )
 
 
 @contextmanager
@@ -89,7 +91,15 @@ def _one_host_each(plane: Plane) -> list[str]:
 
 def _loses(plane: Plane, leader: Replica) -> None:
     """A Lease that names another ends the process: what comes next is a new one, by whoever watches over it."""
-    plane.kubectl("patch", "lease/nodewright", "--type=merge", "-p", '{"spec":{"holderIdentity":"somebody"}}')
+    plane.kubectl(
+        "-n",
+        "nodewright-system",
+        "patch",
+        "lease/nodewright",
+        "--type=merge",
+        "-p",
+        '{"spec":{"holderIdentity":"somebody"}}',
+    )
     assert leader.ended() == 1
     assert "somebody holds it now" in leader.log()
     assert plane.holder() == "somebody"
@@ -103,7 +113,7 @@ def test_a_leader_that_was_frozen_wakes_up_to_find_that_it_leads_no_more(plane: 
         plane.kubectl.wait("jsonpath={.status.replicas}=3", "machinedeployment/workers")
         with replica(plane, "second") as second:
             first.send(signal.SIGSTOP)
-            plane.kubectl.wait("jsonpath={.spec.leaseTransitions}=1", "lease/nodewright")
+            plane.kubectl.wait("jsonpath={.spec.leaseTransitions}=1", "lease/nodewright", "-n", "nodewright-system")
             plane.kubectl("scale", "machinedeployment/workers", f"--replicas={MACHINES}")
             first.send(signal.SIGCONT)
             assert first.ended() == 1

@@ -22,6 +22,7 @@ from controllers.kernel.refs import (
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
+    NAMESPACE,
     NODE,
     POD,
     POD_DISRUPTION_BUDGET,
@@ -67,11 +68,13 @@ def right(kind: Kind, verb: str, subresource: str = "") -> Right:
 
 
 def needed_by(room: Watched) -> set[Right]:
-    """To read: list and watch. To write: what each action becomes in the executor."""
+    """To read: list and watch, but for Secrets. To write: what each action becomes in the executor."""
     kinds = {room.kind, *room.reads, *(wake.kind for wake in room.wakes)}
-    if asks_where_nodes_live(room.room):
-        kinds.add(SECRET)  # the kubeconfigs of clusters that have an API of their own
     found = {right(kind, verb) for kind in kinds for verb in ("list", "watch")}
+    if asks_where_nodes_live(room.room):
+        found.add(right(SECRET, "get"))  # the kubeconfigs of clusters that have an API of their own, each by its name
+    if room.kind == MACHINE:
+        found.add(right(NAMESPACE, "get"))  # kube-system: its UID is the mark of the cluster on hosts
     for action in room.actions:
         found.update(_asked(action))
     return found

@@ -15,6 +15,7 @@ import yaml
 from api import names
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
 from controllers.autoscaler.room import AutoscalerRoom
+from controllers.kernel.actions import Patch
 from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, WORKLOAD_KINDS, Key
 from controllers.kernel.view import HOME, Reached
 from nodewright.cli.election import rooms_named
@@ -74,7 +75,27 @@ def test_it_may_do_what_it_needs_and_nothing_else(room: Watched) -> None:
     assert asks_where_nodes_live(room.room)
     assert sorted(map(str, needed - {*given, *kubeconfigs})) == [], "it lacks rights"
     assert sorted(map(str, {*given, *kubeconfigs} - needed)) == [], "it has needless rights"
-    assert [str(twice) for twice, times in Counter(given).items() if times > 1] == []
+    assert {str(twice) for twice, times in Counter(given).items() if times > 1} <= {
+        "list configmaps",
+        "watch configmaps",
+    }
+
+
+def test_it_names_every_config_map_and_lease_that_it_reads_or_changes(room: Watched) -> None:
+    rules = of_kind("Role")["rules"]
+    for kind, keys in room.room.parts.items():  # type: ignore[attr-defined]
+        named = {
+            name
+            for rule in rules
+            if kind.plural in rule["resources"] and {"list", "watch"} <= set(rule["verbs"])
+            for name in rule["resourceNames"]
+        }
+        assert named == {key.name for key in keys}
+    changed = {action.target.key.name for action in room.actions if isinstance(action, Patch)
+               and action.target.kind == CONFIG_MAP}  # fmt: skip
+    (patching,) = [rule for rule in rules if "patch" in rule["verbs"]]
+    assert changed == set(patching["resourceNames"])
+    assert all(rule["verbs"] == ["create"] for rule in rules if not rule.get("resourceNames"))
 
 
 def test_what_it_reads_in_one_namespace_it_may_read_there_only(room: Watched) -> None:
@@ -127,6 +148,12 @@ def test_the_page_s_folder_for_one_cluster_stands_beside_the_others(kubectl_bina
     assert {"--controllers=autoscaler", "--cluster=default/prod"} <= {
         *one["spec"]["template"]["spec"]["containers"][0]["args"]
     }
+    ours = AutoscalerOptions(cluster=Key("default", "prod"))
+    (rule,) = (
+        rule for doc in both[0].values() if doc["kind"] == "Role" for rule in doc["rules"]
+        if rule["resources"] == [CONFIG_MAP.plural] and "patch" in rule["verbs"]
+    )  # fmt: skip
+    assert set(rule["resourceNames"]) == {ours.memory_key.name, ours.status_key.name}
     account = one["spec"]["template"]["spec"]["serviceAccountName"]
     bindings = [doc for doc in both[0].values() if doc["kind"].endswith("Binding")]
     assert {subject["name"] for doc in bindings for subject in doc["subjects"]} == {account}

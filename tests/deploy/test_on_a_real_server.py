@@ -256,10 +256,14 @@ def test_no_account_lacks_a_right_and_none_has_a_needless_one(lived: Server, acc
     entries = lived.audited(account)
     refused = [(e["verb"], e["requestURI"]) for e in entries if e["responseStatus"]["code"] == 403]
     assert refused == []
-    used = {_right(entry) for entry in entries if "objectRef" in entry and not _by_a_kubelet(entry)}
+    used = {_right(entry) for entry in entries if "objectRef" in entry and not _by_a_kubelet(entry)} - EVERYBODY
     given = rights_of(lived.kubectl, account)
     assert sorted(map(str, given - used - set(RARE))) == [], "needless rights"
     assert sorted(map(str, used - given)) == [], "rights that come from somewhere else"
+
+
+EVERYBODY = {Right("authorization.k8s.io", "selfsubjectaccessreviews", "create")}
+"""The role system:basic-user: whoever is logged in may ask what it may do."""
 
 
 def _right(entry: dict[str, Any]) -> Right:
@@ -278,5 +282,7 @@ def test_an_account_may_do_nothing_else(server: Server) -> None:
     strange = Kubectl(
         server.kubectl.binary, server.kubeconfig_of("nodewright-rest"), server.folder / "kubectl-cache-rest"
     )
-    assert "forbidden" in strange.fails("get", "secret/any")
+    assert "forbidden" in strange.fails("get", "secrets"), "nobody learns which Secrets there are"
+    assert "forbidden" in strange.fails("create", "secret", "generic", "any")
+    assert "forbidden" in strange.fails("get", "lease/any", "--namespace=kube-system")
     assert "forbidden" in strange.fails("delete", "node", "any")

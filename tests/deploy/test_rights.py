@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.kernel.refs import LEASE, POD, SECRET, WORKLOAD_KINDS
+from controllers.kernel.refs import CONFIG_MAP, LEASE, NAMESPACE, POD, SECRET, WORKLOAD_KINDS
 from nodewright.runtime.wiring import rooms
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
 from tests.docs.pages import ROOT, blocks
@@ -50,7 +50,7 @@ def test_a_role_is_named_after_its_controller_and_is_used(name: str) -> None:
 def test_leader_election_is_allowed_in_one_namespace_only() -> None:
     election = role("leader-election")
     assert election["kind"] == "Role"
-    assert set(granted(election)) == {right(LEASE, verb) for verb in ("get", "create", "patch")}
+    assert set(granted(election)) == {right(LEASE, verb) for verb in ("get", "list", "create", "patch")}
 
 
 def test_no_role_is_left_of_a_controller_that_is_gone() -> None:
@@ -58,7 +58,7 @@ def test_no_role_is_left_of_a_controller_that_is_gone() -> None:
 
 
 def test_secrets_are_read_by_one_role_that_can_be_bound_apart(watched: dict[str, Watched]) -> None:
-    assert set(granted(role("kubeconfigs"))) == {right(SECRET, verb) for verb in ("list", "watch")}
+    assert granted(role("kubeconfigs")) == [right(SECRET, "get")], "nobody learns by it which Secrets there are"
     assert not [name for name in NAMES if any(each.resource == SECRET.plural for each in granted(role(name)))]
 
 
@@ -80,5 +80,19 @@ def test_the_user_in_a_workload_cluster_is_told_the_same_rights_there() -> None:
     """What the page tells is the Machine controller's role, as far as it goes for what lives in that cluster."""
     there = {kind.plural for kind in WORKLOAD_KINDS}
     rights = {each for each in granted(role("machine")) if each.resource.partition("/")[0] in there}
+    rights -= {right(NAMESPACE, "get")}  # of kube-system where the Machines are
     told = [yaml.safe_load(block.text) for block in blocks(WORKLOAD_PAGE) if "  name: nodewright\n" in block.text]
     assert [set(granted(each)) for each in told] == [rights]
+
+
+def test_no_role_that_is_shipped_lists_secrets_or_writes_what_it_does_not_name() -> None:
+    """Of every file, components included: Secrets by name only, and ConfigMaps of others are never written."""
+    for path in sorted((ROOT / "deploy").rglob("*.yaml")):
+        for doc in yaml.safe_load_all(path.read_text()):
+            for rule in (doc or {}).get("rules") or () if isinstance(doc, dict) else ():
+                resources, verbs = set(rule.get("resources") or ()), set(rule.get("verbs") or ())
+                assert "*" not in resources | verbs, path
+                if SECRET.plural in resources:
+                    assert verbs == {"get"}, path
+                if CONFIG_MAP.plural in resources and verbs - {"create"}:
+                    assert rule.get("resourceNames"), path

@@ -42,7 +42,6 @@ QUICK = (
 
 
 RIGHTS = ("ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-ELECTION = ("nodewright-leader-election-autoscaler",)
 
 
 class Cluster:
@@ -77,8 +76,16 @@ def with_rights_of_its_own(folder: Path, plane: RealPlane, kubectl: Kubectl, *fl
     folder.mkdir()
     kubectl("apply", "-k", str(ROOT / "deploy" / "namespace"))
     kubectl("apply", "-f", str(ROOT / "deploy" / "rbac" / "kubeconfigs.yaml"))
+    election = ROOT / "deploy" / "rbac" / "leader-election.yaml"
+    kubectl("apply", "-f", str(election), "--namespace=nodewright-system")
     rendered = [doc for doc in yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "autoscaler"))) if doc]
-    wanted = [doc for doc in rendered if doc["kind"] in RIGHTS and doc["metadata"]["name"] not in ELECTION]
+    wanted = [doc for doc in rendered if doc["kind"] in RIGHTS]
+    own = ("nodewright-autoscaler", names.AUTOSCALER_STATUS)
+    for rule in (rule for doc in wanted if doc["kind"] == "Role" for rule in doc["rules"]):
+        if set(rule.get("resourceNames", ())) == set(own) and any("--cluster=" in flag for flag in flags):
+            rule["resourceNames"] = [
+                f"{name}.default.prod" for name in own
+            ]  # as docs/tasks/workload-clusters.md patches it
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
     token = kubectl("create", "token", "nodewright-autoscaler", "--namespace=nodewright-system").strip()
     config = yaml.safe_load(plane.kubeconfig.read_text())

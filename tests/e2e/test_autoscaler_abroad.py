@@ -115,7 +115,8 @@ async def test_pods_of_a_workload_cluster_get_nodes_and_those_go_again(scene: Sc
     assert not home.items("nodes")
     assert "TriggeredScaleUp" in {event["reason"] for event in prod.items("events")}
     assert home("get", "lease", *SYSTEM, "-o", "name").split() == [
-        "lease.coordination.k8s.io/nodewright-autoscaler.default.prod"
+        "lease.coordination.k8s.io/nodewright",
+        "lease.coordination.k8s.io/nodewright-autoscaler.default.prod",
     ]
 
     prod("scale", "deployment/web", f"--replicas={LEFT}")

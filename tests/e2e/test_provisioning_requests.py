@@ -39,7 +39,6 @@ QUICK = (
 )
 SHORT = "bookingTime: 3s"
 RIGHTS = ("ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-ELECTION = ("nodewright-leader-election-autoscaler",)
 
 
 class Cluster(NamedTuple):
@@ -87,8 +86,10 @@ def _with_its_rights(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
     folder.mkdir()
     kubectl("apply", "-k", str(ROOT / "deploy" / "namespace"))
     kubectl("apply", "-f", str(ROOT / "deploy" / "rbac" / "kubeconfigs.yaml"))
+    election = ROOT / "deploy" / "rbac" / "leader-election.yaml"
+    kubectl("apply", "-f", str(election), "--namespace=nodewright-system")
     rendered = yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "provisioningrequests")))
-    wanted = [doc for doc in rendered if doc and doc["kind"] in RIGHTS and doc["metadata"]["name"] not in ELECTION]
+    wanted = [doc for doc in rendered if doc and doc["kind"] in RIGHTS]
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
     token = kubectl("create", "token", "nodewright-autoscaler", "--namespace=nodewright-system").strip()
     config = yaml.safe_load(plane.kubeconfig.read_text())

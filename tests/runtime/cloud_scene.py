@@ -62,7 +62,8 @@ class FakeCloud:
     async def create(self, request: HostRequest) -> Host:
         uid = request.identity.machine_uid
         await self._call("create", uid)
-        host = Host(f"h-{uid}", uid, uid, f"fake://{uid}", self.born, request.spec_hash)
+        mark = request.identity.management_cluster
+        host = Host(f"h-{uid}", uid, uid, f"fake://{uid}", self.born, request.spec_hash, management_cluster=mark)
         return self.hosts.setdefault(uid, host)
 
     async def delete(self, host: Host) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from api.names import LEASE_HOLDER_ANNOTATION
 from controllers.kernel.refs import LEASE, MACHINE, Key, Ref
 from nodewright.controlplane.app.faults import Match
 from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.runtime.claims import Holder
 from nodewright.runtime.kube.errors import NotLeadingError
-from nodewright.runtime.leadership import LeadershipLostError, LeaseOptions
+from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError, LeaseOptions
 from nodewright.runtime.lease import Terms, spec_of
 from nodewright.runtime.manager import Manager, run_controllers
+from nodewright.runtime.process_identity import this_process
+from nodewright.runtime.wiring import claims_of, rooms
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from tests.runtime.town import SECONDS, Town
@@ -30,10 +34,12 @@ SHORT = Terms(lease_duration=2.0, renew_deadline=1.0, retry_period=0.1)
 class Contender:
     """The controllers as one of several candidates; ``task`` ends as ``run_controllers`` does."""
 
-    def __init__(self, town: Town, identity: str, terms: Terms) -> None:
+    def __init__(self, town: Town, lease: LeaseOptions) -> None:
         self.stop, self.ready = asyncio.Event(), asyncio.Event()
         self.managers: list[Manager] = []
-        options = replace(town.options, leader_election=LeaseOptions("nodewright", "default", terms, identity))
+        self.waits_for: list[str] = []
+        lease = replace(lease, on_wait=self.waits_for.append)
+        options = replace(town.options, leader_election=lease)
         self.task = asyncio.create_task(
             run_controllers(town.connection, options, stop=self.stop, ready=self.ready, on_manager=self.managers.append)
         )
@@ -52,8 +58,10 @@ class Contender:
 
 
 @asynccontextmanager
-async def contending(town: Town, identity: str, terms: Terms = PATIENT) -> AsyncIterator[Contender]:
-    contender = Contender(town, identity, terms)
+async def contending(town: Town, identity: str, terms: Terms = PATIENT, **more: Any) -> AsyncIterator[Contender]:
+    contender = Contender(
+        town, LeaseOptions(more.pop("name", "nodewright"), more.pop("namespace", "default"), terms, identity, **more)
+    )
     try:
         yield contender
     finally:
@@ -172,3 +180,86 @@ async def test_without_leadership_no_write_leaves_the_process(town: Town) -> Non
             await attempt
     assert town.plane.store.resource_version == writes
     assert (await client.list_page(MACHINE)).items == []
+
+
+ALL, MACHINES, SETS = (
+    claims_of([room for room in rooms() if room.name in names])
+    for names in (("machine", "machineset"), ("machine",), ("machineset",))
+)
+
+
+async def test_a_lease_of_another_name_excludes_what_it_overlaps_with(town: Town) -> None:
+    """`run --controllers=machine` beside `run`: whatever their options are, one of them works."""
+    async with contending(town, "first", name="nodewright-machine", claims=MACHINES, command="one") as first:
+        await first.leads()
+        async with contending(town, "second", claims=ALL) as second:
+            await town.until(lambda: bool(second.waits_for))
+            assert "one (process" in second.waits_for[0]
+            assert "holds the Lease default/nodewright-machine and serves machine" in second.waits_for[0]
+            assert not second.ready.is_set()
+            async with contending(town, "third", name="nodewright-machineset", claims=SETS) as third:
+                await third.leads()
+                await first.end()
+                await town.until(lambda: "nodewright-machineset" in second.waits_for[-1])
+                await third.end()
+            await second.leads()
+            await second.end()
+
+
+async def test_of_many_that_begin_at_once_those_that_overlap_never_work_together(town: Town) -> None:
+    """Each takes its own Lease, so only the look at the others' keeps them apart."""
+    async with AsyncExitStack() as stack:
+        crowd = [
+            await stack.enter_async_context(contending(town, f"p{number}", name=f"l-{number}", claims=ALL))
+            for number in range(4)
+        ]
+        for _ in crowd:
+            await town.until(lambda: any(each.ready.is_set() and not each.stop.is_set() for each in crowd))
+            working = [each for each in crowd if each.managers and each.managers[0].may_act()]
+            assert len(working) == 1
+            await working[0].end()
+
+
+async def test_a_process_that_is_not_to_wait_says_who_works_and_ends(town: Town) -> None:
+    async with contending(town, "first", claims=MACHINES, name="nodewright-machine") as first:
+        await first.leads()
+        for name in ("nodewright", "nodewright-machine"):
+            async with contending(town, "second", claims=ALL, name=name, waits=False) as second:
+                with pytest.raises(HeldElsewhereError, match="holds the Lease default/nodewright-machine"):
+                    await asyncio.wait_for(second.task, SECONDS)
+        await first.end()
+
+
+async def test_a_lease_whose_holder_has_certainly_ended_is_taken_at_once(town: Town) -> None:
+    """After a kill on the same machine nobody waits for the Lease to run out (here: ten minutes)."""
+    dead = Holder("dead", "nodewright run", "here", {**this_process(), "startTime": 1}, ALL)
+    for name in ("nodewright", "nodewright-machine"):
+        await _hold(town, name, dead)
+    async with contending(town, "second", claims=ALL) as second:
+        await second.leads()
+        assert second.waits_for == []
+        await second.end()
+
+
+async def test_the_namespace_of_the_lease_is_made_if_it_is_missing(town: Town) -> None:
+    async with contending(town, "first", namespace="nodewright-system", claims=ALL) as first:
+        await first.leads()
+        assert town.objects(LEASE)[0]["metadata"]["namespace"] == "nodewright-system"
+        await first.end()
+
+
+async def test_a_leader_whose_lease_was_deleted_stops_if_another_works_by_then(town: Town) -> None:
+    async with contending(town, "first", claims=ALL) as first:
+        await first.leads()
+        other = Holder("other", "nodewright run", "elsewhere", {}, MACHINES)
+        await _hold(town, "nodewright-machine", other)
+        await town.client.delete(Ref(LEASE, Key("default", "nodewright")))
+        with pytest.raises(LeadershipLostError, match="it was deleted, and"):
+            await asyncio.wait_for(first.task, SECONDS)
+
+
+async def _hold(town: Town, name: str, holder: Holder) -> None:
+    meta = {"name": name, "namespace": "default", "annotations": {LEASE_HOLDER_ANNOTATION: holder.annotation()}}
+    spec = {"holderIdentity": holder.identity, "leaseDurationSeconds": 600, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
+    await town.client.create(LEASE, body)

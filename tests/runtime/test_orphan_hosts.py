@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
-from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET, NAMESPACE
 from controllers.orphans.sweep import HostList
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.hosts.sweeper import Sweeper
 from tests.builders import machine, machine_set
 from tests.runtime.cloud_scene import CONFIG, Scene, create, scene, until
+from tests.runtime.town import Town
 
 
 class Followed:
@@ -19,8 +21,9 @@ class Followed:
     current_for: float | None = float("inf")
 
 
-async def a_lost_host(stage: Scene, *, removes: bool) -> tuple[Sweeper, Cache]:
+async def a_lost_host(stage: Scene, *, removes: bool, made_by: str = "here") -> tuple[Sweeper, Cache]:
     """Three hosts, one of them without a Machine, and lists again and again."""
+    stage.directory.management_cluster = made_by
     cache = Cache([MACHINE])
     cache.keep_complete(MACHINE, Followed())
     cache.listed(MACHINE, [machine(f"m{n}").uid(f"u{n}").build() for n in (1, 2)], "1")
@@ -28,6 +31,7 @@ async def a_lost_host(stage: Scene, *, removes: bool) -> tuple[Sweeper, Cache]:
         await stage.look(uid)
         stage.directory.submit(create(uid))
     await stage.settled()
+    stage.directory.management_cluster = "here"
     return Sweeper(cache, stage.directory, stage.clock, removes), cache
 
 
@@ -54,6 +58,20 @@ async def test_an_orphan_is_removed_where_that_is_asked_for(stage: Scene) -> Non
     await sweeps(sweeper, 17)
     await until(lambda: sorted(stage.cloud.hosts) == ["u1", "u2"])
     assert stage.cloud.calls.count("delete lost") == 1
+
+
+@scene(steady_poll=20)
+async def test_a_host_that_another_cluster_made_in_the_same_account_is_left_alone(stage: Scene) -> None:
+    sweeper, _ = await a_lost_host(stage, removes=True, made_by="elsewhere")
+    assert await sweeps(sweeper, 20) == []
+    assert len(stage.cloud.hosts) == 3
+
+
+@scene(steady_poll=20)
+async def test_a_host_that_was_made_before_there_were_marks_is_told_and_left_alone(stage: Scene) -> None:
+    sweeper, _ = await a_lost_host(stage, removes=True, made_by="")
+    assert await sweeps(sweeper, 20) == ["h-lost"]
+    assert len(stage.cloud.hosts) == 3
 
 
 @scene(steady_poll=20)
@@ -103,3 +121,14 @@ async def test_the_account_of_a_set_without_machines_is_listed_and_what_is_left_
     assert found.scope in sweeper.sweep().strange, "no Machine is known there: a person has to look"
     assert len(stage.cloud.hosts) == 3
     await afresh.directory.close()
+
+
+async def test_hosts_carry_the_mark_of_the_cluster_that_made_them(town: Town) -> None:
+    (system,) = [one for one in town.objects(NAMESPACE) if one["metadata"]["name"] == "kube-system"]
+    for given, mark in (("", system["metadata"]["uid"]), ("mine", "mine")):
+        town.options = replace(town.options, management_cluster=given)
+        async with town.controllers():
+            await town.machine_set(f"ms-{given or 'own'}", 1)
+            await town.until(lambda: town.ready() == len(town.objects(MACHINE)) == (2 if given else 1))  # noqa: B023
+        marks = {host.management_cluster for world in town.worlds.all.values() for host in world.hosts()}
+        assert mark in marks

@@ -228,7 +228,7 @@ async def test_clusters_that_nobody_names_any_more_are_let_go(country: Country) 
 async def test_a_secret_that_may_not_be_read_freezes_its_cluster_and_nobody_else(country: Country) -> None:
     """There may be one: the Cluster is not taken for home on a missing right."""
     town = country.town
-    refused = Match(resource="secrets", name="")
+    refused = Match(resource="secrets")
     town.plane.faults.answer(ServerError(403, "Forbidden", "no right"), refused, times=10_000)
     await country.cluster("blue")
     async with town.controllers():

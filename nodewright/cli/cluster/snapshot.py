@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ from nodewright.runtime.workloads.secret import connection_in
 
 OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
 KINDS = (*OUR_KINDS, MACHINE_DRAIN_RULE, NODE)
-_ALL = Key("", "")
+_ALL = (Key("", ""),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Read:
 
 
 async def read_cluster(
-    client: KubeClient, kinds: Iterable[Kind] = KINDS, parts: Mapping[Kind, Key] | None = None
+    client: KubeClient, kinds: Iterable[Kind] = KINDS, parts: Mapping[Kind, tuple[Key, ...]] | None = None
 ) -> Cache:
     """All objects of ``kinds``, or those ``parts`` of them. Raises ApiError and NoAnswer as the client does."""
     wanted = tuple(kinds)
@@ -55,7 +55,7 @@ async def read_cluster(
 
 
 async def read_workload_cluster(
-    client: KubeClient, cluster: Key, kinds: Iterable[Kind], parts: Mapping[Kind, Key]
+    client: KubeClient, cluster: Key, kinds: Iterable[Kind], parts: Mapping[Kind, tuple[Key, ...]]
 ) -> Cache:
     """The same in the cluster of its own that ``cluster`` has, by its kubeconfig Secret. Raises CliError too."""
     key = kubeconfig_secret_of(cluster)
@@ -81,7 +81,12 @@ def objects_of(cache: Cache, kind: Kind) -> list[Obj]:
     return list(cache.stores[kind])
 
 
-async def _read_all(client: KubeClient, kind: Kind, part: Key) -> tuple[list[dict[str, Any]], str]:
+async def _read_all(client: KubeClient, kind: Kind, part: Sequence[Key]) -> tuple[list[dict[str, Any]], str]:
+    found = await asyncio.gather(*(_read_part(client, kind, key) for key in part))
+    return [obj for objects, _ in found for obj in objects], found[0][1]
+
+
+async def _read_part(client: KubeClient, kind: Kind, part: Key) -> tuple[list[dict[str, Any]], str]:
     for attempt in range(3):
         try:
             return await _pages(client, kind, part)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.names import SYSTEM_NAMESPACE
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
     from controllers.kernel.refs import Kind
     from nodewright.runtime.cache.cache import Cache
+    from nodewright.runtime.kube.client import KubeClient
 
 MOST_EVENTS = 2000
 """Events looked through; they live for an hour."""
 
 HELP = """Show one object and all that belongs to it as a tree: state, reasons, and what to do where something is wrong.
 
-Exit code 0: shown and nothing is wrong; 1: something in it is wrong, or it does not exist; 2: wrong usage.
+Under it stands which processes serve it. Exit code 0: shown and nothing is wrong; 1: something in it is wrong, nobody
+serves it, or it does not exist; 2: wrong usage.
 """
 
 KINDS = {
@@ -48,6 +51,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     tree: Branch
+    serving: Branch
     warnings: Branch | None
     now: datetime
 
@@ -81,11 +85,12 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
     out = console()
     shown = lines(drawn.tree, drawn.now, out.width)
+    shown += [Text(), *lines(drawn.serving, drawn.now, out.width)]
     if drawn.warnings is not None:
         shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]
     for line in shown:
         out.print(line, soft_wrap=True)
-    if wrong(drawn.tree):
+    if wrong(drawn.tree) or wrong(drawn.serving):
         raise typer.Exit(FAILED)
 
 
@@ -105,6 +110,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from controllers.kernel.refs import EVENT, Key  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
     from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
+    from nodewright.cli.tree.serving import live, not_known, served_by  # noqa: PLC0415
     from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
 
     connection = await connect(target)
@@ -112,6 +118,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     async with client_of(connection) as client:
         cache = await read_cluster(client)
         events = (await client.list_page(EVENT, limit=MOST_EVENTS, namespace=namespace)).items
+        leases = await _leases(client)
     view = now_view(cache)
     obj = view.get(wanted.kind, Key(namespace, wanted.name))
     if obj is None:
@@ -120,7 +127,19 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     everything = grow(wanted.kind, obj, view, Taste(every_machine=True))
     warnings = latest(events, everything, namespace)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
-    return _Drawn(tree, under, view.now)
+    serving = not_known(leases) if isinstance(leases, str) else served_by(wanted.kind, obj, live(leases, view.now))
+    return _Drawn(tree, serving, under, view.now)
+
+
+async def _leases(client: KubeClient) -> list[dict[str, Any]] | str:
+    """Those of the controllers, or why they can't be read: not everybody who may look at Machines may see them."""
+    from controllers.kernel.refs import LEASE  # noqa: PLC0415
+    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
+
+    try:
+        return (await client.list_page(LEASE, 0, namespace=SYSTEM_NAMESPACE)).items
+    except ApiError as error:
+        return error.message
 
 
 def _missing(cache: Cache, wanted: Wanted, namespace: str) -> CliError:

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
-from nodewright.cli.exits import CliError, leave_at_once
+from nodewright.cli.exits import USAGE, CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
-    from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.options import RunOptions
 
 HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
 
-The CRDs must be there (`nodewright install`). Inside a pod the service account is used, and one of several processes
-leads. Exit code 0: stopped as asked; 1: failed, or leadership was lost; 2: wrong usage.
+The CRDs must be there (`nodewright install`). Inside a pod the service account is used. Of several processes that serve
+the same objects one works, and the others stand by. Exit code 0: stopped as asked; 1: failed, or leadership was lost;
+2: wrong usage.
 """
 
 _CLOUD_POLL = 0.2
@@ -54,15 +55,22 @@ class _How:
     host: str
     health: int | None
     metrics: int | None
+    mark: str
 
 
 @with_autoscaler
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     controllers: election.Controllers = "*",
     machine_selector: election.MachineSelector = "",
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NS", help="Serve only the objects of that namespace. [default: all]"
+        ),
+    ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    leader_elect: election.LeaderElect = None,
+    leader_elect: election.LeaderElect = True,
     leader_elect_lease_duration: election.LeaseDuration = "15s",
     leader_elect_renew_deadline: election.RenewDeadline = "10s",
     leader_elect_retry_period: election.RetryPeriod = "2s",
@@ -82,6 +90,14 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     orphan_hosts: Annotated[
         Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
     ] = Orphans.REPORT,
+    management_cluster_id: Annotated[
+        str,
+        typer.Option(
+            "--management-cluster-id",
+            metavar="ID",
+            help="Mark of this cluster on its hosts. [default: the UID of the Namespace kube-system]",
+        ),
+    ] = "",
     hosts_in_flight: Annotated[
         int,
         typer.Option(
@@ -149,12 +165,14 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
     scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
-    work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
+    work = election.work_named(controllers, machine_selector, node_name, limits, scaling, namespace)
     work = election.with_owner_label(work) if node_owner_label else work
+    if namespace:
+        _can_be_narrowed(work, orphan_hosts)
     must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
-        listen, health_port, metrics_port,
+        listen, health_port, metrics_port, _mark(management_cluster_id),
     )  # fmt: skip
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
@@ -164,6 +182,24 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         asyncio.run(_run(Target(kubeconfig, context), how))
     finally:
         tracing.stop()
+
+
+def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
+    """Whoever sees the Machines of one namespace must not judge what belongs to others."""
+    if orphans is Orphans.DELETE:
+        hint = "Leave one out: hosts of Machines in other namespaces would look like orphans"
+        raise CliError("--orphan-hosts=delete and --namespace contradict each other", hint, USAGE)
+    if any(room.name == "certificatesigningrequest" for room in work.rooms):
+        hint = "Run it in a process without --namespace: requests of kubelets are in no namespace"
+        raise CliError("--namespace does not divide the work of certificatesigningrequest", hint, USAGE)
+
+
+def _mark(text: str) -> str:
+    from api.selectors import label_value_error  # noqa: PLC0415
+
+    if problem := label_value_error(text):
+        raise CliError(f"--management-cluster-id: {problem}", code=USAGE)
+    return text
 
 
 def _start_traces() -> None:
@@ -186,21 +222,23 @@ def _keep_hosts_in(folder: Path) -> None:
         raise CliError(str(error), "Remove the damaged file, or choose another --simulated-cloud") from error
 
 
-def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
-    """For one who has just begun to lead: the leader before may need a moment to end."""
+def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    """For a process that has just begun to lead: the leader before may need a moment to end."""
     taken = False
+
+    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
 
     async def take_over() -> None:
         nonlocal taken
         if taken:
             return
-        give_up = asyncio.get_running_loop().time() + _CLOUD_SECONDS
+        give_up = asyncio.get_running_loop().time() + (_CLOUD_SECONDS if standing_by.is_set() else 0.0)
         while True:
             try:
                 _keep_hosts_in(folder)
-            except CliError:
-                if asyncio.get_running_loop().time() > give_up:
-                    raise
+            except CliError as error:
+                if asyncio.get_running_loop().time() >= give_up:
+                    raise StartRefusedError(error.message, error.hint) from error
                 await asyncio.sleep(_CLOUD_POLL)
             else:
                 taken = True
@@ -209,20 +247,30 @@ def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
     return take_over
 
 
-def _options(connection: Connection, how: _How) -> RunOptions:
+def _options(how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
+    from nodewright.runtime.preflight import Preflight  # noqa: PLC0415
 
-    lease = how.election.options(connection, how.work)
-    if how.cloud is not None and lease is None:
-        _keep_hosts_in(how.cloud)
+    standing_by = asyncio.Event()
+
+    def say(why: str) -> None:
+        standing_by.set()
+        typer.echo(f"waiting: {why}; this process takes over when that one ends")
+
+    lease = how.election.options(how.work, say)
+    check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, typer.echo)
     return RunOptions(
         rooms=how.work.rooms,
         machines=how.work.machines,
+        namespace=how.work.namespace,
+        preflight=check.run,
         simulated_kubelets=how.kubelets,
+        hosts_in_memory=how.cloud is None,
         leader_election=lease,
-        on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
+        on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
+        management_cluster=how.mark,
         hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
         health_port=how.health,
@@ -232,12 +280,18 @@ def _options(connection: Connection, how: _How) -> RunOptions:
 
 async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
-    options = _options(connection, how)
+    options = _options(how)
     names = ", ".join(room.name for room in how.work.rooms)
     typer.echo(f"starting {names} against {connection.server}")
-    if options.leader_election is not None:
-        lease = options.leader_election
-        typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+    lease = options.leader_election
+    assert lease is not None
+    typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+    if lease.namespace != SYSTEM_NAMESPACE:
+        typer.echo(
+            f"warning: processes that keep their Leases in {SYSTEM_NAMESPACE} are not seen; "
+            "give all processes the same --leader-elect-resource-namespace",
+            err=True,
+        )
 
     def ready() -> None:
         settle_in()
@@ -245,12 +299,18 @@ async def _run(target: Target, how: _How) -> None:
 
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
+    from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError  # noqa: PLC0415
     from nodewright.runtime.operator import operate  # noqa: PLC0415
+    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
 
     try:
         with plain_errors():
             await operate(connection, options, stop=asyncio.Event(), ready=ready)
+    except StartRefusedError as error:
+        leave_at_once(CliError(error.message, error.remedy))
+    except HeldElsewhereError as error:
+        hint = "Stop that process, or leave --no-leader-elect out to stand by"
+        leave_at_once(CliError(f"another process is at work: {error}", hint))
     except LeadershipLostError as error:
         leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
     typer.echo("stopped")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import typer
+
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
@@ -24,6 +26,7 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.provisioningrequest.options import ProvisioningOptions
+    from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.options import Rooms
 
 START_SECONDS = 60.0
@@ -74,12 +77,24 @@ class Session:
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
         # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
+        from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish)
-        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
-        await run_controllers(self.connection, options, stop=self.stop, ready=ready)
+        def stand_by(why: str) -> None:
+            """The plane serves all the same."""
+            typer.echo(f"waiting: {why}; the controllers of this process take over when that one ends")
+            ready.set()
+
+        rooms = _rooms_of(self._wish)
+        lease = _lease(self._wish, rooms, stand_by)
+        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods, leader_election=lease)
+        while not self.stop.is_set():
+            try:
+                await run_controllers(self.connection, options, stop=self.stop, ready=ready)
+            except LeadershipLostError as error:
+                # The machine was asleep, or had no time for us. The plane goes on, and the controllers begin anew.
+                typer.echo(f"the controllers have stopped and begin anew: {error}", err=True)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""
@@ -118,14 +133,42 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
-def _with_autoscaler(wish: Wish) -> Rooms:
+def _rooms_of(wish: Wish) -> Rooms:
+    """The controllers that ``wish`` asks for."""
     from nodewright.runtime import wiring  # noqa: PLC0415
 
     scaling, provisioning = wish.autoscaler, wish.provisioning
-    assert scaling is not None
+    if scaling is None:
+        return wiring.rooms()
     more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
     wanted = ("autoscaler", "provisioningrequest") if scaling.provisioning_requests else ("autoscaler",)
     return (*wiring.rooms(), *(more[name]() for name in wanted))
+
+
+_PLANE = "plane-"
+
+
+def _lease(wish: Wish, rooms: Rooms, stand_by: Callable[[str], None]) -> LeaseOptions:
+    """The Lease of `nodewright run` without options: beside it the controllers of this process wait.
+
+    This process alone can serve its plane (the data folder is locked), so that a Lease of an earlier one is free.
+    The identity stays the same for as long as the process lives: its controllers may begin anew.
+    """
+    from api.names import SYSTEM_NAMESPACE  # noqa: PLC0415
+    from nodewright.cli.election import LEASE_NAME  # noqa: PLC0415
+    from nodewright.runtime import wiring  # noqa: PLC0415
+    from nodewright.runtime.leadership import LeaseOptions, new_identity  # noqa: PLC0415
+    from nodewright.runtime.process_identity import is_gone  # noqa: PLC0415
+
+    return LeaseOptions(
+        LEASE_NAME,
+        SYSTEM_NAMESPACE,
+        identity=_PLANE + new_identity(),
+        claims=wiring.claims_of(rooms),
+        command="nodewright up",
+        ended=lambda holder: holder.identity.startswith(_PLANE) or is_gone(holder.process),
+        on_wait=stand_by,
+    )
 
 
 async def _named(name: str, task: asyncio.Future[None]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.cluster.access import plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
@@ -75,7 +76,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="A scale-down that falls short is an error, not a 200.")
     ] = False,
-    leader_elect: election.LeaderElect = None,
+    leader_elect: election.LeaderElect = True,
     leader_elect_lease_duration: election.LeaseDuration = "15s",
     leader_elect_renew_deadline: election.RenewDeadline = "10s",
     leader_elect_retry_period: election.RetryPeriod = "2s",
@@ -150,10 +151,12 @@ async def _run(config: ProxyConfig, how: _How) -> None:
     async def start(stack: AsyncExitStack) -> Any:
         limits = ClientLimits(request_timeout=config.api_timeout)
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool-proxy", limits))
-        leadership = await _leadership(connection, how, stack)
+        decided = asyncio.Event()
+        leadership = await _leadership(connection, how, config.backend_url, stack, decided)
         lost.append(leadership)
         typer.echo(f"in front of {config.backend_url}, for the cluster {connection.server}")
         proxy = await stack.enter_async_context(CloudpoolProxy(client, options, leadership))
+        await proxy.until_it_leads(decided, _FIRST_LOOK)
         if trouble := await proxy.trouble(_FIRST_LOOK):
             typer.echo(f"the pool can't be asked yet, every request tries again: {trouble}")
         return proxy
@@ -164,15 +167,30 @@ async def _run(config: ProxyConfig, how: _How) -> None:
         leave_at_once(CliError(lost[0].why_lost, "Another process may work now; start this one again to stand by"))
 
 
-async def _leadership(connection: Connection, how: _How, stack: AsyncExitStack) -> Leadership:
+async def _leadership(
+    connection: Connection, how: _How, backend: str, stack: AsyncExitStack, decided: asyncio.Event
+) -> Leadership:
+    """``decided`` is set once it is known that another process works."""
+    from controllers.kernel.digest import digest  # noqa: PLC0415
+    from nodewright.runtime.claims import Claim  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
-    from nodewright.runtime.leadership import AlwaysLeader, LeaseLeadership, LeaseOptions  # noqa: PLC0415
+    from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.options import utc_now  # noqa: PLC0415
 
-    choice = how.election
-    if not (connection.in_cluster if choice.wanted is None else choice.wanted):
-        return AlwaysLeader()
-    lease = LeaseOptions(choice.name or LEASE_NAME, choice.namespace or connection.namespace, choice.terms)
+    def say(why: str) -> None:
+        decided.set()
+        typer.echo(f"waiting: {why}; until that ends, this process only passes requests on")
+
+    choice, pool = how.election, digest(backend)
+    lease = LeaseOptions(
+        choice.name or f"{LEASE_NAME}-{pool}",
+        choice.namespace or SYSTEM_NAMESPACE,
+        choice.terms,
+        claims=(Claim("cloudpool-proxy", pool),),
+        waits=choice.waits,
+        command="nodewright gateway cloudpool-proxy",
+        on_wait=say,
+    )
     client = await stack.enter_async_context(KubeClient(connection, "lease", lease.limits))
     leadership = LeaseLeadership(client, lease, utc_now)
     stack.push_async_callback(leadership.release)

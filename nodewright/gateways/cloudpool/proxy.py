@@ -22,7 +22,7 @@ from nodewright.gateways.cloudpool.operations import OperationError, Operations
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.leadership import AlwaysLeader, Leadership
+from nodewright.runtime.leadership import AlwaysLeader, HeldElsewhereError, Leadership
 from nodewright.runtime.observability import Checks
 from nodewright.runtime.options import utc_now
 
@@ -52,6 +52,7 @@ class CloudpoolProxy:
         evacuation = EvacuatorOptions(digest(options.backend.url), options.drain_timeout, options.scaler.api_timeout)
         evacuator = Evacuator(self._watching, self._backend, evacuation)
         self._scaler = Scaler(evacuator, options.scaler, Operations(self._why_not))
+        self._leading = asyncio.Event()
         self._stack = AsyncExitStack()
         self.url = ""
 
@@ -75,6 +76,13 @@ class CloudpoolProxy:
     def readiness(self) -> Checks:
         return {**self._watching.problems(), "leader": self._why_not()}
 
+    async def until_it_leads(self, unless: asyncio.Event, seconds: float) -> None:
+        """Wait until this process leads, until ``unless`` is set, or for so long."""
+        waiting = [asyncio.create_task(event.wait()) for event in (self._leading, unless, self._leadership.lost)]
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+
     async def trouble(self, within: float) -> str:
         """Why the pool behind it can't be asked now, "" if it can."""
         return await self._backend.trouble(within)
@@ -84,7 +92,11 @@ class CloudpoolProxy:
         return ()
 
     async def _sweep(self) -> None:
-        await self._leadership.acquire()
+        try:
+            await self._leadership.acquire()
+        except HeldElsewhereError:
+            return  # the leadership is lost, and says why
+        self._leading.set()
         await self._scaler.sweep_for_ever()
 
     async def _route(self, request: web.Request) -> web.StreamResponse:

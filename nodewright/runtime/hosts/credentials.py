@@ -7,7 +7,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 
-from controllers.kernel.refs import SECRET
+from controllers.kernel.refs import SECRET, Key
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from providers.base.contract import Secrets
@@ -23,7 +23,7 @@ def secrets_by(client: KubeClient) -> Callable[[str], Secrets]:
 
 
 class NamespaceSecrets:
-    """As ``providers.base.contract.Secrets``. Lists by name, which is the right that kubeconfigs need too."""
+    """As ``providers.base.contract.Secrets``. Each is read by its name: no right to list Secrets is needed."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._client = client
@@ -41,17 +41,17 @@ class NamespaceSecrets:
     async def _read(self, name: str) -> Mapping[str, bytes]:
         title = f"Secret {self._namespace}/{name}"
         try:
-            page = await self._client.list_page(SECRET, 1, "", self._namespace, name)
+            secret = await self._client.get(SECRET, Key(self._namespace, name))
         except ApiError as error:
+            if error.not_found:
+                raise ProviderError(ErrorClass.NOT_FOUND, f"{title} does not exist") from error
             if error.code in {401, 403}:
                 text = f"{title} may not be read: {error.message}"
                 raise ProviderError(ErrorClass.UNAUTHORIZED, text) from error
             raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error.reason}") from error
         except KubeError as error:
             raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error}") from error
-        if not page.items:
-            raise ProviderError(ErrorClass.NOT_FOUND, f"{title} does not exist")
-        data = page.items[0].get("data")
+        data = secret.get("data")
         try:
             pairs = data.items() if isinstance(data, Mapping) else ()
             return {str(key): base64.b64decode(str(value), validate=True) for key, value in pairs}

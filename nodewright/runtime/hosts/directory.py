@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from random import Random
@@ -68,6 +69,8 @@ class HostDirectory:
         self._registry = registry
         random = Random(seed)  # noqa: S311  (jitter)
         self._around = Surroundings(options or HostOptions(), now, self._changed, random, may_call)
+        self.management_cluster = ""
+        """Mark that new hosts get, and changed ones; "" until it is known."""
         self._secrets_in: Callable[[str], Secrets] | None = None
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
@@ -137,6 +140,7 @@ class HostDirectory:
 
         Raises LookupError if no provider has the action's config (the plan should have seen the problem).
         """
+        action = self._marked(action)
         call = call_of(action)
         config = action.config if isinstance(action, DeleteHost) else action.request.config
         namespace = (action if isinstance(action, DeleteHost) else action.request).identity.namespace
@@ -146,6 +150,12 @@ class HostDirectory:
             raise LookupError(f"{action.machine}: no provider for its config")
         self._home[call.uid] = key
         return self._scope(key, config, namespace).submit(action)
+
+    def _marked(self, action: HostAction) -> HostAction:
+        if isinstance(action, DeleteHost):
+            return action
+        identity = replace(action.request.identity, management_cluster=self.management_cluster)
+        return replace(action, request=replace(action.request, identity=identity))
 
     def know(self, config: Mapping[str, Any], namespace: str) -> None:
         """List the scope of ``config`` though no Machine of it may be there: one may have left a host behind."""

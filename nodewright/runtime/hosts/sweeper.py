@@ -48,7 +48,8 @@ class Sweeper:
         self._know_accounts_of_sets(view)
         machines = frozenset(uid_of(machine) for machine in self._cache.stores[MACHINE])
         followed = view.current_since(MACHINE) if view.complete(MACHINE) else None
-        found = sweep(Observed(view.now, self._hosts.lists(), machines, followed, self._memory))
+        cluster = self._hosts.management_cluster
+        found = sweep(Observed(view.now, self._hosts.lists(), machines, followed, self._memory, cluster))
         self._memory = found.memory
         for scope, why in found.frozen.items():
             _log.debug("not swept", scope=scope, why=why)
@@ -82,4 +83,5 @@ class Sweeper:
         identity = (orphan.scope, orphan.host.id)
         if identity not in self._told:
             self._told.add(identity)
-            _log.warning("orphan host", scope=orphan.scope, host=orphan.host.id, why=orphan.why, removes=self._removes)
+            removes = self._removes and orphan.ours
+            _log.warning("orphan host", scope=orphan.scope, host=orphan.host.id, why=orphan.why, removes=removes)

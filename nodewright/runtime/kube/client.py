@@ -253,6 +253,16 @@ class KubeClient:
         """``/version``: the cheapest way to see whether the server is there."""
         return await self._object(_Call("version", "GET", "/version", ""))
 
+    async def resources(self, group: str, version: str) -> list[dict[str, Any]]:
+        """The resources that discovery lists for one version of a group. Raises ApiError (404: not served)."""
+        answer = await self._object(_Call("get", "GET", f"/apis/{group}/{version}", "discovery"))
+        return answer.get("resources") or []
+
+    async def schemas(self, group: str, version: str) -> dict[str, Any]:
+        """The OpenAPI v3 schemas of one version of a group, by name."""
+        answer = await self._object(_Call("get", "GET", f"/openapi/v3/apis/{group}/{version}", "openapi"))
+        return (answer.get("components") or {}).get("schemas") or {}
+
     async def watch(
         self, kind: Kind, resource_version: str, seconds: int = 300, namespace: str = "", name: str = ""
     ) -> AsyncIterator[list[dict[str, Any]]]:

@@ -23,6 +23,7 @@ from controllers.kernel.view import HOME, Reached, Unreached, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
+from nodewright.runtime.cache.polled import Polled
 from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Place
@@ -57,7 +58,7 @@ class Surroundings:
     options: WorkloadOptions
     secrets: ReflectorOptions
     companion: Companion | None = None
-    parts: Mapping[Kind, Key] = field(default_factory=dict)
+    parts: Mapping[Kind, tuple[Key, ...]] = field(default_factory=dict)
     wanted: frozenset[Key] = frozenset()
 
 
@@ -88,7 +89,7 @@ class ClusterAccess:
         """What the reflectors of the last connection knew of outages."""
 
     async def run(self) -> None:
-        source = Part(self._around.client.named("workloads"), self._key)
+        source = Polled(self._around.client.named("workloads"), self._key, self._options.secret_pause)
         reflector = Reflector(source, self._secrets, SECRET, self._around.secrets)
         reading = asyncio.create_task(reflector.run(), name=f"reflect Secret {self._key}")
         try:
@@ -182,7 +183,8 @@ class ClusterAccess:
             read = asyncio.create_task(_all_read(reflectors))
             stack.push_async_callback(_end, read)
             if self._around.companion is not None:
-                await stack.enter_async_context(self._around.companion(self.cluster, client))
+                fenced = client.fenced(self._around.may_write)
+                await stack.enter_async_context(self._around.companion(self.cluster, fenced))
             stack.callback(self._close_gate)
             self.gate.client = client.fenced(self._around.may_write)
             complete_at = self._time()

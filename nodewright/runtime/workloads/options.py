@@ -21,7 +21,8 @@ class WorkloadOptions:
     """``probe_every``: how often a cluster is asked whether it is there, ``probe_timeout``: how long it may think.
 
     ``unreachable_after``: without an answer for so long it counts as unreached. ``retry``: pause between attempts to
-    connect again. ``sweep``: how often clusters that nobody names any more are let go.
+    connect again. ``sweep``: how often clusters that nobody names any more are let go. ``secret_pause``: between two
+    reads of a Cluster's kubeconfig Secret while it stays as it is.
     """
 
     probe_every: float = 10.0
@@ -29,5 +30,6 @@ class WorkloadOptions:
     unreachable_after: float = 30.0
     retry: float = 5.0
     sweep: float = 60.0
+    secret_pause: float = 15.0
     client: ClientLimits = field(default_factory=_limits)
     reflector: ReflectorOptions = field(default_factory=_reflector)

@@ -14,10 +14,12 @@ from providers.base.contract import Host, HostState
 from tests.builders import NOW
 
 LONG = timedelta(days=1)
+HERE, ELSEWHERE = "uid-of-this-cluster", "uid-of-another-cluster"
 
 
 def host(uid: str, born: timedelta | None = LONG, state: HostState = HostState.RUNNING) -> Host:
-    return Host(f"h-{uid}", uid, f"host-{uid}", "", state, "", created_at=None if born is None else NOW - born)
+    born_at = None if born is None else NOW - born
+    return Host(f"h-{uid}", uid, f"host-{uid}", "", state, "", created_at=born_at, management_cluster=HERE)
 
 
 def listed(*hosts: Host, ago: float = 10, problem: str = "") -> HostList:
@@ -31,7 +33,9 @@ SEEN = {("cloud", "h-lost"): Sighting(NOW - GRACE, NOW - timedelta(minutes=1), 5
 
 def world(*hosts: Host, **changes: object) -> Observed:
     """Long enough at work to conclude something."""
-    base = Observed(NOW, (listed(*KNOWN, *hosts),), frozenset(h.machine_uid for h in KNOWN), NOW - LONG, dict(SEEN))
+    base = Observed(
+        NOW, (listed(*KNOWN, *hosts),), frozenset(h.machine_uid for h in KNOWN), NOW - LONG, dict(SEEN), HERE
+    )
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -151,3 +155,34 @@ def test_nobodys_host_is_removed_that_a_machine_has(
     assert set(found.due) <= set(found.orphans)
     if found.due:
         assert 2 * len(machines) >= len(made)
+
+
+def test_a_host_of_another_cluster_is_nobody_s_business_here() -> None:
+    """Two clusters in one account: neither removes the other's hosts, nor is held up by them."""
+    foreign = [replace(host(f"x{n}"), management_cluster=ELSEWHERE) for n in range(50)]
+    memory = {("cloud", one.id): SEEN["cloud", "h-lost"] for one in foreign} | SEEN
+    found = sweep(world(ORPHAN, *foreign, memory=memory))
+    assert [orphan.host.id for orphan in found.orphans] == ["h-lost"]
+    assert names(found) == ["h-lost"]
+    assert found.strange == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"cluster": ""}, {"lists": (listed(*KNOWN, replace(ORPHAN, management_cluster="")),)}],
+    ids=["our own mark is not known", "the host has none"],
+)
+def test_a_host_that_can_not_be_told_from_another_cluster_s_is_told_and_never_removed(
+    changes: dict[str, object],
+) -> None:
+    found = sweep(world(ORPHAN, **changes))
+    assert [orphan.host.id for orphan in found.orphans] == ["h-lost"]
+    assert found.due == ()
+    assert "it is not removed by itself" in found.orphans[0].why
+
+
+def test_the_host_of_a_machine_that_was_moved_here_counts_as_known() -> None:
+    moved = [replace(one, management_cluster=ELSEWHERE) for one in KNOWN]
+    found = sweep(world(lists=(listed(*moved, ORPHAN),)))
+    assert names(found) == ["h-lost"]
+    assert found.strange == {}

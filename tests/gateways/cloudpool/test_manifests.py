@@ -58,7 +58,7 @@ def test_a_gateway_may_do_what_it_needs_and_nothing_else(name: str) -> None:
 
 
 def test_the_lease_is_allowed_in_one_namespace() -> None:
-    assert set(granted(one("cloudpool-proxy", "Role"))) == {right(LEASE, verb) for verb in ("get", "create", "patch")}
+    assert set(granted(one("cloudpool-proxy", "Role"))) == {right(LEASE, v) for v in ("get", "list", "create", "patch")}
 
 
 @pytest.mark.slow

@@ -1,0 +1,105 @@
+"""Which processes serve an object: read from the Leases of the controllers, so that no object has to say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from api import names
+from api.selectors import SelectorError, parse
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    Kind,
+    Obj,
+    key_of,
+    labels_of,
+)
+from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.runtime.claims import Claim, Holder, holder_of
+from nodewright.runtime.lease import Terms, duration_of, spec_of
+from nodewright.runtime.process_identity import is_gone
+
+_CLOCKS = timedelta(seconds=15)
+"""How far the clock of a holder may be off before its Lease looks old here."""
+
+_NEEDED: Mapping[Kind, tuple[str, ...]] = {
+    CLUSTER: ("cluster", "machinedeployment", "machineset", "machine"),
+    MACHINE_DEPLOYMENT: ("machinedeployment", "machineset", "machine"),
+    MACHINE_SET: ("machineset", "machine"),
+    MACHINE: ("machine",),
+    MACHINE_HEALTH_CHECK: ("machinehealthcheck",),
+}
+"""The controllers without which nothing happens to an object of that kind and to what it owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A live Lease."""
+
+    lease: str
+    holder: Holder
+
+
+def live(leases: Iterable[Obj], now: datetime) -> tuple[Serving, ...]:
+    """Those whose holder says what it serves, and that have not run out."""
+    return tuple(
+        Serving(str(key_of(lease)), holder)
+        for lease in leases
+        if (holder := holder_of(lease)).claims and _is_fresh(lease, now) and not is_gone(holder.process)
+    )
+
+
+def served_by(kind: Kind, obj: Obj, serving: Iterable[Serving]) -> Branch:
+    """One line for each process that serves ``obj``, and one for the controllers that nobody runs for it."""
+    found = tuple(serving)
+    lines: list[Branch] = []
+    missing = set(_NEEDED[kind])
+    for each in found:
+        does = [claim for claim in each.holder.claims if claim.controller in _NEEDED[kind] and _fits(claim, kind, obj)]
+        missing -= {claim.controller for claim in does}
+        if does:
+            lines.append(Branch(f"Lease/{each.lease}", Mood.GOOD, state=str(each.holder), message=_controllers(does)))
+    if missing:
+        what = ", ".join(name for name in _NEEDED[kind] if name in missing)
+        lines.append(
+            Branch(
+                "nobody",
+                Mood.BAD,
+                reason="NotServed",
+                message=f"no process runs for it: {what}",
+                advice=f"Start `nodewright run` (or `up`); Leases outside of {names.SYSTEM_NAMESPACE} are not seen.",
+            )
+        )
+    return Branch("Served by", children=tuple(lines))
+
+
+def not_known(why: str) -> Branch:
+    line = Branch("not known", message=f"the Leases in {names.SYSTEM_NAMESPACE} can't be read: {why}")
+    return Branch("Served by", children=(line,))
+
+
+def _fits(claim: Claim, kind: Kind, obj: Obj) -> bool:
+    if claim.namespace and claim.namespace != key_of(obj).namespace:
+        return False
+    if kind != MACHINE or not claim.machines:
+        return True
+    try:
+        return parse(claim.machines).matches(labels_of(obj))
+    except SelectorError:
+        return False
+
+
+def _controllers(claims: Iterable[Claim]) -> str:
+    return ", ".join(str(claim) for claim in claims)
+
+
+def _is_fresh(lease: Obj, now: datetime) -> bool:
+    renewed = parse_time(spec_of(lease).get("renewTime"))
+    lasts = timedelta(seconds=duration_of(lease, Terms()))
+    return renewed is not None and now - renewed <= lasts + _CLOCKS
