@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli import election
+from nodewright.cli import election, trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
@@ -54,6 +54,7 @@ class _How:
     host: str
     health: int | None
     metrics: int | None
+    trust: trust.Trust
 
 
 @with_autoscaler
@@ -135,6 +136,11 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     ] = "",
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
+    remediation_kinds: trust.RemediationKinds = "",
+    workload_tls: trust.TlsOption = trust.WorkloadTls.VERIFIED,
+    workload_memory: trust.Memory = 512,
+    server_allow_cidrs: trust.AllowCidrs = "",
+    server_deny_cidrs: trust.DenyCidrs = "",
     traces: Annotated[
         bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
@@ -148,12 +154,15 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
     scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
-    work = election.work_named(controllers, machine_selector, node_name, limits, scaling)
+    trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
+    kinds = trusted.template_kinds()
+    work = election.work_named(controllers, machine_selector, node_name, limits, scaling, kinds)
     must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
-        listen, health_port, metrics_port,
+        listen, health_port, metrics_port, trusted,
     )  # fmt: skip
+    trusted.take_effect()
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
         _start_traces()
@@ -221,6 +230,7 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         leader_election=lease,
         on_leading=_takes_over(how.cloud) if how.cloud is not None and lease is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
+        workloads=how.trust.workloads(),
         hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
         health_port=how.health,

@@ -6,13 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
+from nodewright.cli.trust import Trust
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.crds import load_crds
@@ -45,6 +46,7 @@ class Wish:
     """With the controllers, if it is wanted."""
     provisioning: ProvisioningOptions | None = None
     """With the autoscaler, if it is to know of ProvisioningRequests."""
+    trust: Trust = field(default_factory=Trust)
 
 
 class Session:
@@ -71,8 +73,8 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish)
-        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
+        rooms, workloads = _rooms(self._wish), self._wish.trust.workloads()
+        options = RunOptions(rooms=rooms, workloads=workloads, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
         await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -112,14 +114,16 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
-def _with_autoscaler(wish: Wish) -> Rooms:
+def _rooms(wish: Wish) -> Rooms:
     from nodewright.runtime import wiring  # noqa: PLC0415
 
     scaling, provisioning = wish.autoscaler, wish.provisioning
-    assert scaling is not None
+    usual = wiring.rooms(template_kinds=wish.trust.template_kinds())
+    if scaling is None:
+        return usual
     more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
     wanted = ("autoscaler", "provisioningrequest") if scaling.provisioning_requests else ("autoscaler",)
-    return (*wiring.rooms(), *(more[name]() for name in wanted))
+    return (*usual, *(more[name]() for name in wanted))
 
 
 async def _named(name: str, task: asyncio.Future[None]) -> None:

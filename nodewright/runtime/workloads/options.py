@@ -6,10 +6,19 @@ from dataclasses import dataclass, field
 
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.kube.servers import ServerPolicy
 
 
 def _limits() -> ClientLimits:
-    return ClientLimits(in_flight=16, request_timeout=10.0, attempts=2)
+    return ClientLimits(
+        in_flight=16,
+        request_timeout=10.0,
+        attempts=2,
+        largest_answer=16 << 20,
+        longest_line=4 << 20,
+        heaviest_answer=192 << 20,
+        lists_in_flight=2,
+    )
 
 
 def _reflector() -> ReflectorOptions:
@@ -21,7 +30,8 @@ class WorkloadOptions:
     """``probe_every``: how often a cluster is asked whether it is there, ``probe_timeout``: how long it may think.
 
     ``unreachable_after``: without an answer for so long it counts as unreached. ``retry``: pause between attempts to
-    connect again. ``sweep``: how often clusters that nobody names any more are let go.
+    connect again. ``sweep``: how often clusters that nobody names any more are let go. ``servers``: which API servers
+    a Secret may name. ``memory``: bytes that all objects of one cluster may take.
     """
 
     probe_every: float = 10.0
@@ -29,5 +39,7 @@ class WorkloadOptions:
     unreachable_after: float = 30.0
     retry: float = 5.0
     sweep: float = 60.0
+    memory: int = 512 << 20
+    servers: ServerPolicy = field(default_factory=ServerPolicy)
     client: ClientLimits = field(default_factory=_limits)
     reflector: ReflectorOptions = field(default_factory=_reflector)
