@@ -45,6 +45,7 @@ LARGEST_STATUS = 64 << 10
 """Bytes read of a refusal."""
 _BROKEN = (aiohttp.ClientError, TimeoutError, OSError, EOFError, ValueError)
 """What the HTTP library raises. ValueError: a host name or header that can't be sent, UnicodeError among it."""
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +383,7 @@ class KubeClient:
                     body = await read_body(response, self._limits.largest_answer, str(call))
             except _BROKEN as error:
                 self._count(call, 0)
-                sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+                sent = not isinstance(error, _NOT_SENT)
                 raise NoAnswer(f"{call}: {_describe(error)}", sent=sent) from error
             metrics.of(metrics.KUBE_SECONDS, call.verb).observe(asyncio.get_running_loop().time() - started)
         return body
