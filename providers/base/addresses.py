@@ -8,6 +8,7 @@ resolved: a name may mean another address a moment later (DNS rebinding).
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class AddressPolicy:
         """Raises AddressRefusedError."""
         why = self.why_not(text)
         if why:
-            raise AddressRefusedError(why)
+            raise AddressRefusedError(errno.EACCES, why)
 
     def _why_not(self, address: Address) -> str:
         if _among(address, self.denied):
