@@ -58,16 +58,16 @@ class Hostile:
     sent: int = 0
     url: str = ""
 
-    _serving: set[asyncio.Task[None]] = field(default_factory=set)
+    _serving: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._serving.add(task)
+        self._serving[task] = writer
         try:
             await self._answer(reader, writer)
         finally:
-            self._serving.discard(task)
+            self._serving.pop(task)
             writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,6 +91,8 @@ class Hostile:
             yield self
         finally:
             server.close()
-            for task in list(self._serving):
-                task.cancel()
-            await asyncio.gather(*self._serving, return_exceptions=True)
+            await asyncio.sleep(0)  # connections that were just taken begin to be served
+            while self._serving:
+                for writer in self._serving.values():
+                    writer.transport.abort()
+                await asyncio.wait(self._serving)
