@@ -47,6 +47,12 @@ def gzip_bomb(size: int) -> bytes:
     return b"".join((*parts, squeeze.flush()))
 
 
+async def _turns() -> None:
+    """asyncio takes and closes connections in several turns of the loop, without an event to wait for."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 @dataclass
 class Hostile:
     """``answer`` is asked for each request; ``asked`` are the targets."""
@@ -91,8 +97,9 @@ class Hostile:
             yield self
         finally:
             server.close()
-            await asyncio.sleep(0)  # connections that were just taken begin to be served
+            await _turns()  # connections that were just taken begin to be served
             while self._serving:
                 for writer in self._serving.values():
                     writer.transport.abort()
                 await asyncio.wait(self._serving)
+            await _turns()  # aborted transports close
