@@ -18,7 +18,10 @@ LOCK = Path(__file__).parent / "requirements.lock"
 DATABASE = ("mariadbd", "mariadb-install-db", "my_print_defaults")
 DATABASE_PACKAGES = ("mariadb-server-core", "mariadb-client-core")
 """Debian's. ``mariadb-install-db`` runs ``my_print_defaults``, which is in the second; nothing else pulls that in."""
-REMEDY = f"run `make openstack` once (needs uv, which `make setup` brings, and `apt-get install {' '.join(DATABASE_PACKAGES)}`)"
+REMEDY = (
+    "run `make openstack` once (needs uv, which `make setup` brings, and "
+    f"`apt-get install {' '.join(DATABASE_PACKAGES)}`)"
+)
 
 Say = Callable[[str], None]
 

@@ -96,6 +96,7 @@ class Hostile:
         try:
             yield self
         finally:
+            await _turns()  # what the kernel has taken for the server is taken by it
             server.close()
             await _turns()  # connections that were just taken begin to be served
             while self._serving:

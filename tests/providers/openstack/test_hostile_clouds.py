@@ -25,7 +25,10 @@ LARGEST = 4 * MIB
 def asked(url: str, seconds: float = 20.0) -> Any:
     session = Session()
     harden(SimpleNamespace(session=session), seconds, LARGEST)
-    return session.get(url, authenticated=False, raise_exc=False)
+    try:
+        return session.get(url, authenticated=False, raise_exc=False)
+    finally:
+        session.session.close()
 
 
 @contextmanager
