@@ -48,6 +48,14 @@ test-long: setup ## The slow tier: properties with ten times the examples, 1000 
 	@$(VENV)/bin/pytest -q -m 'slow and not openstack and not hosts'
 	@$(VENV)/bin/pytest -q -m 'hypothesis and not slow' --hypothesis-profile thorough
 
+N ?= 10
+# So many of the N runs are without a load beside them.
+QUIET ?= 0
+
+.PHONY: deflake
+deflake: setup ## Run the tests N times in random order beside a load on every core, and print what failed with its seed
+	@$(PY) -m hack.deflake --runs $(N) --quiet $(QUIET) --workers $(WORKERS) $(if $(TESTS),-- $(TESTS))
+
 .PHONY: e2e
 # One after the other: each begins on a real control plane of its own, without what another has left there.
 E2E = tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \

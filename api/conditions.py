@@ -325,6 +325,8 @@ class Reason(StrEnum):
     """The owner has been asked to replace the Machine."""
     TOO_MANY_UNHEALTHY = "TooManyUnhealthy"
     """More are unhealthy than may be remediated at once."""
+    REMEDIATION_KIND_NOT_ALLOWED = "RemediationKindNotAllowed"
+    """The template is of a kind that the administrator has not listed (``--remediation-kinds``)."""
     CORRELATED_FAILURES = "CorrelatedFailures"
     """Failures have something in common (a zone, an API); replacing Machines would not help."""
     REMEDIATION_ALLOWED = "RemediationAllowed"

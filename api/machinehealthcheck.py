@@ -19,6 +19,7 @@ from api.meta import (
     ShortText,
 )
 from api.model import ATOMIC_LIST, SET, Model
+from api.remediation import API_VERSION_PATTERN, KIND_PATTERN, NAME_PATTERN
 from api.resource import AGE, Column, Resource
 
 
@@ -31,6 +32,17 @@ class UnhealthyCondition(Model):
     """Status that is bad."""
     timeout: Duration
     """How long it must have lasted."""
+
+
+class RemediationTemplate(ObjectReference):
+    """Points at a template in the check's own namespace, of a kind that the administrator allows."""
+
+    api_version: Annotated[str, Field(max_length=317, pattern=API_VERSION_PATTERN)] | None = None
+    """API version of the template: group and version."""
+    kind: Annotated[str, Field(max_length=63, pattern=KIND_PATTERN)] | None = None
+    """Kind of the template; it ends with ``Template``."""
+    name: Annotated[str, Field(max_length=253, pattern=NAME_PATTERN)] | None = None
+    """Name of the template."""
 
 
 class RemediationStrategy(Model):
@@ -70,7 +82,7 @@ class MachineHealthCheckSpec(Model):
     unhealthy_range: Annotated[str, Field(max_length=32, pattern=r"^\[[0-9]+-[0-9]+\]$")] | None = None
     """Replace only while the number of unhealthy Machines is in this range, like ``[3-5]``. Used instead of
     ``maxUnhealthy`` when given."""
-    remediation_template: ObjectReference | None = None
+    remediation_template: RemediationTemplate | None = None
     """Template of an object that does the remediation instead of us."""
     remediation_strategy: RemediationStrategy = RemediationStrategy()
     """Limits on replacing."""

@@ -18,6 +18,7 @@ from api.intorstring import IntOrStringError, percent, resolve
 from api.machinerules import failure_domains, machine_spec, metadata_keys, provider_config, template, time_or_duration
 from api.providerconfig import ProviderConfigError, read_class
 from api.quantity import parse_quantity
+from api.remediation import template_faults
 from api.selectors import Selector, SelectorError, from_label_selector
 
 __all__ = ["FieldError", "validate"]
@@ -281,7 +282,10 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         except IntOrStringError as wrong:
             yield FieldError(f"{path}.{name}", str(wrong))
     yield from _range(spec.get("unhealthyRange"))
-    yield from _remediation_template(spec.get("remediationTemplate"))
+    if spec.get("remediationTemplate") is not None:
+        namespace = text_of(child(obj, "metadata"), "namespace")
+        for field, why in template_faults(spec["remediationTemplate"], namespace):
+            yield FieldError(".".join(filter(None, ("spec.remediationTemplate", field))), why)
 
 
 def _range(text: Any) -> Errors:
@@ -325,17 +329,6 @@ def _label_selector(given: Any, path: str) -> Errors:
 
 
 _BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
-
-
-def _remediation_template(template: Any) -> Errors:
-    if not isinstance(template, Mapping):
-        return
-    for name in ("apiVersion", "kind", "name"):
-        if not text_of(template, name):
-            yield FieldError(f"spec.remediationTemplate.{name}", "must be given")
-    kind = text_of(template, "kind")
-    if kind and (kind == "Template" or not kind.endswith("Template")):
-        yield FieldError("spec.remediationTemplate.kind", f"{kind} must end with Template, and name a kind before that")
 
 
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {

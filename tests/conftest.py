@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.kubectl.manifests import WIDGET_CRD
 from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, lacking, left_out, require
 
 examples.register()
+os.environ.pop("KUBERNETES_SERVICE_HOST", None)  # tests in a pod are no pods: their servers are on loopback
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason
+from api.remediation import TEMPLATE_SUFFIX
 from controllers.kernel.actions import Action, CreateFromTemplate, Delete
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.ownership import reference_to
@@ -20,7 +21,6 @@ from controllers.kernel.refs import MACHINE, Key, Kind, Ref, guessed_kind
 from controllers.machinehealthcheck.budget import Choice
 from controllers.machinehealthcheck.health import Healthy, Unhealthy
 from controllers.machinehealthcheck.observe import Observed, Target, in_treatment
-from controllers.machinehealthcheck.wish import TEMPLATE_SUFFIX
 
 Template = Mapping[str, Any]
 

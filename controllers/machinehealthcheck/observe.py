@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason, SetCondition
+from api.remediation import TemplateKind
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
@@ -95,12 +96,12 @@ class Observed:
         return bool(self.targets) and all(isinstance(target.verdict, Unseen) for target in self.targets)
 
 
-def observe(key: Key, view: View) -> Observed | None:
-    """None if the check is gone."""
+def observe(key: Key, view: View, allowed: frozenset[TemplateKind] = frozenset()) -> Observed | None:
+    """None if the check is gone. ``allowed``: kinds of remediation templates."""
     body = view.get(MACHINE_HEALTH_CHECK, key)
     if body is None:
         return None
-    wish = read_wish(body)
+    wish = read_wish(body, allowed)
     machines = view.current_since(MACHINE)
     if machines is None or not all(view.complete(kind) for kind in READS if kind != NODE):
         return Observed(body, wish, view.now, outage=OUTAGE)

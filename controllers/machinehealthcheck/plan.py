@@ -11,7 +11,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from api.conditions import Reason
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
@@ -62,11 +61,11 @@ def plan(observed: Observed) -> Plan:
 
 
 def _invalid(observed: Observed) -> Plan:
-    problem, patch = observed.wish.problem, report.invalid_patch(observed)
+    problem, reason, patch = observed.wish.problem, observed.wish.reason, report.invalid_patch(observed)
     said = report.restriction_is_new(observed, patch)
-    events: list[Action] = [Event(observed.ref, "Warning", Reason.INVALID_CONFIGURATION, problem)] if said else []
+    events: list[Action] = [Event(observed.ref, "Warning", reason, problem)] if said else []
     written = status_step(observed.ref, observed.body, patch)
-    return Plan((*written, *steps(events)), Failed(Reason.INVALID_CONFIGURATION, problem))
+    return Plan((*written, *steps(events)), Failed(reason, problem))
 
 
 def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:

@@ -73,9 +73,7 @@ def paused_patch(observed: Observed) -> dict[str, Any]:
 
 def invalid_patch(observed: Observed) -> dict[str, Any]:
     """The spec can't be used: nothing is looked at."""
-    said = Condition(
-        HealthCheckCondition.REMEDIATION_ALLOWED, "False", Reason.INVALID_CONFIGURATION, observed.wish.problem
-    )
+    said = Condition(HealthCheckCondition.REMEDIATION_ALLOWED, "False", observed.wish.reason, observed.wish.problem)
     desired = {"observedGeneration": generation_of(observed.body), "conditions": _conditions(observed, [said])}
     return merge_patch(observed.status, desired)
 

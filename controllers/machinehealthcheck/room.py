@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from api.remediation import TemplateKind
 from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
@@ -71,7 +72,7 @@ def while_machines_move(key: Key, view: View) -> float:
 
 
 class MachineHealthCheckRoom:
-    """Room[Observed]; it needs no hosts."""
+    """Room[Observed]; it needs no hosts. ``template_kinds``: those that ``spec.remediationTemplate`` may name."""
 
     name = "machinehealthcheck"
     kind: Kind = MACHINE_HEALTH_CHECK
@@ -85,11 +86,14 @@ class MachineHealthCheckRoom:
         Wake(CLUSTER, checks_of_cluster, same_pause),
     )
 
+    def __init__(self, template_kinds: frozenset[TemplateKind] = frozenset()) -> None:
+        self._template_kinds = template_kinds
+
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view)
+        return observe(key, view, self._template_kinds)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from api.conditions import MachineCondition
+from api.conditions import MachineCondition, Reason
 from api.durations import parse_duration
 from api.intorstring import IntOrStringError, resolve
+from api.remediation import TemplateKind, kind_of_template, template_faults
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, key_of
 
 OWNED = frozenset(
     str(type_)
@@ -23,14 +24,16 @@ OWNED = frozenset(
     )
 )
 """Condition types of a Machine that this room writes. None of them may make a Machine unhealthy: it would stay so."""
-TEMPLATE_SUFFIX = "Template"
-"""End of the kind of a remediation template; what comes before it is the kind of the object (CAPI)."""
 _RANGE = re.compile(r"\[([0-9]{1,9})-([0-9]{1,9})\]\Z")
 _STATUSES = ("True", "False", "Unknown")
 
 
 class WishError(ValueError):
     """The message names the field."""
+
+    def __init__(self, message: str, reason: Reason = Reason.INVALID_CONFIGURATION) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """``startup`` None: a Machine may stay without a Node for ever. ``problem`` names the field that can't be used."""
+    """``startup`` None: a Machine may stay without a Node for ever. ``problem`` names the field that can't be used,
+    ``reason`` is the condition's then."""
 
     selector: Selector = NOTHING
     cluster_name: str = ""
@@ -76,24 +80,23 @@ class Wish:
     strategy: Strategy = Strategy()
     template: Mapping[str, Any] | None = None
     problem: str = ""
+    reason: Reason = Reason.INVALID_CONFIGURATION
 
 
-def read_wish(body: Obj) -> Wish:
-    """Never raises: a spec that slipped past the schema becomes a ``problem``."""
+def read_wish(body: Obj, allowed: frozenset[TemplateKind] = frozenset()) -> Wish:
+    """Never raises: a spec that slipped past the schema becomes a ``problem``. ``allowed``: kinds of templates."""
     try:
-        return _read(body.get("spec"))
+        return _read(body.get("spec"), key_of(body).namespace, allowed)
     except WishError as error:
-        return Wish(problem=str(error))
+        return Wish(problem=str(error), reason=error.reason)
 
 
-def _read(spec: object) -> Wish:
+def _read(spec: object, namespace: str, allowed: frozenset[TemplateKind]) -> Wish:
     if not isinstance(spec, Mapping):
         raise WishError("spec: must be an object")
     template = spec.get("remediationTemplate")
-    if template is not None and not _names_an_object(template):
-        raise WishError("spec.remediationTemplate: must have apiVersion, kind and name")
-    if template is not None and template["kind"].removesuffix(TEMPLATE_SUFFIX) in {"", template["kind"]}:
-        raise WishError(f"spec.remediationTemplate.kind: {template['kind']} must end with {TEMPLATE_SUFFIX}")
+    if template is not None:
+        _check_template(template, namespace, allowed)
     startup = _duration(spec, "nodeStartupTimeout", "10m", "spec")
     return Wish(
         selector=_selector(spec),
@@ -183,7 +186,11 @@ def _duration(holder: Mapping[str, Any], field: str, default: str | None, path: 
         raise WishError(f"{path}.{field}: {text!r} is not a duration like 90s, 10m or 1h30m") from None
 
 
-def _names_an_object(template: object) -> bool:
-    return isinstance(template, Mapping) and all(
-        isinstance(template.get(field), str) and template[field] for field in ("apiVersion", "kind", "name")
-    )
+def _check_template(template: object, namespace: str, allowed: frozenset[TemplateKind]) -> None:
+    for field, why in template_faults(template, namespace):
+        raise WishError(f"{'.'.join(filter(None, ('spec.remediationTemplate', field)))}: {why}")
+    assert isinstance(template, Mapping)
+    kind = kind_of_template(template)
+    if kind not in allowed:
+        text = f"spec.remediationTemplate: {kind} is not among the kinds of --remediation-kinds"
+        raise WishError(f"{text}; the administrator has to add it", Reason.REMEDIATION_KIND_NOT_ALLOWED)

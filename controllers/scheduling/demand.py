@@ -57,12 +57,16 @@ def resolved_claims(pod: Mapping[str, Any], book: VolumeBook) -> tuple[Volume | 
 
 
 def _volumes(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved]) -> tuple[tuple[Volume, ...], str]:
-    """The volumes, and why they can't be had; of a pod that has a Node, those that are known."""
+    """The volumes, and why no other Node can have the pod. One that has a Node keeps it, with the volumes known.
+
+    As for kube-scheduler a pod that is moved comes anew: with a claim that is missing or unbound it stays pending.
+    """
     found = tuple(each for each in claims if isinstance(each, Volume))
     missing = [each for each in claims if isinstance(each, Unresolved)]
-    if not missing or (pod.get("spec") or {}).get("nodeName"):
+    if not missing:
         return found, ""
-    return (), min(missing, key=lambda each: each.rank).why
+    why = min(missing, key=lambda each: each.rank).why
+    return (found if (pod.get("spec") or {}).get("nodeName") else ()), why
 
 
 def _claim(pod: Mapping[str, Any], name: str) -> tuple[str, str]:

@@ -15,9 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 LOCK = Path(__file__).parent / "requirements.lock"
-DATABASE = ("mariadbd", "mariadb-install-db")
-DATABASE_PACKAGE = "mariadb-server-core"
-REMEDY = "run `make openstack` once (needs uv, which `make setup` brings, and `apt-get install mariadb-server-core`)"
+DATABASE = ("mariadbd", "mariadb-install-db", "my_print_defaults")
+DATABASE_PACKAGES = ("mariadb-server-core", "mariadb-client-core")
+"""Debian's. ``mariadb-install-db`` runs ``my_print_defaults``, which is in the second; nothing else pulls that in."""
+REMEDY = (
+    "run `make openstack` once (needs uv, which `make setup` brings, and "
+    f"`apt-get install {' '.join(DATABASE_PACKAGES)}`)"
+)
 
 Say = Callable[[str], None]
 
@@ -78,7 +82,7 @@ def _install_database(say: Say) -> None:
     say("installing MariaDB")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     _run(["apt-get", "update", "-q"], quiet)
-    _run(["apt-get", "install", "-q", "-y", "--no-install-recommends", DATABASE_PACKAGE], quiet)
+    _run(["apt-get", "install", "-q", "-y", "--no-install-recommends", *DATABASE_PACKAGES], quiet)
 
 
 def _run(command: list[str], variables: dict[str, str] | None = None) -> None:

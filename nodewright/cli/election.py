@@ -14,6 +14,7 @@ from nodewright.cli.autoscaling import requests_are_at_home
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
+    from api.remediation import TemplateKind
     from api.selectors import Selector
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.joining import Limits
@@ -80,11 +81,15 @@ _REQUESTS = "provisioningrequest"
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
-    """How the options of the autoscaler and of ProvisioningRequests are made; None: their defaults."""
+class ControllerOptions:
+    """How the options of the autoscaler and of ProvisioningRequests are made; None: their defaults.
+
+    ``template_kinds``: kinds of objects that MachineHealthChecks may make by their templates.
+    """
 
     autoscaler: Callable[[], AutoscalerOptions] | None = None
     provisioning: Callable[[], ProvisioningOptions] | None = None
+    template_kinds: frozenset[TemplateKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +132,15 @@ def work_named(
     machine_selector: str,
     node_name: str = "",
     limits: Limits | None = None,
-    scaling: Scaling | None = None,
+    options: ControllerOptions | None = None,
     namespace: str = "",
 ) -> Work:
     """What the options ask for, on the Node ``node_name``, for objects in ``namespace`` ("": all).
 
     Raises CliError (usage) for names and selectors that can't be meant.
     """
-    asked = scaling or Scaling()
-    rooms = rooms_named(controllers, node_name, limits, asked.autoscaler, asked.provisioning)
+    asked = options or ControllerOptions()
+    rooms = rooms_named(controllers, node_name, limits, asked.autoscaler, asked.provisioning, asked.template_kinds)
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(rooms)
@@ -159,6 +164,7 @@ def rooms_named(
     limits: Limits | None = None,
     autoscaler: Callable[[], AutoscalerOptions] | None = None,
     provisioning: Callable[[], ProvisioningOptions] | None = None,
+    template_kinds: frozenset[TemplateKind] = frozenset(),
 ) -> Rooms:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
@@ -168,7 +174,7 @@ def rooms_named(
     from nodewright.runtime.wiring import on_request  # noqa: PLC0415
     from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
 
-    usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS)}
+    usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS, template_kinds)}
     wanted = _words(names)
     beside = _enabled(_REQUESTS, wanted, False)
     special = on_request(_with_requests(autoscaler) if beside else autoscaler, provisioning)

@@ -15,18 +15,24 @@ from nodewright.runtime.claims import Claim
 from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
+    from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.provisioningrequest.options import ProvisioningOptions
     from controllers.scheduling.reading import Reader
 
 
-def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
-    """Every controller that runs unless others are named. ``hosting_node`` and ``limits``: see ``MachineRoom``."""
+def rooms(
+    hosting_node: str = "", limits: Limits = NO_LIMITS, template_kinds: frozenset[TemplateKind] = frozenset()
+) -> Rooms:
+    """Every controller that runs unless others are named.
+
+    ``hosting_node`` and ``limits``: see ``MachineRoom``; ``template_kinds``: see ``MachineHealthCheckRoom``.
+    """
     from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
     from controllers.machine.room import MachineRoom  # noqa: PLC0415
     from controllers.machineclass.room import ROOM as MACHINE_CLASS  # noqa: PLC0415
     from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
-    from controllers.machinehealthcheck.room import ROOM as MACHINE_HEALTH_CHECK  # noqa: PLC0415
+    from controllers.machinehealthcheck.room import MachineHealthCheckRoom  # noqa: PLC0415
     from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
 
     return (
@@ -34,7 +40,7 @@ def rooms(hosting_node: str = "", limits: Limits = NO_LIMITS) -> Rooms:
         MACHINE_DEPLOYMENT,
         MACHINE_SET,
         MachineRoom(hosting_node, limits),
-        MACHINE_HEALTH_CHECK,
+        MachineHealthCheckRoom(template_kinds),
         MACHINE_CLASS,
     )
 

@@ -23,6 +23,7 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import belongings, hosts, marks, requests
 from providers.openstack.config import OpenStackMachineConfig
 from providers.openstack.creation import Tools, port_place, user_data_for
+from providers.openstack.paths import one_of
 from providers.openstack.session import COMPUTE, NETWORK
 
 LOOK_AGAIN = 5.0
@@ -51,7 +52,7 @@ class Changes:
         self, request: HostRequest, config: OpenStackMachineConfig, host: Host, drained: bool
     ) -> UpdateAnswer:
         """One step towards ``request``. Raises ProviderError."""
-        answer = await self._tools.requests.get(COMPUTE, f"/servers/{host.id}")
+        answer = await self._tools.requests.get(COMPUTE, one_of("servers", host.id))
         server: Server = answer.get("server") or {}
         if marks.uid_of_server(server) != request.identity.machine_uid:
             raise ProviderError(ErrorClass.NOT_FOUND, f"there is no server {host.id} of this Machine")
@@ -128,11 +129,11 @@ class Changes:
                 raise ProviderError(ErrorClass.NOT_FOUND, f"port {name} is not there")
             place = await port_place(self._tools.lookup, config, port)
             body = {"port": requests.port_properties(port, place)}
-            await self._tools.requests.change(NETWORK, "PUT", f"/ports/{identity}", body)
+            await self._tools.requests.change(NETWORK, "PUT", one_of("ports", identity), body)
 
     async def _mark(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
         """One by one: a list that is replaced loses what others add meanwhile. The spec hash says that all is done."""
-        path, change = f"/servers/{host.id}", self._tools.requests.change
+        path, change = one_of("servers", host.id), self._tools.requests.change
         marking = belongings.marking(server, request, config)
         if marking.intent:
             await change(COMPUTE, "POST", f"{path}/metadata", {"metadata": dict(marking.intent)})
@@ -152,7 +153,7 @@ class Changes:
                 raise
 
     async def _act(self, host: Host, body: Mapping[str, Any]) -> None:
-        await self._tools.requests.change(COMPUTE, "POST", f"/servers/{host.id}/action", dict(body))
+        await self._tools.requests.change(COMPUTE, "POST", one_of("servers", host.id, "action"), dict(body))
 
 
 def _why_not_in_place(server: Server, request: HostRequest, config: OpenStackMachineConfig, changed: set[str]) -> str:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
@@ -174,7 +175,7 @@ class Creation:
         return {**there, **{str(port["name"]): port for port in answer["ports"]}}
 
     async def _has_trunk(self, port: str) -> bool:
-        return bool((await self._tools.requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks"))
+        return bool((await self._tools.requests.get(NETWORK, f"/trunks?{urlencode({'port_id': port})}")).get("trunks"))
 
     async def _floating_ips(
         self,

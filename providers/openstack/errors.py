@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from api.secrets import HIDDEN, without_secrets
+from providers.base.addresses import AddressRefusedError
 from providers.base.errors import ErrorClass, ProviderError
 
 _QUOTA = re.compile(r"quota", re.IGNORECASE)
@@ -24,6 +25,7 @@ _NO_ROOM = re.compile(r"no valid host|exceeded maximum number of retries|not eno
 _ECHO = re.compile(r"Value: .*?(?P<why>' (?:is|does|was) [^']{1,80})?$", re.DOTALL)
 """Nova repeats what it refuses, user data too, before and after it says why."""
 _LONGEST = 400
+_REQUEST_ID = re.compile(r"req-[A-Za-z0-9-]{1,64}")
 
 
 class Ambiguous(ProviderError):
@@ -36,10 +38,12 @@ class Ended(Ambiguous):
 
 def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
     """The error that an answer of 400 or above means. ``reads``: the request would have changed nothing."""
-    message = _message(body) or f"the cloud answered {status}"
     request_id = headers.get("x-openstack-request-id") or headers.get("X-Openstack-Request-Id") or ""
-    text = f"{message} ({request_id})" if request_id else message
-    error_class = _class_of(status, message, reads)
+    # Whoever names the cloud could have another service's answers read to him: only OpenStack's own are quoted.
+    said = _message(body)
+    message = (said if _REQUEST_ID.fullmatch(request_id) else "") or f"the cloud answered {status}"
+    text = f"{message} ({request_id})" if _REQUEST_ID.fullmatch(request_id) else message
+    error_class = _class_of(status, said, reads)
     if not reads and status >= 500:
         kind = Ended if status == 500 else Ambiguous  # others come from what stands before a service, and says no more
         return kind(error_class, text, _retry_after(headers))
@@ -52,6 +56,9 @@ def of_exception(error: Exception, reads: bool) -> ProviderError:
     A read timeout comes as ConnectTimeout though the request was delivered, a cut connection as ConnectFailure.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
+    refused = _refused_address(error)
+    if refused is not None:
+        return ProviderError(ErrorClass.INVALID_CONFIGURATION, f"the cloud's API is not asked: {refused.strerror}")
     if names & {
         "Unauthorized",
         "AuthorizationFailure",
@@ -77,6 +84,16 @@ def of_exception(error: Exception, reads: bool) -> ProviderError:
     else:
         kind, text = ErrorClass.INTERNAL, f"unexpected {type(error).__name__} from the client library"
     return ProviderError(kind, text) if reads else Ambiguous(kind, text)
+
+
+def _refused_address(error: BaseException | None) -> AddressRefusedError | None:
+    """The libraries wrap what their connections raise."""
+    for _ in range(10):
+        if error is None or isinstance(error, AddressRefusedError):
+            return error
+        inner = [each for each in error.args if isinstance(each, BaseException)]
+        error = error.__cause__ or error.__context__ or (inner[0] if inner else None)
+    return None
 
 
 def of_fault(fault: Any) -> tuple[ErrorClass, str]:

@@ -23,6 +23,7 @@ from providers.openstack.config import (
     Reference,
 )
 from providers.openstack.pages import all_of
+from providers.openstack.paths import one_of
 from providers.openstack.session import COMPUTE, IMAGE, NETWORK, Requests
 
 REMEMBERED = 300.0
@@ -123,7 +124,7 @@ class Lookup:
             named = await all_of(self._requests, IMAGE, f"/images?{urlencode(query)}", _PAGE)
             return _the_only(named, "image", value, _BY_ID_ALONE)
         if wanted.id is not None:
-            image = await self._requests.get(IMAGE, f"/images/{wanted.id}")
+            image = await self._requests.get(IMAGE, one_of("images", wanted.id))
             if image.get("status") != "active":
                 raise ProviderError(ErrorClass.NOT_FOUND, f"image {wanted.id} is {image.get('status')}")
             return image

@@ -30,6 +30,7 @@ from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachin
 from providers.openstack.creation import Creation, Tools
 from providers.openstack.login import Login, login_in
 from providers.openstack.lookup import Lookup
+from providers.openstack.paths import one_of
 from providers.openstack.remains import Remains, is_server
 from providers.openstack.session import COMPUTE, Connect, Session, connect
 from providers.openstack.shapes import shape_of
@@ -135,7 +136,7 @@ class OpenStackProvider:
 
     async def _delete_server(self, identity: str) -> None:
         try:
-            await self._tools.requests.change(COMPUTE, "DELETE", f"/servers/{identity}")
+            await self._tools.requests.change(COMPUTE, "DELETE", one_of("servers", identity))
         except ProviderError as error:
             if error.error_class is not ErrorClass.NOT_FOUND:
                 raise

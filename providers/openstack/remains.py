@@ -13,11 +13,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from providers.base.contract import Host, HostState
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts
 from providers.openstack.census import Census
+from providers.openstack.paths import one_of
 from providers.openstack.requests import is_of_subport
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 from providers.openstack.zones import Zones
@@ -122,7 +124,9 @@ class Remains:
                 if no_place:
                     self._note_no_place(uid, server, *no_place)
                 shown.append(host)
-        await self._all(self._quietly(self._delete(COMPUTE, f"/servers/{one['id']}")) for one in going[:MOST_AT_ONCE])
+        await self._all(
+            self._quietly(self._delete(COMPUTE, one_of("servers", one["id"]))) for one in going[:MOST_AT_ONCE]
+        )
         return (*shown, *await self.clear(census), *self._unborn(census))
 
     async def clear(self, census: Census, only: str = "") -> tuple[Host, ...]:
@@ -157,7 +161,7 @@ class Remains:
         assert census.parts is not None
         problem = ""
         for floating in census.parts.floating_ips.get(uid, ()):
-            problem = problem or await self._quietly(self._delete(NETWORK, f"/floatingips/{floating['id']}"))
+            problem = problem or await self._quietly(self._delete(NETWORK, one_of("floatingips", floating["id"])))
         # A subport is free once its trunk has gone with its parent.
         for port in sorted(census.parts.ports.get(uid, ()), key=lambda one: is_of_subport(str(one.get("name") or ""))):
             problem = problem or await self._quietly(self._delete_port(str(port["id"])))
@@ -165,16 +169,16 @@ class Remains:
 
     async def _delete_port(self, port: str) -> None:
         try:
-            await self._delete(NETWORK, f"/ports/{port}")
+            await self._delete(NETWORK, one_of("ports", port))
         except ProviderError as error:
             if error.error_class is not ErrorClass.CONFLICT:
                 raise
-            found = (await self._requests.get(NETWORK, f"/trunks?port_id={port}")).get("trunks") or ()
+            found = (await self._requests.get(NETWORK, f"/trunks?{urlencode({'port_id': port})}")).get("trunks") or ()
             for trunk in found:
-                await self._delete(NETWORK, f"/trunks/{trunk['id']}")
+                await self._delete(NETWORK, one_of("trunks", trunk["id"]))
             if not found:
                 raise
-            await self._delete(NETWORK, f"/ports/{port}")
+            await self._delete(NETWORK, one_of("ports", port))
 
     async def _delete(self, service: str, path: str) -> None:
         try:

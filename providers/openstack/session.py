@@ -54,9 +54,13 @@ def connect(login: Login, authority: str) -> Any:
     for name in _LOGGERS:  # their debug lines show requests, user data included
         logging.getLogger(name).setLevel(logging.WARNING)
     options = {**login.options, **({"cacert": authority} if authority else {})}
-    return openstack.connect(
+    from providers.openstack.transport import harden  # noqa: PLC0415  (needs the SDK's libraries)
+
+    connection = openstack.connect(
         load_yaml_config=False, load_envvars=False, api_timeout=REQUEST_SECONDS, app_name="nodewright", **options
     )
+    harden(connection, 2 * REQUEST_SECONDS)
+    return connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,9 @@ class Session:
             raise self._told(known) from None  # its text may show what was sent
         if answer.status == 401:
             self._connection = None
+        if 300 <= answer.status < 400:
+            text = f"the cloud answers {service} with a redirect ({answer.status}), which is not followed"
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
         if answer.status >= 400:
             raise self._told(errors.of_answer(reads, answer.status, answer.headers, answer.body))
         return answer.body if isinstance(answer.body, dict) else {}

@@ -310,7 +310,19 @@ BAD: dict[str, Bad] = {
         "check",
         {"spec.remediationTemplate": {"apiVersion": "a.example.com/v1", "kind": "Reboot", "name": "reboot"}},
         "spec.remediationTemplate.kind",
-        "",
+        "spec.remediationTemplate.kind",
+    ),
+    "template whose apiVersion is a path": Bad(
+        "check",
+        {
+            "spec.remediationTemplate": {
+                "apiVersion": "cluster.k8s.io/v1alpha1/namespaces/victim/machines/m?x=",
+                "kind": "RebootTemplate",
+                "name": "reboot",
+            }
+        },
+        "spec.remediationTemplate.apiVersion",
+        "spec.remediationTemplate.apiVersion",
     ),
     "template without a name": Bad(
         "check",

@@ -6,7 +6,7 @@ import pytest
 
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel.refs import Key
-from nodewright.cli.election import Election, Scaling, rooms_named, terms_of, work_named
+from nodewright.cli.election import ControllerOptions, Election, rooms_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.runtime.lease import Terms
 from nodewright.runtime.wiring import rooms
@@ -62,15 +62,15 @@ def test_the_same_work_has_the_same_lease(controllers: str, selector: str, name:
 )
 def test_autoscalers_of_two_clusters_don_t_wait_for_each_other(controllers: str, name: str) -> None:
     """But where they do anything else beside, that must not be done twice."""
-    scaling = Scaling(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
-    assert work_named(controllers, "", scaling=scaling).lease == name
+    scaling = ControllerOptions(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
+    assert work_named(controllers, "", options=scaling).lease == name
 
 
 def test_requests_are_not_served_for_a_cluster_elsewhere() -> None:
-    scaling = Scaling(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
+    scaling = ControllerOptions(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
     for controllers in ("provisioningrequest", "autoscaler,provisioningrequest"):
         with pytest.raises(CliError, match="--cluster: ProvisioningRequests") as refusal:
-            work_named(controllers, "", scaling=scaling)
+            work_named(controllers, "", options=scaling)
         assert refusal.value.code == USAGE
 
 

@@ -73,8 +73,8 @@ def test_no_host_at_once_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
     [
         (["run"], "--health-port"),
         (["run"], "--metrics-port"),
-        (["gateway", "externalgrpc"], "--port"),
-        (["gateway", "externalgrpc"], "--metrics-port"),
+        (["gateway", "externalgrpc", "--metrics-port", "0"], "--port"),
+        (["gateway", "externalgrpc", "--port", "0"], "--metrics-port"),
     ],
 )
 def test_a_port_that_is_taken_is_named_before_anything_begins(

@@ -118,8 +118,17 @@ class StubServer:
         if request.query.get("watch"):
             return await self._watch(request)
         if request.method == "GET":
-            return self._list(request)
+            root, _, scoped = request.path.partition("/namespaces/")
+            namespace, *rest = scoped.split("/")
+            if len(rest) > 1:
+                return self._one({"namespace": namespace, "name": rest[1]})
+            *_, plural, name = root.split("/")
+            return self._one({"name": name}) if plural == "nodes" else self._list(request)
         return web.json_response({"kind": "Status", "status": "Success"})
+
+    def _one(self, meta: dict[str, str]) -> web.Response:
+        """Any object that is asked for exists."""
+        return web.json_response(self.objects.get(meta["name"], {"metadata": meta}))
 
     def _list(self, request: web.Request) -> web.Response:
         """All pages of a list show the world as it was at the first one, as in Kubernetes."""

@@ -13,7 +13,7 @@ from api import names
 from api.selectors import parse
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel.refs import Key
-from nodewright.cli.election import Scaling, work_named
+from nodewright.cli.election import ControllerOptions, work_named
 from nodewright.runtime.claims import Claim, Holder, disjoint, holder_of, overlap
 
 ALL = work_named("*", "").claims
@@ -27,7 +27,9 @@ BLUE = work_named("machine", f"{names.SHARD_LABEL}=blue").claims
 TEAM_A = work_named("*", "", namespace="team-a").claims
 TEAM_B = work_named("*", "", namespace="team-b").claims
 HOME = work_named("autoscaler", "").claims
-AWAY = work_named("autoscaler", "", scaling=Scaling(lambda: AutoscalerOptions(cluster=Key("ns", "prod")))).claims
+AWAY = work_named(
+    "autoscaler", "", options=ControllerOptions(lambda: AutoscalerOptions(cluster=Key("ns", "prod")))
+).claims
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from nodewright.cli.exits import CliError
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
 
 OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
@@ -60,8 +61,9 @@ async def read_workload_cluster(
     """The same in the cluster of its own that ``cluster`` has, by its kubeconfig Secret. Raises CliError too."""
     key = kubeconfig_secret_of(cluster)
     try:
-        connection = connection_in(await client.get(SECRET, key))
-        async with KubeClient(connection, "cli") as there:
+        options = WorkloadOptions()
+        connection = connection_in(await client.get(SECRET, key), options.servers)
+        async with KubeClient(connection, "cli", options.client) as there:
             return await read_cluster(there, kinds, parts)
     except KubeError as error:
         raise CliError(f"Cluster {cluster} can't be reached: {error}", f"The way there is Secret {key}") from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.names import SYSTEM_NAMESPACE
-from nodewright.cli import election
+from nodewright.cli import election, trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
@@ -56,6 +56,7 @@ class _How:
     health: int | None
     metrics: int | None
     mark: str
+    trust: trust.Trust
 
 
 @with_autoscaler
@@ -152,6 +153,11 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     node_owner_label: election.NodeOwnerLabel = False,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
+    remediation_kinds: trust.RemediationKinds = "",
+    workload_tls: trust.TlsOption = trust.WorkloadTls.VERIFIED,
+    workload_memory: trust.Memory = 512,
+    server_allow_cidrs: trust.AllowCidrs = "",
+    server_deny_cidrs: trust.DenyCidrs = "",
     traces: Annotated[
         bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
@@ -164,16 +170,20 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
-    scaling = election.Scaling(partial(options_of, autoscaler), partial(provisioning_of, autoscaler))
-    work = election.work_named(controllers, machine_selector, node_name, limits, scaling, namespace)
+    trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
+    options = election.ControllerOptions(
+        partial(options_of, autoscaler), partial(provisioning_of, autoscaler), trusted.template_kinds()
+    )
+    work = election.work_named(controllers, machine_selector, node_name, limits, options, namespace)
     work = election.with_owner_label(work) if node_owner_label else work
     if namespace:
         _can_be_narrowed(work, orphan_hosts)
     must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
-        listen, health_port, metrics_port, _mark(management_cluster_id),
+        listen, health_port, metrics_port, _mark(management_cluster_id), trusted,
     )  # fmt: skip
+    trusted.take_effect()
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
         _start_traces()
@@ -271,6 +281,7 @@ def _options(how: _How) -> RunOptions:
         on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
         orphan_hosts=OrphanHosts(how.orphans),
         management_cluster=how.mark,
+        workloads=how.trust.workloads(),
         hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
         listen_host=how.host,
         health_port=how.health,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli import trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
@@ -72,6 +73,11 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             help="Let anybody read the ConfigMap cluster-info in kube-public, for kubeadm's token discovery.",
         ),
     ] = False,
+    remediation_kinds: trust.RemediationKinds = "",
+    workload_tls: trust.TlsOption = trust.WorkloadTls.VERIFIED,
+    workload_memory: trust.Memory = 512,
+    server_allow_cidrs: trust.AllowCidrs = "",
+    server_deny_cidrs: trust.DenyCidrs = "",
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
     *,
@@ -80,6 +86,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.longevity import starting  # noqa: PLC0415
 
     must_scale(autoscaler, scale)
+    trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
+    trusted.template_kinds()
+    trusted.take_effect()
     with starting():
         from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
         from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
@@ -92,7 +101,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         options = options_of(autoscaler) if scale else None
         requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests)
+        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted)
         asyncio.run(_serve(replace(wish, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ import typer
 
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
+from nodewright.cli.trust import Trust
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.app.kubeconfig import CONTEXT
 from nodewright.controlplane.store import JournalError
@@ -54,6 +55,7 @@ class Wish:
     """Go on with what can be read of a damaged state."""
     anonymous_cluster_info: bool = False
     """Let anybody read the ConfigMap cluster-info in kube-public."""
+    trust: Trust = field(default_factory=Trust)
 
 
 class Session:
@@ -87,8 +89,13 @@ class Session:
             ready.set()
 
         rooms = _rooms_of(self._wish)
-        lease = _lease(self._wish, rooms, stand_by)
-        options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods, leader_election=lease)
+        options = RunOptions(
+            rooms=rooms,
+            workloads=self._wish.trust.workloads(),
+            grace=GRACE_SECONDS,
+            bind_pods=self._wish.bind_pods,
+            leader_election=_lease(self._wish, rooms, stand_by),
+        )
         while not self.stop.is_set():
             try:
                 await run_controllers(self.connection, options, stop=self.stop, ready=ready)
@@ -138,11 +145,12 @@ def _rooms_of(wish: Wish) -> Rooms:
     from nodewright.runtime import wiring  # noqa: PLC0415
 
     scaling, provisioning = wish.autoscaler, wish.provisioning
+    usual = wiring.rooms(template_kinds=wish.trust.template_kinds())
     if scaling is None:
-        return wiring.rooms()
+        return usual
     more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
     wanted = ("autoscaler", "provisioningrequest") if scaling.provisioning_requests else ("autoscaler",)
-    return (*wiring.rooms(), *(more[name]() for name in wanted))
+    return (*usual, *(more[name]() for name in wanted))
 
 
 _PLANE = "plane-"

@@ -26,8 +26,16 @@ from controllers.kernel.refs import Kind
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.client import Page
-from nodewright.runtime.kube.errors import ApiError, KubeError, SilenceError, error_from_status
+from nodewright.runtime.kube.errors import (
+    AnswerTooLargeError,
+    ApiError,
+    KubeError,
+    MalformedAnswerError,
+    SilenceError,
+    error_of_event,
+)
 
+_MOST_EMPTY_PAGES = 100
 _log = structlog.get_logger("nodewright.reflector")
 
 
@@ -94,6 +102,9 @@ class Reflector:
         self.synced = asyncio.Event()
         self.problem = ""
         """Why the kind is not current just now; "" while it is."""
+        self.plain_problem = ""
+        """The same without a word that the server wrote."""
+        self._page_size = (options or ReflectorOptions()).page_size
         self._source = source
         self._cache = cache
         self._options = options or ReflectorOptions()
@@ -141,21 +152,33 @@ class Reflector:
             except KubeError as error:
                 why = self._after(error)
                 await self._pause(error)
-            except Exception:
+            except Exception as error:
                 _log.exception("reflector failed", kind=self.kind.name)
                 why, self._version = "bug", ""
+                self.problem = self.plain_problem = f"what the server sent can't be taken in ({type(error).__name__})"
                 self._failures += 1
                 await self._pause(None)
 
     async def _list(self, why: str) -> None:
+        try:
+            await self._list_in_pages(why)
+        except AnswerTooLargeError:
+            self._page_size = max(1, self._page_size // 4)
+            raise
+
+    async def _list_in_pages(self, why: str) -> None:
         objects: list[dict[str, Any]] = []
-        limit = self._options.page_size
+        limit = self._page_size
         page = await self._source.list_page(self.kind, limit)
         version = page.resource_version  # the oldest of all pages: what happened since is told by the watch
+        empty = 0
         while True:
             objects.extend(page.items)
             if not page.continue_:
                 break
+            empty += not page.items
+            if empty > _MOST_EMPTY_PAGES:
+                raise MalformedAnswerError(f"list of {self.kind.plural}: it goes on and on without items")
             try:
                 page = await self._source.list_page(self.kind, limit, page.continue_)
             except ApiError as error:
@@ -191,8 +214,7 @@ class Reflector:
             type_, obj = _read(event)
             metrics.of(metrics.WATCH_EVENTS, self.kind.name, type_).inc()
             if type_ == "ERROR":
-                code = obj.get("code")
-                raise error_from_status(code if isinstance(code, int) else 500, obj)
+                raise error_of_event(obj)
             meta = obj.get("metadata")
             version = meta.get("resourceVersion") if isinstance(meta, dict) else None
             if type_ in _CHANGES:
@@ -213,7 +235,7 @@ class Reflector:
         lost_at, returned_at = self._gap.lost_at, self._gap.returned_at
         if lost_at is not None:
             self._gap = Gap(None, now if now - lost_at > self._options.outage else returned_at)
-        self.problem = ""
+        self.problem = self.plain_problem = ""
 
     def _after(self, error: KubeError) -> str:
         """Decide between resuming and listing anew; the answer is the list's reason."""
@@ -226,7 +248,7 @@ class Reflector:
         too_often = self._failures >= self._options.failures_before_list
         if why == "expired" or code in {400, 401, 403, 404} or too_often:
             self._version = ""
-        self.problem = str(error)
+        self.problem, self.plain_problem = str(error), error.plain
         if self._failures in {1, 5} or self._failures % 20 == 0:
             _log.info("watch interrupted", kind=self.kind.name, why=str(error), failures=self._failures)
         return why

@@ -13,26 +13,39 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, cast
-from urllib.parse import urlencode
+from typing import Any
 
 import aiohttp
 import orjson
 from yarl import URL
 
-from controllers.kernel.refs import Key, Kind, Obj, Ref
+from controllers.kernel.refs import POD, Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
+from nodewright.runtime.kube.answers import checked, decoded, event_of, items_of, page_marks, read_body, weight
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import ApiError, NoAnswer, NotLeadingError, SilenceError, error_from_answer
-from nodewright.runtime.kube.lines import LineSplitter, LineTooLongError
-from nodewright.runtime.kube.requests import collection_path, delete_options, guarded, object_path, one_object
+from nodewright.runtime.kube.errors import (
+    ApiError,
+    MalformedAnswerError,
+    NoAnswer,
+    NotLeadingError,
+    SilenceError,
+    error_from_answer,
+)
+from nodewright.runtime.kube.lines import LONGEST_LINE, LineSplitter, LineTooLongError
+from nodewright.runtime.kube.paths import collection_path, field_selector, object_path, one_object, with_query
+from nodewright.runtime.kube.requests import delete_options, guarded
 
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "nodewright"
+LARGEST_STATUS = 64 << 10
+"""Bytes read of a refusal."""
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, EOFError, ValueError)
+"""What the HTTP library raises. ValueError: a host name or header that can't be sent, UnicodeError among it."""
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,8 @@ class ClientLimits:
     ``retry_after_at_most`` bounds a wait that the server asks for; ``watch_silence`` is how long a watch may say
     nothing at all (API servers send a bookmark about once a minute). ``keep_alive``: an idle connection waits so long
     for the next burst, since opening one costs more than a request (API servers close theirs after 90 s, proxies 60).
+    ``largest_answer``: bytes of one answer; ``longest_line``: of one event of a watch; ``heaviest_answer``: bytes of
+    memory that either may take once it is parsed. ``lists_in_flight``: pages of lists that are read at a time.
     """
 
     in_flight: int = 50
@@ -52,6 +67,10 @@ class ClientLimits:
     backoff: float = 0.2
     retry_after_at_most: float = 30.0
     watch_silence: float = 100.0
+    largest_answer: int = 256 << 20
+    longest_line: int = LONGEST_LINE
+    heaviest_answer: int = 4 << 30
+    lists_in_flight: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +80,8 @@ class Page:
     items: list[dict[str, Any]]
     resource_version: str
     continue_: str
+    weight: int = 0
+    """Bytes of memory that it takes, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,9 @@ class _Call:
     def reads(self) -> bool:
         return self.method == "GET"
 
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}".strip()
+
 
 class KubeClient:
     """One API server, seen by one controller. An async context manager; safe for many tasks of one event loop.
@@ -89,6 +113,7 @@ class KubeClient:
         self._connection = connection
         self._limits = limits or ClientLimits()
         self._slots = asyncio.Semaphore(self._limits.in_flight)
+        self._lists = asyncio.Semaphore(self._limits.lists_in_flight)
         self._stack = AsyncExitStack()
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
@@ -97,6 +122,7 @@ class KubeClient:
         self._extras: dict[str, Any] = {}
         if connection.server_name:
             self._extras["server_hostname"] = connection.server_name
+        self._extras["allow_redirects"] = False
         if connection.proxy:
             self._extras["proxy"] = connection.proxy
 
@@ -134,18 +160,20 @@ class KubeClient:
             limit=limit,
             limit_per_host=limit,
             keepalive_timeout=self._limits.keep_alive,
+            socket_factory=self._connection.sockets,
         )
         timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
         return aiohttp.ClientSession(
             connector=connector,
             timeout=timeout,
-            headers={"Accept": _JSON},
+            headers={"Accept": _JSON, "Accept-Encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
+            auto_decompress=False,  # a compressed answer can be a thousand times what it seems
         )
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        return await self._object(_Call("get", "GET", object_path(kind, key), kind.plural))
+        return checked(await self._object(_Call("get", "GET", object_path(kind, key), kind.plural)), kind)
 
     async def list_page(
         self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
@@ -157,27 +185,22 @@ class KubeClient:
         query = {**({"limit": str(limit)} if limit else {}), **one_object(name)}
         if continue_:
             query["continue"] = continue_
-        path = collection_path(kind, namespace)
-        answer = await self._object(_Call("list", "GET", f"{path}?{urlencode(query)}" if query else path, kind.plural))
-        meta = answer.get("metadata") or {}
-        items = answer.get("items") or []
-        for item in items:
-            item.setdefault("apiVersion", kind.api_version)
-            item.setdefault("kind", kind.name)
-        return Page(items, str(meta.get("resourceVersion") or ""), str(meta.get("continue") or ""))
+        path = with_query(collection_path(kind, namespace), query)
+        async with self._lists:
+            body = await self._answer(_Call("list", "GET", path, kind.plural))
+            answer = decoded(body, f"list of {kind.plural}", self._limits.heaviest_answer)
+            return Page(items_of(answer, kind), *page_marks(answer, kind), weight(body))
 
     async def pods_on(self, node: str) -> list[dict[str, Any]]:
         """Its pods as the server has them now: what a watch has not told yet is among them."""
-        query = urlencode({"fieldSelector": f"spec.nodeName={node}"})
-        answer = await self._object(_Call("list", "GET", f"/api/v1/pods?{query}", "pods"))
-        return answer.get("items") or []
+        path = with_query(collection_path(POD, ""), field_selector("spec.nodeName", node))
+        return items_of(await self._object(_Call("list", "GET", path, "pods")), POD)
 
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
-        return await self._object(
-            _Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
-        )
+        call = _Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
+        return checked(await self._object(call), kind)
 
     async def merge_patch(
         self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
@@ -186,7 +209,8 @@ class KubeClient:
         path = object_path(target.kind, target.key, subresource)
         body = orjson.dumps(guarded(patch, target.uid, resource_version))
         verb = f"patch-{subresource}" if subresource else "patch"
-        return await self._object(_Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
+        answer = await self._object(_Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
+        return checked(answer, target.kind)
 
     async def patch_status(self, target: Ref, status: Mapping[str, Any], resource_version: str = "") -> dict[str, Any]:
         """Merge ``status`` into the object's own."""
@@ -214,7 +238,7 @@ class KubeClient:
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
             query["dryRun"] = "All"
-        path = f"{object_path(kind, key)}?{urlencode(query)}"
+        path = with_query(object_path(kind, key), query)
         return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
     async def delete(
@@ -228,7 +252,8 @@ class KubeClient:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         options |= delete_options(target, grace_seconds, resource_version)
         path = object_path(target.kind, target.key)
-        return await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
+        answer = await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
+        return checked(answer, target.kind)
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
         """POST an eviction of the pod ``target``; 429 means that a PodDisruptionBudget refuses it (never retried)."""
@@ -272,18 +297,18 @@ class KubeClient:
         Ends when the server ends it. Raises ApiError if the watch is refused (410: too old), NoAnswer if the
         connection breaks, SilenceError if nothing is heard for ``watch_silence``. ERROR events are yielded like others.
         """
-        query = urlencode(
-            {
-                "watch": "true",
-                "resourceVersion": resource_version,
-                "allowWatchBookmarks": "true",
-                "timeoutSeconds": str(seconds),
-                **one_object(name),
-            }
-        )
-        call = _Call("watch", "GET", f"{collection_path(kind, namespace)}?{query}", kind.plural)
+        query = {
+            "watch": "true",
+            "resourceVersion": resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+            **one_object(name),
+        }
+        call = _Call("watch", "GET", with_query(collection_path(kind, namespace), query), kind.plural)
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._limits.connect_timeout, sock_read=self._limits.watch_silence
+            total=seconds + self._limits.watch_silence,  # a server that ends no watch, or drips, is cut off
+            sock_connect=self._limits.connect_timeout,
+            sock_read=self._limits.watch_silence,
         )
         session = _open(self._watches)
         accepted = False
@@ -293,20 +318,24 @@ class KubeClient:
             ) as response:
                 self._count(call, response.status)
                 if response.status != 200:
-                    raise self._error(response, await response.read())
-                accepted, splitter = True, LineSplitter()
+                    raise await self._refusal(call, response)
+                _must_be_plain(response, call)
+                accepted, splitter = True, LineSplitter(self._limits.longest_line)
                 yield []
                 async for chunk in response.content.iter_any():
                     lines = splitter.feed(chunk)
                     if lines:
-                        yield [orjson.loads(line) for line in lines]
-        except (aiohttp.ClientError, TimeoutError, OSError, LineTooLongError, orjson.JSONDecodeError) as error:
+                        yield [event_of(line, kind, self._limits.heaviest_answer) for line in lines]
+        except (*_BROKEN, LineTooLongError) as error:
             if accepted and isinstance(error, aiohttp.SocketTimeoutError):
                 raise SilenceError(f"watch of {kind.plural}: silence", sent=True) from error
             raise NoAnswer(f"watch of {kind.plural}: {_describe(error)}", sent=True) from error
 
     async def _object(self, call: _Call) -> dict[str, Any]:
-        """Send, again where that is safe, and decode."""
+        return decoded(await self._answer(call), str(call), self._limits.heaviest_answer)
+
+    async def _answer(self, call: _Call) -> bytes:
+        """Send, again where that is safe."""
         attempt = 0
         while True:
             attempt += 1
@@ -325,6 +354,8 @@ class KubeClient:
         if attempt >= self._limits.attempts:
             return None
         backoff: float = self._limits.backoff * 2 ** (attempt - 1) * self._random.uniform(0.5, 1.5)
+        if isinstance(error, MalformedAnswerError):
+            return None
         if isinstance(error, NoAnswer):
             return backoff if call.reads or not error.ambiguous else None
         if error.code == 401 and attempt == 1 and self._connection.tokens is not None:
@@ -341,34 +372,31 @@ class KubeClient:
             return None
         return error.retry_after * self._random.uniform(1.0, 1.1)
 
-    async def _once(self, call: _Call) -> dict[str, Any]:
+    async def _once(self, call: _Call) -> bytes:
         session = _open(self._requests)
         headers = await self._headers()
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         async with self._slots:
             if self._may_write is not None and not call.reads and not self._may_write():
-                raise NotLeadingError(f"{call.verb} {call.resource}: this process does not lead")
+                raise NotLeadingError(f"{call}: this process does not lead")
             if session.closed:
-                raise NoAnswer(f"{call.verb} {call.resource}: the connection was given up", sent=False)
+                raise NoAnswer(f"{call}: the connection was given up", sent=False)
             started = asyncio.get_running_loop().time()
             try:
                 async with session.request(
                     call.method, self._url(call), data=call.body, headers=headers, **self._extras
                 ) as response:
-                    body = await response.read()
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    self._count(call, response.status)
+                    if not 200 <= response.status < 300:
+                        raise await self._refusal(call, response)
+                    body = await read_body(response, self._limits.largest_answer, str(call))
+            except _BROKEN as error:
                 self._count(call, 0)
-                sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-                raise NoAnswer(f"{call.verb} {call.resource}: {_describe(error)}", sent=sent) from error
+                sent = not isinstance(error, _NOT_SENT)
+                raise NoAnswer(f"{call}: {_describe(error)}", sent=sent) from error
             metrics.of(metrics.KUBE_SECONDS, call.verb).observe(asyncio.get_running_loop().time() - started)
-        self._count(call, response.status)
-        if response.status >= 400:
-            raise self._error(response, body)
-        try:
-            return cast(dict[str, Any], orjson.loads(body))
-        except orjson.JSONDecodeError as error:
-            raise NoAnswer(f"{call.verb} {call.resource}: the answer is not JSON", sent=True) from error
+        return body
 
     def _url(self, call: _Call) -> URL:
         return URL(self._connection.server + call.path, encoded=True)
@@ -379,8 +407,15 @@ class KubeClient:
             headers["Authorization"] = f"Bearer {await self._connection.tokens.token()}"
         return headers
 
-    def _error(self, response: aiohttp.ClientResponse, body: bytes) -> ApiError:
-        return error_from_answer(response.status, body, response.headers.get("Retry-After"))
+    async def _refusal(self, call: _Call, response: aiohttp.ClientResponse) -> ApiError:
+        """From an answer that is none of 2xx; of a larger body than a Status has only the code counts."""
+        try:
+            body = await read_body(response, LARGEST_STATUS, str(call))
+        except MalformedAnswerError:
+            body = b""
+        error = error_from_answer(response.status, body, response.headers.get("Retry-After"))
+        error.asked = str(call)
+        return error
 
     def _count(self, call: _Call, code: int) -> None:
         metrics.of(metrics.KUBE_REQUESTS, self.controller, call.verb, call.resource, str(code)).inc()
@@ -392,5 +427,21 @@ def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
     return session
 
 
+def _must_be_plain(response: aiohttp.ClientResponse, call: _Call) -> None:
+    if response.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise MalformedAnswerError(f"{call}: the answer is compressed, though that was not asked for")
+
+
 def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """In words of ours, of the system and of OpenSSL; aiohttp's about an answer would quote it."""
+    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError | LineTooLongError):
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "ServerDisconnectedError: the server cut the connection"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "ClientPayloadError: the answer ended too early or is not HTTP"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{type(error).__name__}: the answer is not HTTP"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{type(error).__name__}: {error.strerror}"
+    return type(error).__name__

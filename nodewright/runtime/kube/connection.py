@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from nodewright.runtime.kube.errors import ConfigurationError
 
 SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_FILE_MAX_AGE = 60.0
 """Seconds after which a token file is read again; kubelets rotate projected tokens long before they expire."""
+
+
+SocketFactory = Callable[[Any], socket.socket]
+"""From what ``getaddrinfo`` says of one address."""
 
 
 class TokenSource(Protocol):
@@ -66,7 +71,8 @@ class Connection:
     """An API server. ``server`` is its URL without a trailing slash; the PEM fields hold the data itself.
 
     ``namespace`` is the one of the kubeconfig's context, or the pod's (``in_cluster``). ``insecure`` skips the check
-    of the server's certificate.
+    of the server's certificate. ``sockets`` None: any address may be connected to; else it makes the socket for each
+    address, or raises OSError.
     """
 
     server: str
@@ -79,6 +85,7 @@ class Connection:
     insecure: bool = False
     namespace: str = "default"
     in_cluster: bool = False
+    sockets: SocketFactory | None = field(default=None, repr=False, compare=False)
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """None for plain HTTP. Costs some 75 ms of CPU: make one per connection and share it.
@@ -105,7 +112,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: b
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(certificate.rstrip() + b"\n" + key)
-        context.load_cert_chain(path)
+        context.load_cert_chain(path, password="")  # without one OpenSSL would ask the terminal for it
     finally:
         Path(path).unlink(missing_ok=True)
 

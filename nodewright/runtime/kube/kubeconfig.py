@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,9 @@ from nodewright.runtime.kube.errors import ConfigurationError
 
 LARGEST_KUBECONFIG = 4 << 20
 _PLUGINS = ("exec", "auth-provider")
+_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
+_PATH = re.compile(r"(/[A-Za-z0-9._~:-]+)*")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 async def find_connection(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
@@ -91,7 +95,23 @@ def parse_kubeconfig(text: bytes, title: str) -> Connection:
         if plugin in user:
             what = f"user.{plugin} would run a program of its choice here"
             raise ConfigurationError(f"{title}: {what}; a token or a client certificate is needed")
-    return _connection(chosen)
+    for field in _IMPERSONATION:
+        if user.get(field):
+            raise ConfigurationError(f"{title}: user.{field} is not supported; give the credentials of that user")
+    connection = _connection(chosen)
+    _must_be_a_bare_url(connection.server, f"{title}: server")
+    return connection
+
+
+def _must_be_a_bare_url(server: str, what: str) -> None:
+    """Paths of requests are put behind it: with a query or a fragment they would be another request."""
+    parts = urlsplit(server)
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError(f"{what} holds a login; put it into the user")
+    if any(mark in server for mark in "?#\\") or not server.isascii() or not server.isprintable() or " " in server:
+        raise ConfigurationError(f"{what} is not an URL of scheme, host, port and path alone")
+    if _PATH.fullmatch(parts.path) is None or any(part in {".", ".."} for part in parts.path.split("/")):
+        raise ConfigurationError(f"{what} has a path that is not letters, digits and -._~ between slashes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +280,10 @@ def _data(entry: Mapping[str, Any], name: str, origin: _Origin) -> bytes:
 
 def _tokens(user: Mapping[str, Any], origin: _Origin) -> TokenSource | None:
     if user.get("token"):
-        return StaticToken(str(user["token"]))
+        token = str(user["token"]).strip()
+        if _TOKEN.fullmatch(token) is None:
+            raise ConfigurationError(f"{origin.title}: token holds characters that no header can carry")
+        return StaticToken(token)
     if user.get("tokenFile"):
         return FileToken(origin.beside("tokenFile", str(user["tokenFile"])))
     if user.get("username"):

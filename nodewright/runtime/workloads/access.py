@@ -32,6 +32,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.workloads.gate import Gate
+from nodewright.runtime.workloads.metering import Meter, Metered
 from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
 
@@ -154,7 +155,7 @@ class ClusterAccess:
             return await _for_ever()
         self._seen_with = uid
         try:
-            connection = await asyncio.to_thread(connection_in, secret)
+            connection = await asyncio.to_thread(connection_in, secret, self._options.servers)
         except ConfigurationError as error:
             self._unreached(Reason.INVALID_KUBECONFIG, str(error))
             return await _for_ever()
@@ -171,7 +172,7 @@ class ClusterAccess:
                 await self._follow(client, silent_since)
         except KubeError as error:
             if self._is_silent():
-                self._unreached(Reason.UNREACHABLE, str(error))
+                self._unreached(Reason.UNREACHABLE, error.plain)
 
     async def _follow(self, client: KubeClient, silent_since: float) -> None:
         """Keep the cache current while there is contact. Raises KubeError when it is lost."""
@@ -200,11 +201,14 @@ class ClusterAccess:
     def _reflectors(self, client: KubeClient, silent_since: float) -> list[Reflector]:
         """A new connection is no outage by itself; one that comes after too long a silence ends one."""
         made = []
+        meter = Meter(self._options.memory)
         for kind in self.cache.stores:
             before = self._gaps.get(kind, Gap())
             lost_at = silent_since if before.lost_at is None else min(silent_since, before.lost_at)
             gap = Gap(lost_at, before.returned_at)
-            made.append(Reflector(self._source(client, kind), self.cache, kind, self._options.reflector, gap))
+            made.append(
+                Reflector(Metered(self._source(client, kind), meter), self.cache, kind, self._options.reflector, gap)
+            )
         return made
 
     def _source(self, client: KubeClient, kind: Kind) -> KubeClient | Part:
@@ -240,6 +244,10 @@ class ClusterAccess:
 
     def _is_silent(self) -> bool:
         return self._time() - self._heard_at >= self._options.unreachable_after
+
+    def failed(self, error: Exception) -> None:
+        """A bug was met, or something that nobody thought of: it is said on this Cluster, and nothing else is hurt."""
+        self._unreached(Reason.UNREACHABLE, f"what it answered can't be taken in ({type(error).__name__})")
 
     def _unreached(self, reason: Reason, why: str) -> None:
         """The first words for a trouble stay: others would cost a write each."""
@@ -304,5 +312,5 @@ async def _for_ever() -> None:
 
 def _problem(reflectors: Iterable[Reflector]) -> str:
     """What is not read, and why."""
-    found = [f"{r.kind.plural}: {r.problem or 'not read yet'}" for r in reflectors if not r.complete]
+    found = [f"{r.kind.plural}: {r.plain_problem or 'not read yet'}" for r in reflectors if not r.complete]
     return "; ".join(found)

@@ -127,8 +127,9 @@ class WorkloadDirectory:
         while True:
             try:
                 await access.run()
-            except Exception:
+            except Exception as error:
                 _log.exception("cluster access failed", cluster=str(access.cluster))
+                access.failed(error)
             await asyncio.sleep(_PAUSE_AFTER_BUG)
 
     def _changed(self, cluster: Key) -> None:

@@ -6,10 +6,19 @@ from dataclasses import dataclass, field
 
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.kube.servers import ServerPolicy
 
 
 def _limits() -> ClientLimits:
-    return ClientLimits(in_flight=16, request_timeout=10.0, attempts=2)
+    return ClientLimits(
+        in_flight=16,
+        request_timeout=10.0,
+        attempts=2,
+        largest_answer=16 << 20,
+        longest_line=4 << 20,
+        heaviest_answer=192 << 20,
+        lists_in_flight=2,
+    )
 
 
 def _reflector() -> ReflectorOptions:
@@ -22,7 +31,8 @@ class WorkloadOptions:
 
     ``unreachable_after``: without an answer for so long it counts as unreached. ``retry``: pause between attempts to
     connect again. ``sweep``: how often clusters that nobody names any more are let go. ``secret_pause``: between two
-    reads of a Cluster's kubeconfig Secret while it stays as it is.
+    reads of a Cluster's kubeconfig Secret while it stays as it is. ``servers``: which API servers a Secret may name.
+    ``memory``: bytes that all objects of one cluster may take.
     """
 
     probe_every: float = 10.0
@@ -31,5 +41,7 @@ class WorkloadOptions:
     retry: float = 5.0
     sweep: float = 60.0
     secret_pause: float = 15.0
+    memory: int = 512 << 20
+    servers: ServerPolicy = field(default_factory=ServerPolicy)
     client: ClientLimits = field(default_factory=_limits)
     reflector: ReflectorOptions = field(default_factory=_reflector)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 
 from api.names import KUBECONFIG_KEY, KUBECONFIG_KEYS, KUBECONFIG_OTHER_KEY
 from controllers.kernel.refs import Obj, key_of
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.kubeconfig import parse_kubeconfig
+from nodewright.runtime.kube.servers import ServerPolicy
 
+STRICT = ServerPolicy()
 LARGEST = 128 << 10
 """Bytes; a kubeconfig with two certificates has some eight thousand."""
 
 
-def connection_in(secret: Obj) -> Connection:
-    """The connection that the Secret describes. Takes some CPU (YAML): not for the event loop.
+def connection_in(secret: Obj, policy: ServerPolicy = STRICT) -> Connection:
+    """The connection that the Secret describes, as far as ``policy`` allows it. Takes some CPU: not for the event loop.
 
     Raises ConfigurationError naming the Secret, the key and the field, but none of its contents.
     """
@@ -35,8 +38,9 @@ def connection_in(secret: Obj) -> Connection:
     if len(text) > LARGEST:
         raise ConfigurationError(f"{title}: larger than {LARGEST} bytes")
     connection = parse_kubeconfig(text, title)
+    policy.check(connection, title)
     try:
         connection.ssl_context()
     except ConfigurationError:
         raise ConfigurationError(f"{title}: a certificate or key of it can't be used") from None
-    return connection
+    return replace(connection, sockets=policy.sockets())

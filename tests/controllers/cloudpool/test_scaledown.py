@@ -144,6 +144,22 @@ def test_defect_13_a_volume_that_can_be_used_in_one_zone_only_keeps_its_pod_ther
     assert victims(Fleet(near, [mounted, pod("q", "b", "1"), pod("r", "c", "1")], more=more).to(2)) == ["a"]
 
 
+@pytest.mark.parametrize("claimed", ["missing", "unbound", "lost"])
+def test_defect_13_a_pod_whose_claim_is_missing_or_unbound_keeps_its_node(claimed: str) -> None:
+    """Made anew elsewhere it would stay pending."""
+    meta = {"name": "c", "namespace": "default"}
+    done = {"pv.kubernetes.io/bind-completed": "yes"}
+    claims: dict[str, list[dict[str, Any]]] = {
+        "missing": [],
+        "unbound": [{"metadata": meta, "spec": {"storageClassName": "none"}}],
+        "lost": [{"metadata": {**meta, "annotations": done}, "spec": {"volumeName": "gone"}}],
+    }
+    mounted = pod("p", "a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    fleet = Fleet([node("a"), node("b")], [mounted, pod("q", "b", "1")], more=Objects(claims=claims[claimed]))
+    assert "would stay pending" in refusal(fleet.without("a"))
+    assert victims(fleet.to(1)) == ["b"]
+
+
 def test_defect_13_as_many_pods_as_a_node_takes_at_most() -> None:
     small = node("b")
     small["status"]["allocatable"]["pods"] = "1"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from api.remediation import template_kind
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, Key
 from controllers.machinehealthcheck.observe import Observed
-from controllers.machinehealthcheck.room import ROOM
+from controllers.machinehealthcheck.room import MachineHealthCheckRoom
 from tests.builders import FakeView, machine, machine_set, node
 from tests.builders.objects import Builder, MachineBuilder, NodeBuilder
 from tests.builders.plans import patches
 
 NODE_UNKNOWN_5M = {"type": "Ready", "status": "Unknown", "timeout": "5m"}
+
+
+ROOM = MachineHealthCheckRoom(frozenset({template_kind("RebootTemplate.remedy.example.com")}))
 
 
 class CheckBuilder(Builder):

@@ -175,4 +175,6 @@ def test_what_a_claim_means_for_its_pod(name: str) -> None:
     demand = Reader(book).pod(pod(**CLAIM)).kind.demand
     assert why in demand.blocked
     assert bool(demand.volumes) == (not why)
+    seated = Reader(book).pod(pod(nodeName="n", **CLAIM)).kind.demand
+    assert why in seated.blocked, "it could not be scheduled again elsewhere"
     assert Reader().pod(pod(**CLAIM)).kind.demand.blocked == "", "claims that are not known are not judged"

@@ -150,8 +150,18 @@ def test_a_fault_has_its_class(fault: Any, want: ErrorClass) -> None:
 
 def test_what_the_cloud_repeats_of_a_request_is_not_told() -> None:
     message = "Invalid input for field/attribute user_data. Value: c2VjcmV0. hm. 'c2VjcmV0. hm' is too long"
-    error = errors.of_answer(False, 400, {}, {"badRequest": {"message": message}})
-    assert error.message == "Invalid input for field/attribute user_data. Value: [hidden] is too long"
+    error = errors.of_answer(False, 400, {"x-openstack-request-id": "req-1"}, {"badRequest": {"message": message}})
+    assert error.message == "Invalid input for field/attribute user_data. Value: [hidden] is too long (req-1)"
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-openstack-request-id": "internal words"}])
+@pytest.mark.parametrize("body", [{"error": {"message": "internal words"}}, {"error": "internal words"}, "internal"])
+def test_what_is_no_answer_of_openstack_is_not_quoted(headers: dict[str, str], body: Any) -> None:
+    """Whoever names the cloud in a Secret could have any service's answers read to him."""
+    for status in (400, 403, 404, 500, 503):
+        message = errors.of_answer(True, status, headers, body).message
+        assert message.startswith(f"the cloud answered {status}")
+        assert "internal" not in message
 
 
 def test_no_secret_is_told() -> None:

@@ -79,7 +79,9 @@ async def test_a_quota_that_only_the_build_runs_into_is_a_quota(cloud: FakeCloud
 async def test_a_network_without_addresses_keeps_nothing_waiting(cloud: FakeCloud) -> None:
     body = {"NeutronError": {"message": "No more IP addresses available on network f1.", "type": "IpAddressGeneration"}}
     ports = [{"network": "nodes", "floatingIP": {"network": "public"}}]
-    cloud.mishaps.append(Mishap("POST", "/floatingips", status=409, body=body))
+    cloud.mishaps.append(
+        Mishap("POST", "/floatingips", status=409, body=body, headers={"x-openstack-request-id": "req-1"})
+    )
     error = await refused(provider_of(cloud), request(ports=ports))
     assert error.error_class is ErrorClass.STOCK_OUT
     assert "No more IP addresses" in error.message
