@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api import names
 from controllers.kernel.actions import Delete
+from controllers.kernel.node_owner import owner_title, owner_uid
 from controllers.kernel.plan import NOTHING, Plan, Wait, steps
 from controllers.kernel.refs import (
     MACHINE,
     NODE,
     Key,
     Obj,
-    annotations_of,
     is_deleting,
-    labels_of,
     ref_of,
     resource_version_of,
 )
@@ -40,15 +38,15 @@ def find(key: Key, view: View) -> Obj | None:
     if isinstance(view.workload, Unreached):
         return None
     node = view.get(NODE, Key("", key.name))
-    if node is None or is_deleting(node) or annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) != str(key):
+    if node is None or is_deleting(node) or owner_title(node) != str(key):
         return None
-    uid = labels_of(node).get(names.NODE_OWNED_BY_LABEL)
+    uid = owner_uid(node)
     return node if uid and view.by_uid(MACHINE, uid) is None else None
 
 
 def needs(node: Obj) -> HostNeed:
     """Look for the host everywhere: the config that made it went with its Machine."""
-    return HostNeed(labels_of(node)[names.NODE_OWNED_BY_LABEL], None, FRESH)
+    return HostNeed(owner_uid(node), None, FRESH)
 
 
 def plan(leftover: Leftover) -> Plan:

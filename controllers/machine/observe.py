@@ -48,7 +48,7 @@ from controllers.kernel.view import (
 from controllers.kernel.workload import cluster_key_of
 from controllers.machine import left_nodes, node_link, others, taken_over, turns
 from controllers.machine.host_spec import Wish, wish_of
-from controllers.machine.node_link import Link, Linked, Unlinked
+from controllers.machine.node_link import Conflict, Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
 from controllers.machine.turns import Line
 from providers.base.contract import Host
@@ -164,9 +164,21 @@ class Observed:
         return self.link.node if isinstance(self.link, Linked) else None
 
     @property
+    def own_node(self) -> Obj | None:
+        """The Node that the provider's host of this Machine says is its own: the only one to write to."""
+        return self.link.node if isinstance(self.link, Linked) and self.link.by_host else None
+
+    @property
+    def is_bound_elsewhere(self) -> bool:
+        """``spec.providerID`` names another host than the provider's of this Machine's UID, and none that it replaces."""
+        host = self.host
+        actual = host.provider_id if host is not None else ""
+        return bool(self.provider_id and actual) and self.provider_id not in {actual, self.replaced_host}
+
+    @property
     def node_with_pods(self) -> Obj | None:
         """The Node to drain before its host goes."""
-        return self.node or self.taken_over
+        return self.own_node or self.taken_over
 
     @property
     def problems(self) -> tuple[ConfigProblem, ...]:
@@ -227,10 +239,9 @@ def observe(
     if machine is None:
         return None
     reads = hosts or NO_HOST_READS
-    host = reads.host.host if isinstance(reads.host, HostPresent) else None
     cluster = cluster_of(machine, view)
     reached = not isinstance(view.workload, Unreached)
-    link = node_link.find(machine, host, view) if reached else Unlinked()
+    link = node_link.find(machine, reads.host, view) if reached else Unlinked()
     late_nodes = left_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
     observed = Observed(
         now=view.now,
@@ -241,13 +252,13 @@ def observe(
         link=link,
         left_nodes=left_nodes.of_any_host(machine, link, view) if reached else (),
         late_nodes=late_nodes,
-        taken_over=None if isinstance(link, Linked) else taken_over.among(late_nodes, reads.host),
+        taken_over=None if isinstance(link, Linked | Conflict) else taken_over.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
         class_digest=class_digest(machine.get("spec"), key.namespace, view),
         lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
     )
-    node = observed.node_with_pods
+    node = observed.node or observed.taken_over
     if node is None or not _may_drain(observed, node):
         return observed
     around = surroundings.observe(machine, node, view)

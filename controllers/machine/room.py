@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from api import names
 from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.node_owner import owner_title, owner_uid
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -20,10 +20,8 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
-    annotations_of,
     is_deleting,
     key_of,
-    labels_of,
     uid_of,
 )
 from controllers.kernel.room import Wake
@@ -50,11 +48,11 @@ def of_node(node: Obj, view: View) -> Iterable[Key]:
         yield key_of(machine)
     for machine in view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"]):
         yield key_of(machine)
-    named = annotations_of(node).get(names.NODE_MACHINE_ANNOTATION, "")
+    named = owner_title(node)
     namespace, slash, name = named.partition("/")
     if slash:
         yield Key(namespace, name)
-    owner = view.by_uid(MACHINE, labels_of(node).get(names.NODE_OWNED_BY_LABEL, ""))
+    owner = view.by_uid(MACHINE, owner_uid(node))
     if owner is not None:
         yield key_of(owner)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from api import names
 from controllers.certificatesigningrequest.request import node_name_of
-from controllers.kernel import joining, refs
+from controllers.kernel import joining, node_owner, refs
 from controllers.kernel import view as indexes
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
@@ -86,6 +86,7 @@ INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
     indexes.OWNER: _controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
+    indexes.NODE_OWNER: node_owner.owner_uid,
     indexes.NODE_NAME: _node_name,
     indexes.HOST_NAME: indexes.host_name_of,
     indexes.CLAIM: _claim,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api.names import CLUSTER_NAME_LABEL
+from api.names import CLUSTER_NAME_LABEL, NODE_OWNED_BY_LABEL
 from controllers.kernel import joining, view
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
@@ -67,6 +67,11 @@ def node_it_is_on(obj: Obj) -> str | None:
     return _text(_at(obj, "spec", "nodeName"))
 
 
+def node_owner(obj: Obj) -> str | None:
+    """UID of the Machine that a Node is recorded for."""
+    return _text(_at(obj, "metadata", "labels", NODE_OWNED_BY_LABEL))
+
+
 def claim(obj: Obj) -> str | None:
     """``namespace/name`` of the claim that a PersistentVolume is bound to."""
     name = _text(_at(obj, "spec", "claimRef", "name"))
@@ -110,7 +115,7 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
     CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
-    NODE: {view.PROVIDER_ID: provider_id},
+    NODE: {view.PROVIDER_ID: provider_id, view.NODE_OWNER: node_owner},
     POD: {view.NODE_NAME: node_it_is_on},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
     MACHINE_DRAIN_RULE: {view.NAMESPACE: namespace},
