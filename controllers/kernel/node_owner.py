@@ -8,6 +8,8 @@ no proof: a person writes them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from api import names
 from controllers.kernel.refs import Obj, annotations_of, key_of, labels_of, uid_of
 
@@ -22,9 +24,11 @@ def owner_title(node: Obj) -> str:
     return str(annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) or "")
 
 
-def provider_id_of(node: Obj) -> str:
-    """``spec.providerID``; "" before a kubelet or a cloud controller has set it."""
-    return str((node.get("spec") or {}).get("providerID") or "")
+def provider_id_of(obj: Obj) -> str:
+    """``spec.providerID`` of a Node or Machine; "" while it has none, or one of a wrong type."""
+    spec = obj.get("spec")
+    found = spec.get("providerID") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, str) else ""
 
 
 def claimed_by_another(node: Obj, machine: Obj) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
@@ -75,6 +77,20 @@ def on_request(
         "autoscaler": the_autoscaler,
         "provisioningrequest": provisioning_requests,
     }
+
+
+def reached_at(wanted: Rooms, server: str) -> Rooms:
+    """``wanted``, told the URL of the API server: no kubelet gets a certificate that serves in its name."""
+    if all(room.name != "certificatesigningrequest" for room in wanted):
+        return wanted
+    from controllers.certificatesigningrequest.foreign_names import plain  # noqa: PLC0415
+    from controllers.certificatesigningrequest.room import CertificateSigningRequestRoom  # noqa: PLC0415
+
+    hosts = frozenset({plain(host)} if (host := urlsplit(server).hostname) else ())
+    return tuple(
+        replace(room, api_hosts=room.api_hosts | hosts) if isinstance(room, CertificateSigningRequestRoom) else room
+        for room in wanted
+    )
 
 
 def parts_of(wanted: Rooms) -> dict[Kind, Key]:

@@ -28,6 +28,8 @@ KINDS: Mapping[str, Kind] = {
         refs.NODE,
         refs.POD,
         refs.SECRET,
+        refs.SERVICE,
+        refs.ENDPOINTS,
         refs.POD_DISRUPTION_BUDGET,
         refs.CERTIFICATE_SIGNING_REQUEST,
         refs.DAEMON_SET,

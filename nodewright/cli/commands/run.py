@@ -211,11 +211,13 @@ def _options(connection: Connection, how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
+    from nodewright.runtime.wiring import reached_at  # noqa: PLC0415
+
     lease = how.election.options(connection, how.work)
     if how.cloud is not None and lease is None:
         _keep_hosts_in(how.cloud)
     return RunOptions(
-        rooms=how.work.rooms,
+        rooms=reached_at(how.work.rooms, connection.server),
         machines=how.work.machines,
         simulated_kubelets=how.kubelets,
         leader_election=lease,
