@@ -15,6 +15,7 @@ from nodewright.runtime.options import Rooms
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from controllers.scheduling.reading import Reader
 
@@ -77,6 +78,13 @@ def on_request(
         "autoscaler": the_autoscaler,
         "provisioningrequest": provisioning_requests,
     }
+
+
+def with_node_policy(wanted: Rooms, nodes: NodePolicy) -> Rooms:
+    """``wanted``, told which labels and taints of Machines may reach their Nodes."""
+    from controllers.machine.room import MachineRoom  # noqa: PLC0415
+
+    return tuple(replace(room, nodes=nodes) if isinstance(room, MachineRoom) else room for room in wanted)
 
 
 def reached_at(wanted: Rooms, server: str) -> Rooms:
