@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli import election
+from nodewright.cli import election, node_policy
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import CliError, leave_at_once
@@ -21,6 +21,7 @@ from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
+    from controllers.kernel.node_policy import NodePolicy
     from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.options import RunOptions
 
@@ -54,6 +55,7 @@ class _How:
     host: str
     health: int | None
     metrics: int | None
+    nodes: NodePolicy
 
 
 @with_autoscaler
@@ -133,6 +135,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
         ),
     ] = "",
+    allow_node_labels: node_policy.AllowLabels = None,
+    protect_node_labels: node_policy.ProtectLabels = None,
+    allow_node_taints: node_policy.AllowTaints = None,
+    protect_node_taints: node_policy.ProtectTaints = None,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
     traces: Annotated[
@@ -153,6 +159,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port,
+        node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints),
     )  # fmt: skip
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
     if traces:
@@ -211,13 +218,13 @@ def _options(connection: Connection, how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
 
-    from nodewright.runtime.wiring import reached_at  # noqa: PLC0415
+    from nodewright.runtime.wiring import reached_at, with_node_policy  # noqa: PLC0415
 
     lease = how.election.options(connection, how.work)
     if how.cloud is not None and lease is None:
         _keep_hosts_in(how.cloud)
     return RunOptions(
-        rooms=reached_at(how.work.rooms, connection.server),
+        rooms=with_node_policy(reached_at(how.work.rooms, connection.server), how.nodes),
         machines=how.work.machines,
         simulated_kubelets=how.kubelets,
         leader_election=lease,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli import node_policy
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
@@ -60,6 +61,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             "--bind-pods/--no-bind-pods", help="Find Nodes for pods that wait; off where a kube-scheduler does."
         ),
     ] = True,
+    allow_node_labels: node_policy.AllowLabels = None,
+    protect_node_labels: node_policy.ProtectLabels = None,
+    allow_node_taints: node_policy.AllowTaints = None,
+    protect_node_taints: node_policy.ProtectTaints = None,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
     *,
@@ -68,6 +73,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.longevity import starting  # noqa: PLC0415
 
     must_scale(autoscaler, scale)
+    nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
     with starting():
         from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
         from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
@@ -80,7 +86,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         options = options_of(autoscaler) if scale else None
         requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options, requests)))
+        asyncio.run(_serve(Wish(folder, where, port, not no_controllers, bind_pods, options, requests, nodes)))
 
 
 async def _serve(wish: Wish) -> None:

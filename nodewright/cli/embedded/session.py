@@ -21,6 +21,7 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.options import Rooms
 
@@ -45,6 +46,8 @@ class Wish:
     """With the controllers, if it is wanted."""
     provisioning: ProvisioningOptions | None = None
     """With the autoscaler, if it is to know of ProvisioningRequests."""
+    nodes: NodePolicy | None = None
+    """With the controllers: which labels and taints of Machines may reach their Nodes; None: what is built in."""
 
 
 class Session:
@@ -71,7 +74,7 @@ class Session:
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
         from nodewright.runtime.options import RunOptions  # noqa: PLC0415
 
-        rooms = None if self._wish.autoscaler is None else _with_autoscaler(self._wish)
+        rooms = _rooms(self._wish)
         options = RunOptions(rooms=rooms, grace=GRACE_SECONDS, bind_pods=self._wish.bind_pods)
         await run_controllers(self.connection, options, stop=self.stop, ready=ready)
 
@@ -110,6 +113,14 @@ class Session:
         for task in late:
             task.cancel()
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
+
+
+def _rooms(wish: Wish) -> Rooms | None:
+    """None: the usual ones."""
+    from nodewright.runtime import wiring  # noqa: PLC0415
+
+    rooms = None if wish.autoscaler is None else _with_autoscaler(wish)
+    return rooms if wish.nodes is None else wiring.with_node_policy(rooms or wiring.rooms(), wish.nodes)
 
 
 def _with_autoscaler(wish: Wish) -> Rooms:
