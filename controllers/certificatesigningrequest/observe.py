@@ -232,7 +232,9 @@ def _is_being_found_out(machine: Obj, view: View) -> bool:
 def _may_have_a_host(machine: Obj) -> bool:
     """Bound to one, and not found without it by the Machine controller."""
     status = machine.get("status")
-    said = find(status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY)
+    said = find(
+        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
+    )
     bad = said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
     return bool((machine.get("spec") or {}).get("providerID")) and not bad
 

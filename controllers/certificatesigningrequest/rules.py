@@ -123,10 +123,13 @@ def _requestor(observed: Observed, request: Request, host: Host) -> Verdict | No
 
 def _uncovered(observed: Observed, request: Request, host: Host) -> Verdict | None:
     """None if all alternative names are the Machine's. Addresses may become known later; names hardly."""
-    foreign = sorted((_all_plain(request.dns_names) - host.proof.names) | (_all_plain(request.ip_addresses) - host.proof.addresses))
+    foreign = sorted(
+        (_all_plain(request.dns_names) - host.proof.names) | (_all_plain(request.ip_addresses) - host.proof.addresses)
+    )
     if not foreign:
         return None
-    why = f"{', '.join(foreign)} is not among the names and addresses that the provider reports of the host of Machine {host.key}"
+    reported = f"the names and addresses that the provider reports of the host of Machine {host.key}"
+    why = f"{', '.join(foreign)} is not among {reported}"
     if not host.joined or (request.ip_addresses and not host.proof.addresses):
         return Left(why)
     deadline = observed.created + ADDRESSES_ARE_KNOWN

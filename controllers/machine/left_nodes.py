@@ -1,8 +1,9 @@
 """Nodes of the Machine whose hosts are gone or go: those of its present host, and of hosts that it had before.
 
 A host may register its Node so late that the Machine sees it only when the host was replaced already. Such a Node is
-known by its own record of the Machine's UID and by the providerID of the replaced host, which stays in the status until
-a Node of the next host has joined: it would belong to nobody, and it bears the name under which the next host registers.
+known by its own record of the Machine's UID and by the providerID of the replaced host, which stays in the status
+until a Node of the next host has joined: it would belong to nobody, and it bears the name under which the next host
+registers.
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ def find(machine: Obj, read: HostRead, view: View) -> Link:
     nodes = view.indexed(NODE, PROVIDER_ID, host.provider_id)
     if len(nodes) > 1:
         title = ", ".join(sorted(node["metadata"]["name"] for node in nodes))
-        return Conflict(f"Nodes {title} all carry the providerID {host.provider_id}; delete those that are not its Node")
+        return Conflict(
+            f"Nodes {title} all carry the providerID {host.provider_id}; delete those that are not its Node"
+        )
     return _of_host(nodes[0], machine, view) if nodes else _by_name(machine, host, view)
 
 

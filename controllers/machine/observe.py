@@ -179,7 +179,7 @@ class Observed:
 
     @property
     def is_bound_elsewhere(self) -> bool:
-        """``spec.providerID`` names another host than the provider's of this Machine's UID, and none that it replaces."""
+        """``spec.providerID`` names neither the provider's host of this Machine's UID nor the one that it replaces."""
         host = self.host
         actual = host.provider_id if host is not None else ""
         return bool(self.provider_id and actual) and self.provider_id not in {actual, self.replaced_host}

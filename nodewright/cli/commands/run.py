@@ -217,7 +217,6 @@ def _takes_over(folder: Path) -> Callable[[], Awaitable[None]]:
 def _options(connection: Connection, how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
-
     from nodewright.runtime.wiring import reached_at, with_node_policy  # noqa: PLC0415
 
     lease = how.election.options(connection, how.work)

@@ -127,7 +127,9 @@ def test_a_serving_certificate_for_a_name_that_means_somebody_else(name: str) ->
     assert observed.foreign
 
 
-@pytest.mark.parametrize("name", ["kubernetes", "kubernetes.default.svc", "db.shop.svc", "localhost", "api.example.com"])
+@pytest.mark.parametrize(
+    "name", ["kubernetes", "kubernetes.default.svc", "db.shop.svc", "localhost", "api.example.com"]
+)
 @pytest.mark.parametrize("signer", [client, serving])
 def test_a_machine_that_is_named_like_somebody_else_gets_no_certificate(name: str, signer: Any) -> None:
     """The Machine's name becomes the host's, and the provider reports it in good faith."""

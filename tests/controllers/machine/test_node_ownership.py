@@ -73,7 +73,11 @@ def hostile(provider_id: str = FOREIGN) -> MachineBuilder:
     body.spec["taints"] = [{"key": "k", "effect": "NoExecute"}]
     body.spec["nodeDrainForceAfter"] = "1s"
     body.status["nodeRef"] = {"apiVersion": "v1", "kind": "Node", "name": "victim", "uid": "uid-victim"}
-    body.status["replacement"] = {"providerID": FOREIGN, "earlierProviderIDs": [FOREIGN], "startedAt": "2020-01-01T00:00:00Z"}
+    body.status["replacement"] = {
+        "providerID": FOREIGN,
+        "earlierProviderIDs": [FOREIGN],
+        "startedAt": "2020-01-01T00:00:00Z",
+    }
     body.status["appliedNodeMetadata"] = {"labels": ["kubernetes.io/hostname", "x"], "taints": ["node:NoSchedule"]}
     return body
 
