@@ -164,7 +164,7 @@ class Fleet:
 
     def _claim(self, provider_id: str) -> Obj | None:
         found = self._cache.stores[MACHINE].indexed(PROVIDER_ID, provider_id)
-        claims = found if len(found) < 2 else [machine for machine in found if not _is_refuted(machine)]  # noqa: PLR2004
+        claims = found if len(found) < 2 else [machine for machine in found if not _is_refuted(machine)]
         if len(claims) > 1:
             raise AmbiguousError(f"{len(claims)} Machines have the providerID {provider_id!r}")
         return claims[0] if claims else None
