@@ -64,6 +64,7 @@ class CertificateSigningRequestRoom:
     api_hosts: frozenset[str] = frozenset()
     name: str = "certificatesigningrequest"
     kind: Kind = CERTIFICATE_SIGNING_REQUEST
+    shares_hosts: bool = True
     reads: tuple[Kind, ...] = READS
     parts: Mapping[Kind, Key] = field(default_factory=lambda: {ENDPOINTS: KUBERNETES})
     wakes: tuple[Wake, ...] = field(

@@ -19,8 +19,8 @@ import structlog
 from api.secrets import secret_values
 from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.refs import CLUSTER, MACHINE, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
-from controllers.kernel.room import Room, Wake
+from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
+from controllers.kernel.room import Room, SharesHosts, Wake
 from controllers.kernel.view import HostReads
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.brake import Brake
@@ -85,6 +85,7 @@ class Controller:
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._keys_for: dict[str, set[Key]] = {}
+        self._owns_hosts = not (isinstance(room, SharesHosts) and room.shares_hosts)
         self._brake: Brake[Key] = Brake()
         self._workers: list[asyncio.Task[None]] = []
         self._aside: set[asyncio.Task[None]] = set()
@@ -237,7 +238,7 @@ class Controller:
         uid = need.machine_uid
         self._remember(key, uid)
         primary = view.get(self.room.kind, key)
-        if self.room.kind == MACHINE and (primary is None or is_deleting(primary)):
+        if self._owns_hosts and (primary is None or is_deleting(primary)):
             self._hosts.withdraw(uid)  # what has not been asked of the provider yet must not be asked any more
         return self._hosts.look(need) or _PARKED
 
@@ -250,13 +251,13 @@ class Controller:
             self._keys_for.setdefault(uid, set()).add(key)
 
     def _let_go(self, key: Key, uid: str) -> None:
-        """``key`` looks at the host of ``uid`` no more. Only the controller of Machines says that nobody does."""
+        """``key`` looks at the host of ``uid`` no more. Only the room whose objects have the hosts says that nobody does."""
         keys = self._keys_for.get(uid, set())
         keys.discard(key)
         if keys:
             return
         self._keys_for.pop(uid, None)
-        if self.room.kind == MACHINE:
+        if self._owns_hosts:
             self._hosts.forget(uid)
 
     def _forget(self, key: Key) -> None:
