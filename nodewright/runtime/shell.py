@@ -251,7 +251,7 @@ class Controller:
             self._keys_for.setdefault(uid, set()).add(key)
 
     def _let_go(self, key: Key, uid: str) -> None:
-        """``key`` looks at the host of ``uid`` no more. Only the room whose objects have the hosts says that nobody does."""
+        """``key`` looks at the host of ``uid`` no more. Only the room that has the hosts says that nobody does."""
         keys = self._keys_for.get(uid, set())
         keys.discard(key)
         if keys:
