@@ -42,6 +42,9 @@ class MachineCondition(StrEnum):
     CONFIGURATION_VALID = "ConfigurationValid"
     """The provider finds in its cloud what the configuration names (image, network, …), and its login works. Only there
     once something was wrong with it."""
+    NODE_METADATA_ALLOWED = "NodeMetadataAllowed"
+    """False: labels or taints of the Machine are left off its Node, since they would grant rights there; the message
+    names them. Only there while some are."""
 
 
 class SetCondition(StrEnum):
@@ -192,6 +195,8 @@ class Reason(StrEnum):
     """The Node that was linked is gone."""
     NODE_CONFLICT = "NodeConflict"
     """Several Nodes carry the providerID, or the Node belongs to another Machine; never guessed."""
+    NOT_ALLOWED = "NotAllowed"
+    """The administrator allows it not (``--allow-node-labels``, ``--allow-node-taints``)."""
     NODE_TAKEN_OVER = "NodeTakenOver"
     """The kubelet goes on with the Node of a host that was replaced; its host is replaced once more."""
     HOST_MISSING = "HostMissing"

@@ -21,6 +21,7 @@ from controllers.autoscaler.turns import Turn, turn_of
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
 from controllers.scheduling.amounts import ShapeError
@@ -275,7 +276,11 @@ class _Owners:
         for found in objects.machine_sets:
             for uid in {uid_of(found), controller_uid(found)}:
                 self._sets.setdefault(uid, []).append(found)
+        owners = {node["metadata"]["name"]: owner_uid(node) for node in objects.nodes}
         for machine in map(machine_facts.read, objects.machines):
+            if owners.get(machine.node_name) not in {None, "", machine.uid}:
+                # Whoever may write a Machine's status names any Node there; the Node says whose it is.
+                machine = replace(machine, node_name="")  # noqa: PLW2901
             self._machines.setdefault(machine.owner_uid, []).append(machine)
 
     def sets(self, group: NodeGroup) -> Sequence[Obj]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import ip_address
 from typing import Any
 
+from api.conditions import MachineCondition, Reason
+from controllers.certificatesigningrequest.foreign_names import Asker, first_foreign, plain
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
+    ENDPOINTS,
     MACHINE,
+    NODE,
+    SERVICE,
     Key,
     Obj,
     Ref,
@@ -21,30 +26,56 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
-from controllers.kernel.view import HOST_NAME, NODE_NAME, Home, Unreached, View, Workload
+from controllers.kernel.view import (
+    HOST_NAME,
+    NODE_NAME,
+    Home,
+    HostNeed,
+    HostPresent,
+    HostRead,
+    HostReads,
+    HostUnknown,
+    Unreached,
+    View,
+    Workload,
+)
 from controllers.kernel.workload import cluster_key_of
+from providers.base.contract import HostState
 
-READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE)
+READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE, NODE, SERVICE, ENDPOINTS)
+FRESH = 30.0
+"""Seconds that the provider's list may be old."""
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING = "kubernetes.io/kubelet-serving"
 SIGNERS = frozenset({CLIENT, SERVING})
+NOT_ASKED = HostUnknown("the provider was not asked yet")
 _NAMES = frozenset({"Hostname", "InternalDNS", "ExternalDNS"})
 _ADDRESSES = frozenset({"InternalIP", "ExternalIP"})
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the provider says of the host with the Machine's UID; ``missing``: why it proves nothing, "" if it does.
+
+    ``names`` and ``addresses``: those that the provider reports, and nobody else.
+    """
+
+    missing: str = ""
+    names: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
     """The Machine that a Node of this name is, or is to be.
 
-    ``joined``: it is linked to the Node, so it certainly is. ``exists``: its provider has made a host for it.
+    ``joined``: the Node is recorded for it, so it certainly is.
     """
 
     key: Key
     joined: bool
-    exists: bool
     going: bool
-    names: frozenset[str]
-    addresses: frozenset[str]
+    proof: Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +83,7 @@ class Observed:
     """``request`` is text if it can't be read: why. ``hosts``: more than one if the name is not unique.
 
     ``earlier``: another request for the same was approved, with another key, and may not have been used yet.
+    ``foreign``: which name of a serving certificate means somebody else, and whom; "" if none does.
     ``newer``: later ones that wait too; whoever made this one waits for the last of them, if it is a kubelet's.
     """
 
@@ -62,6 +94,8 @@ class Observed:
     hosts: tuple[Host, ...] = ()
     earlier: str = ""
     newer: tuple[Observed, ...] = ()
+    node_exists: bool = False
+    foreign: str = ""
 
     @property
     def ref(self) -> Ref:
@@ -86,8 +120,25 @@ class Observed:
         return bool(conditions(self.csr)) or bool((self.csr.get("status") or {}).get("certificate"))
 
 
-def observe(key: Key, view: View) -> Observed | None:
-    """None if the request is gone."""
+def needs(key: Key, view: View) -> HostNeed | None:
+    """The host of the one Machine that the request may be for: by its UID, wherever it is."""
+    csr = view.get(CERTIFICATE_SIGNING_REQUEST, key)
+    if csr is None or is_deleting(csr) or not all(view.complete(kind) for kind in READS):
+        return None
+    bare = Observed(csr, view.now)
+    if bare.signer not in SIGNERS or bare.decided:
+        return None
+    try:
+        found = machines_named(read(csr).node_name, view)
+    except UnreadableError:
+        return None
+    return HostNeed(uid_of(found[0]), None, FRESH) if len(found) == 1 else None
+
+
+def observe(
+    key: Key, view: View, reads: HostReads | None = None, api_hosts: frozenset[str] = frozenset()
+) -> Observed | None:
+    """None if the request is gone. ``api_hosts``: see ``foreign_names.Asker``."""
     csr = view.get(CERTIFICATE_SIGNING_REQUEST, key)
     if csr is None:
         return None
@@ -103,7 +154,11 @@ def observe(key: Key, view: View) -> Observed | None:
     name = request.node_name
     if any(_is_being_found_out(machine, view) for machine in _named(name, view)):
         return Observed(csr, view.now, complete=False)
-    hosts = tuple(_host(machine, name) for machine in machines_named(name, view))
+    machines = machines_named(name, view)
+    node = view.get(NODE, Key("", name)) if name else None
+    hosts = tuple(_host(machine, node, reads.host if reads else NOT_ASKED, name) for machine in machines)
+    asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", api_hosts)
+    wanted = {name, *request.dns_names, *request.ip_addresses} if bare.signer == SERVING else {name}
     alike = [
         (other, read(other))
         for other in (view.indexed(CERTIFICATE_SIGNING_REQUEST, NODE_NAME, name) if name else ())
@@ -116,17 +171,25 @@ def observe(key: Key, view: View) -> Observed | None:
         hosts=hosts,
         earlier=_earlier(bare, request, alike),
         newer=_newer(bare, alike),
+        node_exists=node is not None,
+        foreign=first_foreign(wanted - {""}, asker, view) if machines else "",
     )
 
 
 def machines_named(name: str, view: View) -> list[Obj]:
-    """Machines that the Node ``name`` is or may become: linked to it, or named or addressed like it without a Node.
+    """Machines that the Node ``name`` is or may become: the one that it is recorded for; else those of that name.
 
-    Not those whose Nodes live in a cluster of their own: who asks here for such a name is somebody else.
+    Not those whose Nodes live in a cluster of their own: who asks here for such a name is somebody else. A Machine
+    without a host of its own holds up nobody: the name alone costs nothing.
     """
-    at_home = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), Home)]
-    linked = [machine for machine in at_home if _node_of(machine) == name]
-    return linked or [machine for machine in at_home if not _node_of(machine)]
+    node = view.get(NODE, Key("", name)) if name else None
+    if node is not None and owner_uid(node):
+        owner = view.by_uid(MACHINE, owner_uid(node))
+        at_home = owner is not None and isinstance(_workload(owner, view), Home)
+        return [owner] if owner is not None and at_home and is_recorded_for(node, owner) else []
+    at_home_too = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), Home)]
+    free = [machine for machine in at_home_too if _node_of(machine) in {"", name}]
+    return [machine for machine in free if _may_have_a_host(machine)] or free
 
 
 def conditions(csr: Obj) -> list[Mapping[str, Any]]:
@@ -166,25 +229,40 @@ def _is_being_found_out(machine: Obj, view: View) -> bool:
     return isinstance(workload, Unreached) and workload.finding_out
 
 
-def _host(machine: Obj, name: str) -> Host:
-    status = machine.get("status") or {}
-    listed = [a for a in status.get("addresses") or () if isinstance(a, Mapping)]
-    return Host(
-        key=key_of(machine),
-        joined=_node_of(machine) == name,
-        exists=bool((machine.get("spec") or {}).get("providerID")),
-        going=is_deleting(machine),
-        names=frozenset({name, *(str(a.get("address")) for a in listed if a.get("type") in _NAMES)}),
-        addresses=frozenset(_plain(str(a.get("address"))) for a in listed if a.get("type") in _ADDRESSES),
+def _may_have_a_host(machine: Obj) -> bool:
+    """Bound to one, and not found without it by the Machine controller."""
+    status = machine.get("status")
+    said = find(
+        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
     )
+    bad = said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
+    return bool((machine.get("spec") or {}).get("providerID")) and not bad
 
 
-def _plain(address: str) -> str:
-    """One spelling of each address; of IPv6 there are many."""
-    try:
-        return str(ip_address(address))
-    except ValueError:
-        return address
+def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:
+    joined = node is not None and is_recorded_for(node, machine)
+    return Host(key_of(machine), joined, is_deleting(machine), _proof(machine, node, read, name))
+
+
+def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
+    """Whether the provider's host of this Machine's UID is, or is to be, the Node ``name``."""
+    title = f"Machine {key_of(machine)}"
+    if isinstance(read, HostUnknown):
+        return Proof(f"its host is not known: {read.why}")
+    if not isinstance(read, HostPresent) or read.host.machine_uid != uid_of(machine):
+        return Proof(f"the provider shows no host of {title}")
+    host = read.host
+    if not host.provider_id or host.state in {HostState.DELETING, HostState.FAILED, HostState.UNFINISHED}:
+        return Proof(f"the host of {title} does not run (state {host.state})")
+    bound = provider_id_of(machine)
+    if bound and bound != host.provider_id:
+        return Proof(f"spec.providerID of {title} is not that of its host")
+    if node is not None and provider_id_of(node) not in {"", host.provider_id}:
+        return Proof(f"Node {name} is another host: its providerID differs from that of the host of {title}")
+    names = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
+    if plain(name) not in names:
+        return Proof(f"the provider's host of {title} is not called {name}")
+    return Proof("", names, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
 
 
 def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]]) -> str:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from controllers.certificatesigningrequest.observe import READS, Observed, observe
+from controllers.certificatesigningrequest.foreign_names import KUBERNETES
+from controllers.certificatesigningrequest.observe import READS, Observed, needs, observe
 from controllers.certificatesigningrequest.plan import plan
 from controllers.certificatesigningrequest.request import node_name_of
+from controllers.kernel.node_owner import owner_title, owner_uid, provider_id_of
 from controllers.kernel.plan import Plan
-from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Kind, Obj, is_deleting, key_of, uid_of
+from controllers.kernel.refs import (
+    CERTIFICATE_SIGNING_REQUEST,
+    ENDPOINTS,
+    MACHINE,
+    NODE,
+    Key,
+    Kind,
+    Obj,
+    is_deleting,
+    key_of,
+    uid_of,
+)
 from controllers.kernel.room import Wake
-from controllers.kernel.view import NODE_NAME, HostNeed, HostReads, View, host_name_of
+from controllers.kernel.view import HOME, NODE_NAME, Home, HostNeed, HostReads, View, host_name_of
 
 
 def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -29,27 +43,48 @@ def itself_or_alike(csr: Obj, view: View) -> Iterable[Key]:
     return tuple(key_of(other) for other in _of_node(name, view))
 
 
+def requests_of_node(node: Obj, view: View) -> Iterable[Key]:
+    return tuple(key_of(csr) for csr in _of_node(str(node["metadata"]["name"]), view))
+
+
+def same_owner(old: Obj, new: Obj) -> bool:
+    """A Node's change that says nothing new of whose it is."""
+    return _owner(old) == _owner(new)
+
+
 def same_host(old: Obj, new: Obj) -> bool:
     """A Machine's change that says nothing new of its host's names and addresses."""
     return _host(old) == _host(new)
 
 
+@dataclass(frozen=True, slots=True)
 class CertificateSigningRequestRoom:
-    """Room[Observed]; it needs no hosts."""
+    """Room[Observed]. ``api_hosts``: names and addresses under which the API server is reached."""
 
-    name = "certificatesigningrequest"
+    api_hosts: frozenset[str] = frozenset()
+    name: str = "certificatesigningrequest"
     kind: Kind = CERTIFICATE_SIGNING_REQUEST
+    shares_hosts: bool = True
     reads: tuple[Kind, ...] = READS
-    wakes: tuple[Wake, ...] = (
-        Wake(CERTIFICATE_SIGNING_REQUEST, itself_or_alike),
-        Wake(MACHINE, requests_of_machine, same_host),
+    parts: Mapping[Kind, Key] = field(default_factory=lambda: {ENDPOINTS: KUBERNETES})
+    wakes: tuple[Wake, ...] = field(
+        default=(
+            Wake(CERTIFICATE_SIGNING_REQUEST, itself_or_alike),
+            Wake(MACHINE, requests_of_machine, same_host),
+            Wake(NODE, requests_of_node, same_owner),
+        )
     )
 
+    @property
+    def sees(self) -> Home:
+        """Nodes and Services are those of the cluster that holds the requests."""
+        return HOME
+
     def needs(self, key: Key, view: View) -> HostNeed | None:
-        return None
+        return needs(key, view)
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view)
+        return observe(key, view, hosts, self.api_hosts)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)
@@ -57,6 +92,10 @@ class CertificateSigningRequestRoom:
 
 def _of_node(name: str, view: View) -> Iterable[Obj]:
     return view.indexed(CERTIFICATE_SIGNING_REQUEST, NODE_NAME, name)
+
+
+def _owner(node: Obj) -> tuple[object, ...]:
+    return (uid_of(node), owner_uid(node), owner_title(node), provider_id_of(node))
 
 
 def _host(machine: Obj) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controllers.certificatesigningrequest.foreign_names import plain
 from controllers.certificatesigningrequest.observe import CLIENT, Host, Observed, is_node
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request
 
@@ -18,6 +19,8 @@ BOOTSTRAP_GROUP = "system:bootstrappers"
 BOOTSTRAP_PREFIX = "system:bootstrap:"
 ADDRESSES_ARE_KNOWN = timedelta(minutes=10)
 """A host's address that its provider has not told by then is not its address."""
+PROOF_MAY_COME = timedelta(seconds=30)
+"""Until the next look at a request whose host is not proven; a change of the Machine comes earlier."""
 _AUTH = {True: "client auth", False: "server auth"}
 _WITH_KEY_ENCIPHERMENT = frozenset({"digital signature", "key encipherment"})
 _WITHOUT = frozenset({"digital signature"})
@@ -56,12 +59,16 @@ def judge(observed: Observed, request: Request) -> Verdict:
     (host,) = observed.hosts
     if host.going:
         return Left(f"Machine {host.key} is being deleted")
+    if observed.foreign:
+        return Left(observed.foreign)
     fault = _fault(observed, request)
     if fault:
         return Denied(fault) if host.joined else Left(fault)
     asks = _requestor(observed, request, host)
     if asks is not None:
         return asks
+    if host.proof.missing:
+        return Left(host.proof.missing, observed.now + PROOF_MAY_COME)
     if newer := [other.ref.key.name for other in observed.newer if _is_a_kubelets(other, host)]:
         return Left(f"{newer[-1]} asks for the same and is newer")
     if observed.signer != CLIENT and (uncovered := _uncovered(observed, request, host)) is not None:
@@ -107,23 +114,30 @@ def _requestor(observed: Observed, request: Request, host: Host) -> Verdict | No
     bootstraps = username.startswith(BOOTSTRAP_PREFIX) and BOOTSTRAP_GROUP in groups
     if observed.signer != CLIENT or not bootstraps:
         return Left(f"{username or 'nobody'} asks, who is neither the Node itself nor, for a client, a bootstrap token")
-    if host.joined:
-        return Left(f"Node {request.node_name} has joined already: it asks for itself, not by a bootstrap token")
+    if observed.node_exists:
+        return Left(f"Node {request.node_name} exists already: it asks for itself, not by a bootstrap token")
     if observed.earlier:
         return Left(f"{observed.earlier} was approved for the same Machine and another key, and no Node has joined")
-    return None if host.exists else Left(f"Machine {host.key} has no host yet")
+    return None
 
 
 def _uncovered(observed: Observed, request: Request, host: Host) -> Verdict | None:
     """None if all alternative names are the Machine's. Addresses may become known later; names hardly."""
-    foreign = sorted((request.dns_names - host.names) | (request.ip_addresses - host.addresses))
+    foreign = sorted(
+        (_all_plain(request.dns_names) - host.proof.names) | (_all_plain(request.ip_addresses) - host.proof.addresses)
+    )
     if not foreign:
         return None
-    why = f"{', '.join(foreign)} is not among the names and addresses of Machine {host.key}"
-    if not host.joined or (request.ip_addresses and not host.addresses):
+    reported = f"the names and addresses that the provider reports of the host of Machine {host.key}"
+    why = f"{', '.join(foreign)} is not among {reported}"
+    if not host.joined or (request.ip_addresses and not host.proof.addresses):
         return Left(why)
     deadline = observed.created + ADDRESSES_ARE_KNOWN
     return Denied(why) if observed.now >= deadline else Left(why, deadline)
+
+
+def _all_plain(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(plain(name) for name in names)
 
 
 def _texts(value: object) -> Iterable[str]:

@@ -1,12 +1,18 @@
 """Whose Node is it, by the record that the Node itself carries?
 
-The Machine controller writes the record: the annotations ``cluster.k8s.io/machine`` and ``cluster.k8s.io/machine-uid``.
+The Machine controller writes the record (the annotations ``cluster.k8s.io/machine`` and ``cluster.k8s.io/machine-uid``)
+to a Node that the provider's host of that Machine has proven to be its own. Users of a namespace can't write Nodes, and
+a kubelet writes only its own (NodeRestriction), so the record outlives the host as a proof. ``spec.providerID`` and
+``status`` of a Machine are no proof: a person writes them.
+
 A kubelet can register labels but no annotations, and kubermatic's machine-controller writes a label: the label
 ``machine-controller/owned-by`` is read as well. It does not stay on the Node (``node_metadata``), because a label that
 differs on each Node makes no two node groups similar to an autoscaler.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from api import names
 from controllers.kernel.refs import Obj, annotations_of, key_of, labels_of, uid_of
@@ -21,6 +27,13 @@ def owner_uid(node: Obj) -> str:
 def owner_title(node: Obj) -> str:
     """``namespace/name`` of that Machine; "" if the Node names none."""
     return str(annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) or "")
+
+
+def provider_id_of(obj: Obj) -> str:
+    """``spec.providerID`` of a Node or Machine; "" while it has none, or one of a wrong type."""
+    spec = obj.get("spec")
+    found = spec.get("providerID") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, str) else ""
 
 
 def claimed_by_another(node: Obj, machine: Obj) -> str:

@@ -104,6 +104,17 @@ class SeesOneCluster(Protocol):
         """None: as if the room did not say."""
 
 
+@runtime_checkable
+class SharesHosts(Protocol):
+    """A room that looks at the hosts of Machines that are not its own objects.
+
+    Nothing about a host is forgotten, and no call for it taken back, when an object of such a room goes.
+    """
+
+    @property
+    def shares_hosts(self) -> bool: ...
+
+
 def cluster_seen_by(room: Room[Any]) -> Key | Home | None:
     """The one cluster that all rounds of ``room`` see; None: each sees its key's, or home (``SpansClusters``)."""
     return room.sees if isinstance(room, SeesOneCluster) else None

@@ -230,6 +230,8 @@ NAMESPACE = "namespace"
 """Index: namespace (MachineSets, Machines, MachineDeployments, MachineDrainRules, PodDisruptionBudgets)."""
 PROVIDER_ID = "providerID"
 """Index: ``spec.providerID`` (Machines, Nodes)."""
+NODE_OWNER = "nodeOwner"
+"""Index: UID of the Machine that a Node is recorded for (``controllers.kernel.node_owner``)."""
 NODE_NAME = "nodeName"
 """Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods, VolumeAttachments), the Node that is asked for
 (CertificateSigningRequests)."""

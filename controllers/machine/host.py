@@ -23,6 +23,7 @@ from controllers.machine.decision import (
     infrastructure,
     up_to_date,
 )
+from controllers.machine.node_link import Conflict
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_look
@@ -129,13 +130,15 @@ def _no_host_yet(observed: Observed) -> Condition:
 
 def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
     is_old = replacement.is_old(observed, host)
+    if isinstance(observed.link, Conflict) and observed.provider_id:
+        return _in_conflict(observed, request, host, observed.link.why)
     if observed.unreached is not None and (is_old or _is_bound_to_old(observed)):
         return unreached.hold_change(observed, REPLACEMENT)
     if is_old:
         return replacement.remove_old(observed, host)
     if _is_bound_to_old(observed):
         return replacement.forget_old(observed)
-    if observed.provider_id and host.provider_id and observed.provider_id != host.provider_id:
+    if observed.is_bound_elsewhere:
         return _bound_elsewhere(observed, host)
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted, though nobody asked for it here"
@@ -153,6 +156,15 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
     if host.spec_hash != request.spec_hash:
         return update.decide(observed, request, host)
     return _as_asked(observed, host)
+
+
+def _in_conflict(observed: Observed, request: HostRequest, host: Host, why: str) -> Decision:
+    """Nobody can tell which Node is its own, so none can be drained: the host stays as it is until a person looks."""
+    as_it_runs = replace(_as_asked(observed, host), steps=(), record={})
+    if observed.replaced_host or host.spec_hash != request.spec_hash:
+        stale = up_to_date(False, Reason.NODE_CONFLICT, f"its host is left as it is: {why}")
+        return replace(as_it_runs, up_to_date=stale, outcome=Blocked(why))
+    return as_it_runs
 
 
 def _is_bound_to_old(observed: Observed) -> bool:
@@ -191,8 +203,8 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
             warning=Failure(Reason.HOST_FAILED, text),
         )
     tidy: list[Action] = []
-    if observed.node is not None and is_cordoned_for(observed.node, observed.uid):
-        tidy.append(uncordon(observed.node, "its host is as its Machine asks"))
+    if observed.own_node is not None and is_cordoned_for(observed.own_node, observed.uid):
+        tidy.append(uncordon(observed.own_node, "its host is as its Machine asks"))
     return Decision(
         _stage(observed, host),
         steps(tidy),

@@ -1,8 +1,9 @@
 """Nodes of the Machine whose hosts are gone or go: those of its present host, and of hosts that it had before.
 
 A host may register its Node so late that the Machine sees it only when the host was replaced already. Such a Node is
-known by the providerID of the replaced host, which stays on record until a Node of the next host has joined: it would
-belong to nobody, and it bears the name under which the next host registers.
+known by its own record of the Machine's UID and by the providerID of the replaced host, which stays in the status
+until a Node of the next host has joined: it would belong to nobody, and it bears the name under which the next host
+registers.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.kernel.node_owner import claimed_by_another, owner_uid
-from controllers.kernel.refs import MACHINE, NODE, Key, Obj, uid_of
+from controllers.kernel import node_owner
+from controllers.kernel.refs import MACHINE, Obj
 from controllers.kernel.view import PROVIDER_ID, HostAbsent, HostPresent, HostRead, View
 from controllers.machine import node_link
 from controllers.machine.node_link import Link, Linked
@@ -35,15 +36,12 @@ def is_of(host: Host, identity: str) -> bool:
 
 
 def of_any_host(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
-    """Nodes of this Machine's present or earlier hosts, to be deleted when those are gone; never another's."""
+    """Nodes of this Machine's present or earlier hosts, to be deleted when those are gone; never another's.
+
+    None without a proof: a Node is its own by the provider's host, or is recorded for it.
+    """
     found = {node["metadata"]["name"]: node for node in [link.node]} if isinstance(link, Linked) else {}
-    for provider_id in (node_link.provider_id_of(machine), replaced_host(machine), *earlier_hosts(machine)):
-        found |= {node["metadata"]["name"]: node for node in _of_host(provider_id, machine, view)}
-    reference = _mapping(_mapping(machine.get("status")).get("nodeRef"))
-    named = view.get(NODE, Key("", str(reference["name"]))) if reference.get("name") else None
-    if named is not None and uid_of(named) == reference.get("uid") and not claimed_by_another(named, machine):
-        found[named["metadata"]["name"]] = named
-    return tuple(found.values())
+    return tuple((found | {node["metadata"]["name"]: node for node in node_link.recorded_for(machine, view)}).values())
 
 
 def of_hosts_gone(machine: Obj, read: HostRead, view: View) -> tuple[Obj, ...]:
@@ -52,8 +50,9 @@ def of_hosts_gone(machine: Obj, read: HostRead, view: View) -> tuple[Obj, ...]:
     replaced = replaced_host(machine)
     if replaced and replaced != node_link.provider_id_of(machine) and _is_gone(replaced, read):
         gone.append(replaced)
-    free = (provider_id for provider_id in gone if not view.indexed(MACHINE, PROVIDER_ID, provider_id))
-    return tuple(node for provider_id in free for node in _of_host(provider_id, machine, view))
+    free = {provider_id for provider_id in gone if not view.indexed(MACHINE, PROVIDER_ID, provider_id)}
+    recorded = node_link.recorded_for(machine, view) if free else ()
+    return tuple(node for node in recorded if node_owner.provider_id_of(node) in free)
 
 
 def _is_gone(identity: str, read: HostRead) -> bool:
@@ -64,11 +63,6 @@ def _is_gone(identity: str, read: HostRead) -> bool:
             return not is_of(host, identity)
         case _:
             return False
-
-
-def _of_host(provider_id: str, machine: Obj, view: View) -> list[Obj]:
-    nodes = view.indexed(NODE, PROVIDER_ID, provider_id) if provider_id else ()
-    return [n for n in nodes if owner_uid(n) == uid_of(machine) or not claimed_by_another(n, machine)]
 
 
 def _replacement(machine: Obj) -> Mapping[str, Any]:

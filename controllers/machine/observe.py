@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,11 +16,14 @@ from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.machine_class import class_digest
+from controllers.kernel.node_owner import is_recorded_for
+from controllers.kernel.node_policy import DEFAULT, NodePolicy, filtered, only_allowed
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_SET,
+    NODE,
     Key,
     Obj,
     Ref,
@@ -48,7 +51,7 @@ from controllers.kernel.view import (
 from controllers.kernel.workload import cluster_key_of
 from controllers.machine import left_nodes, node_link, others, taken_over, turns
 from controllers.machine.host_spec import Wish, wish_of
-from controllers.machine.node_link import Link, Linked, Unlinked
+from controllers.machine.node_link import Conflict, Link, Linked, Unlinked
 from controllers.machine.others import NO_OTHERS, Others
 from controllers.machine.turns import Line
 from providers.base.contract import Host
@@ -69,6 +72,9 @@ class Observed:
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
     ``class_digest``: that of the MachineClass which the spec names, "" for none.
+    ``left_off``: labels and taints that may not reach the Node; ``wish`` has them no more.
+    ``applied_node_metadata``: what of the Node's metadata may be taken back as the Machine's own.
+    ``refers_elsewhere``: ``status.nodeRef`` names a Node that nothing proves to be this Machine's.
     ``lines``: in which a Machine that has no host yet waits for its turn to get one.
     """
 
@@ -87,6 +93,9 @@ class Observed:
     cluster_is_going: bool = False
     lines: tuple[Line, ...] = ()
     class_digest: str = ""
+    left_off: tuple[str, ...] = ()
+    applied_node_metadata: Mapping[str, Any] = field(default_factory=dict)
+    refers_elsewhere: bool = False
 
     @property
     def unreached(self) -> Unreached | None:
@@ -164,9 +173,21 @@ class Observed:
         return self.link.node if isinstance(self.link, Linked) else None
 
     @property
+    def own_node(self) -> Obj | None:
+        """The Node that the provider's host of this Machine says is its own: the only one to write to."""
+        return self.link.node if isinstance(self.link, Linked) and self.link.by_host else None
+
+    @property
+    def is_bound_elsewhere(self) -> bool:
+        """``spec.providerID`` names neither the provider's host of this Machine's UID nor the one that it replaces."""
+        host = self.host
+        actual = host.provider_id if host is not None else ""
+        return bool(self.provider_id and actual) and self.provider_id not in {actual, self.replaced_host}
+
+    @property
     def node_with_pods(self) -> Obj | None:
         """The Node to drain before its host goes."""
-        return self.node or self.taken_over
+        return self.own_node or self.taken_over
 
     @property
     def problems(self) -> tuple[ConfigProblem, ...]:
@@ -219,43 +240,69 @@ def needs(key: Key, view: View) -> HostNeed | None:
     )
 
 
-def observe(
-    key: Key, view: View, hosts: HostReads | None, hosting_node: str = "", limits: Limits = NO_LIMITS
-) -> Observed | None:
-    """None if the Machine is gone. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the administrator says. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
+
+    hosting_node: str = ""
+    limits: Limits = NO_LIMITS
+    nodes: NodePolicy = DEFAULT
+
+
+def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -> Observed | None:
+    """None if the Machine is gone."""
     machine = view.get(MACHINE, key)
     if machine is None:
         return None
     reads = hosts or NO_HOST_READS
-    host = reads.host.host if isinstance(reads.host, HostPresent) else None
     cluster = cluster_of(machine, view)
     reached = not isinstance(view.workload, Unreached)
-    link = node_link.find(machine, host, view) if reached else Unlinked()
+    link = node_link.find(machine, reads.host, view) if reached else Unlinked()
     late_nodes = left_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
+    wish, left_off = _allowed(wish_of(machine, view), key.namespace, settings.nodes)
     observed = Observed(
         now=view.now,
         machine=machine,
         paused=paused_by((machine, cluster)),
-        wish=wish_of(machine, view),
+        wish=wish,
         reads=reads,
         link=link,
         left_nodes=left_nodes.of_any_host(machine, link, view) if reached else (),
         late_nodes=late_nodes,
-        taken_over=None if isinstance(link, Linked) else taken_over.among(late_nodes, reads.host),
+        taken_over=None if isinstance(link, Linked | Conflict) else taken_over.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
         class_digest=class_digest(machine.get("spec"), key.namespace, view),
-        lines=turns.lines_of(machine, view, limits) if _has_no_host_yet(machine, reads) else (),
+        lines=turns.lines_of(machine, view, settings.limits) if _has_no_host_yet(machine, reads) else (),
+        left_off=left_off,
+        applied_node_metadata=only_allowed(
+            settings.nodes, key.namespace, status_of(machine).get("appliedNodeMetadata")
+        ),
+        refers_elsewhere=reached and not isinstance(reads.host, HostUnknown) and _refers_elsewhere(machine, view),
     )
-    node = observed.node_with_pods
+    node = observed.node or observed.taken_over
     if node is None or not _may_drain(observed, node):
         return observed
     around = surroundings.observe(machine, node, view)
-    return replace(observed, around=around, others=others.observe(machine, node, hosting_node, view))
+    return replace(observed, around=around, others=others.observe(machine, node, settings.hosting_node, view))
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
     return _mapping(machine.get("status"))
+
+
+def _allowed(wish: Wish, namespace: str, policy: NodePolicy) -> tuple[Wish, tuple[str, ...]]:
+    if wish.request is None:
+        return wish, ()
+    kept, left_off = filtered(policy, namespace, wish.request.node)
+    return (replace(wish, request=replace(wish.request, node=kept)) if left_off else wish), left_off
+
+
+def _refers_elsewhere(machine: Obj, view: View) -> bool:
+    """A Node that is missing stays referenced; one that is there and not recorded for the Machine is not its own."""
+    name = _mapping(status_of(machine).get("nodeRef")).get("name")
+    node = view.get(NODE, Key("", name)) if isinstance(name, str) and name else None
+    return node is not None and not is_recorded_for(node, machine)
 
 
 def _made_in(machine: Obj) -> str:

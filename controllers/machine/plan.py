@@ -78,9 +78,10 @@ def _assembled(observed: Observed, decision: Decision, report: Patch | None, met
 
 def _metadata(observed: Observed, decision: Decision) -> Patch | None:
     request = observed.wish.request
-    if observed.node is None or request is None or decision.stage is Stage.REPLACING:
+    node = observed.own_node
+    if node is None or request is None or decision.stage is Stage.REPLACING or observed.is_bound_elsewhere:
         return None
-    return node_metadata.sync(observed.node, observed.status.get("appliedNodeMetadata"), request.node)
+    return node_metadata.sync(node, observed.applied_node_metadata, request.node)
 
 
 def _changes_spec(decision: Decision) -> bool:

@@ -9,6 +9,7 @@ from controllers.drain import surroundings
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.node_owner import owner_title, owner_uid
+from controllers.kernel.node_policy import DEFAULT, NodePolicy
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -37,7 +38,7 @@ from controllers.kernel.waking import itself, members_of_cluster, same_pause
 from controllers.machine import leftover, observe
 from controllers.machine.host_spec import with_owner_label
 from controllers.machine.leftover import Leftover
-from controllers.machine.observe import Observed, status_of
+from controllers.machine.observe import Observed, Settings, status_of
 from controllers.machine.plan import plan
 from controllers.machine.turns import next_in_line, stays_in_line
 
@@ -84,13 +85,14 @@ def pod_is_unmoved(old: Obj, new: Obj) -> bool:
 class MachineRoom:
     """See ``controllers.kernel.room.Room``. ``hosting_node``: name of the Node on which this program runs.
 
-    ``limits``: on hosts that come up at once, where no Cluster says so.
+    ``limits``: on hosts that come up at once, where no Cluster says so. ``nodes``: what may reach Nodes.
     ``owner_label``: Nodes carry the label ``machine-controller/owned-by`` as well, for kubermatic's tools.
     """
 
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
     owner_label: bool = False
+    nodes: NodePolicy = DEFAULT
     name: str = "machine"
     kind: Kind = MACHINE
     speaks_of_unreached: bool = True
@@ -115,7 +117,8 @@ class MachineRoom:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | Leftover | None:
         if view.get(MACHINE, key) is not None:
-            found = observe.observe(key, view, hosts, self.hosting_node, self.limits)
+            settings = Settings(self.hosting_node, self.limits, self.nodes)
+            found = observe.observe(key, view, hosts, settings)
             if found is None or not self.owner_label:
                 return found
             return replace(found, wish=with_owner_label(found.wish))

@@ -11,7 +11,7 @@ from api.names import OperationType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
 from controllers.kernel.refs import Obj, uid_of
-from controllers.machine import live_config, node_metadata
+from controllers.machine import live_config, node_metadata, node_permission
 from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
@@ -42,6 +42,7 @@ _OWNED = frozenset(
         MachineCondition.DRAINED,
         MachineCondition.PAUSED,
         MachineCondition.CONFIGURATION_VALID,
+        MachineCondition.NODE_METADATA_ALLOWED,
     )
 )
 """Condition types that this room writes, and so takes away when they are not decided any more."""
@@ -166,6 +167,7 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     ready = ready_condition(observed, decision, infra)
     available = available_condition(observed, ready)
     said = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
+    said.append(node_permission.decide(observed))
     return [one for one in said if one is not None]
 
 
@@ -206,6 +208,7 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     if node is None:
         # A Node that is missing stays referenced (health checks tell by it); one of a replaced host does not.
         forgets = observed.replaced_host and not observed.deleting and observed.unreached is None
+        forgets = forgets or observed.refers_elsewhere
         return {"nodeRef": None} if forgets else {}
     facts: dict[str, Any] = {"nodeRef": _reference(node)}
     info = (node.get("status") or {}).get("nodeInfo") or {}
@@ -217,7 +220,7 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
         facts["versions"] = {"kubelet": kubelet, "containerRuntime": runtime}
     request = observed.wish.request
     if request is not None and not observed.deleting:
-        applied = observed.status.get("appliedNodeMetadata")
+        applied = observed.applied_node_metadata
         facts["appliedNodeMetadata"] = node_metadata.record(node, applied, request.node)
     return facts
 

@@ -90,7 +90,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
 def _refused(observed: Observed, host: Host, why: str) -> Decision:
     """Only another host would do, and the rollout that changed the spec forbids that: the host stays as it runs."""
     text = f"only another host would do ({why}), and inPlace: Require forbids that"
-    node, back = observed.node, "its host stays as it is"
+    node, back = observed.own_node, "its host stays as it is"
     return Decision(
         Stage.UPDATE_STUCK,
         steps([uncordon(node, back)] if node is not None and is_cordoned_for(node, observed.uid) else []),
@@ -140,7 +140,7 @@ def _as_it_is(host: Host) -> Condition:
 
 def _was_drained(observed: Observed) -> bool:
     """Whether the Node was emptied for this change: cordoned by us, and nothing left on it that a drain waits for."""
-    node = observed.node
+    node = observed.own_node
     if node is None or not is_cordoned_for(node, observed.uid):
         return False
     return not isinstance(drain(observed, None, CHANGING), NotDrained)

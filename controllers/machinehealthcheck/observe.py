@@ -13,6 +13,7 @@ from api.remediation import TemplateKind
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.node_owner import claimed_by_another
 from controllers.kernel.pausing import cluster_name_of, cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -145,10 +146,15 @@ def covers(wish: Wish, machine: Obj) -> bool:
 
 
 def node_of(machine: Obj, view: View) -> Obj | None:
-    """Its Node as its cluster's ``view`` has it: by the name in the status, if it still is that host's."""
+    """Its Node as its cluster's ``view`` has it: by the name in the status, if it still is that host's.
+
+    Never one that is recorded for another Machine: whoever may write a status names any Node there.
+    """
     reference = (machine.get("status") or {}).get("nodeRef") or {}
     node = view.get(NODE, Key("", str(reference.get("name") or "")))
-    if node is None or uid_of(node) == reference.get("uid"):
+    if node is None or claimed_by_another(node, machine):
+        return None
+    if uid_of(node) == reference.get("uid"):
         return node
     provider_id = (machine.get("spec") or {}).get("providerID")
     return node if provider_id and (node.get("spec") or {}).get("providerID") == provider_id else None

@@ -20,7 +20,7 @@ from api.secrets import secret_values
 from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
-from controllers.kernel.room import Room, Wake
+from controllers.kernel.room import Room, SharesHosts, Wake
 from controllers.kernel.view import HostReads
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.brake import Brake, content_of
@@ -85,7 +85,8 @@ class Controller:
         self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now, facts.hosts.shape)
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
-        self._key_of: dict[str, Key] = {}
+        self._keys_for: dict[str, set[Key]] = {}
+        self._owns_hosts = not (isinstance(room, SharesHosts) and room.shares_hosts)
         self._notes = Notes(room, facts.cache, self._executor, hands.now)
         self._brake: Brake[Key] = Brake()
         self._workers: list[asyncio.Task[None]] = []
@@ -258,7 +259,7 @@ class Controller:
         uid = need.machine_uid
         self._remember(key, uid)
         primary = view.get(self.room.kind, key)
-        if primary is None or is_deleting(primary):
+        if self._owns_hosts and (primary is None or is_deleting(primary)):
             self._hosts.withdraw(uid)  # what has not been asked of the provider yet must not be asked any more
         return self._hosts.look(need) or _PARKED
 
@@ -266,10 +267,19 @@ class Controller:
         before = self._uid_of.get(key)
         if before != uid:
             if before is not None:
-                self._key_of.pop(before, None)
-                self._hosts.forget(before)
+                self._let_go(key, before)
             self._uid_of[key] = uid
-            self._key_of[uid] = key
+            self._keys_for.setdefault(uid, set()).add(key)
+
+    def _let_go(self, key: Key, uid: str) -> None:
+        """``key`` looks at the host of ``uid`` no more. Only the room that has the hosts says that nobody does."""
+        keys = self._keys_for.get(uid, set())
+        keys.discard(key)
+        if keys:
+            return
+        self._keys_for.pop(uid, None)
+        if self._owns_hosts:
+            self._hosts.forget(uid)
 
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)
@@ -277,8 +287,7 @@ class Controller:
         self._outlook.forget(key)
         uid = self._uid_of.pop(key, None)
         if uid is not None:
-            self._key_of.pop(uid, None)
-            self._hosts.forget(uid)
+            self._let_go(key, uid)
 
     async def _resolved(self, key: Key) -> bool:
         """Send unresolved creations again; their owner is not planned before all are resolved."""
@@ -379,11 +388,9 @@ class Controller:
                     self._wake(wake, cluster, Change(NODE, key_of(node), None, node), Lane.RESYNC)
 
     def _host_changed(self, uid: str) -> None:
-        key = self._key_of.get(uid)
-        if key is None:
-            return
-        primary = self._cache.stores[self.room.kind].get(key)
-        self.queue.add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
+        for key in self._keys_for.get(uid, ()):
+            primary = self._cache.stores[self.room.kind].get(key)
+            self.queue.add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
 
     async def _resync_now_and_then(self) -> None:
         """Look at everything once in a while: nobody's mistake may last for ever."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from api.selectors import EVERYTHING, Selector
 from controllers.kernel.joining import NO_LIMITS, Limits
@@ -17,6 +19,7 @@ from nodewright.runtime.options import Rooms
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from controllers.scheduling.reading import Reader
 
@@ -84,6 +87,27 @@ def on_request(
         "autoscaler": the_autoscaler,
         "provisioningrequest": provisioning_requests,
     }
+
+
+def with_node_policy(wanted: Rooms, nodes: NodePolicy) -> Rooms:
+    """``wanted``, told which labels and taints of Machines may reach their Nodes."""
+    from controllers.machine.room import MachineRoom  # noqa: PLC0415
+
+    return tuple(replace(room, nodes=nodes) if isinstance(room, MachineRoom) else room for room in wanted)
+
+
+def reached_at(wanted: Rooms, server: str) -> Rooms:
+    """``wanted``, told the URL of the API server: no kubelet gets a certificate that serves in its name."""
+    if all(room.name != "certificatesigningrequest" for room in wanted):
+        return wanted
+    from controllers.certificatesigningrequest.foreign_names import plain  # noqa: PLC0415
+    from controllers.certificatesigningrequest.room import CertificateSigningRequestRoom  # noqa: PLC0415
+
+    hosts = frozenset({plain(host)} if (host := urlsplit(server).hostname) else ())
+    return tuple(
+        replace(room, api_hosts=room.api_hosts | hosts) if isinstance(room, CertificateSigningRequestRoom) else room
+        for room in wanted
+    )
 
 
 def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:

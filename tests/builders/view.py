@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controllers.certificatesigningrequest.request import node_name_of
-from controllers.kernel import joining, refs
+from controllers.kernel import joining, node_owner, refs
 from controllers.kernel import view as indexes
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import Key, Kind, Obj, key_of
@@ -28,6 +28,8 @@ KINDS: Mapping[str, Kind] = {
         refs.NODE,
         refs.POD,
         refs.SECRET,
+        refs.SERVICE,
+        refs.ENDPOINTS,
         refs.POD_DISRUPTION_BUDGET,
         refs.CERTIFICATE_SIGNING_REQUEST,
         refs.DAEMON_SET,
@@ -86,6 +88,7 @@ INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
     indexes.OWNER: _controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
+    indexes.NODE_OWNER: node_owner.owner_uid,
     indexes.NODE_NAME: _node_name,
     indexes.HOST_NAME: indexes.host_name_of,
     indexes.CLAIM: _claim,

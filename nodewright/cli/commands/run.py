@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.names import SYSTEM_NAMESPACE
-from nodewright.cli import election, trust
+from nodewright.cli import election, node_policy, trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
@@ -22,6 +22,8 @@ from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 
 if TYPE_CHECKING:
+    from controllers.kernel.node_policy import NodePolicy
+    from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.options import RunOptions
 
 HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
@@ -57,6 +59,7 @@ class _How:
     metrics: int | None
     mark: str
     trust: trust.Trust
+    nodes: NodePolicy
 
 
 @with_autoscaler
@@ -151,6 +154,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         ),
     ] = "",
     node_owner_label: election.NodeOwnerLabel = False,
+    allow_node_labels: node_policy.AllowLabels = None,
+    protect_node_labels: node_policy.ProtectLabels = None,
+    allow_node_taints: node_policy.AllowTaints = None,
+    protect_node_taints: node_policy.ProtectTaints = None,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
     remediation_kinds: trust.RemediationKinds = "",
@@ -182,6 +189,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port, _mark(management_cluster_id), trusted,
+        node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints),
     )  # fmt: skip
     trusted.take_effect()
     must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
@@ -257,10 +265,11 @@ def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaita
     return take_over
 
 
-def _options(how: _How) -> RunOptions:
+def _options(connection: Connection, how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
     from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
     from nodewright.runtime.preflight import Preflight  # noqa: PLC0415
+    from nodewright.runtime.wiring import reached_at, with_node_policy  # noqa: PLC0415
 
     standing_by = asyncio.Event()
 
@@ -271,7 +280,7 @@ def _options(how: _How) -> RunOptions:
     lease = how.election.options(how.work, say)
     check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, typer.echo)
     return RunOptions(
-        rooms=how.work.rooms,
+        rooms=with_node_policy(reached_at(how.work.rooms, connection.server), how.nodes),
         machines=how.work.machines,
         namespace=how.work.namespace,
         preflight=check.run,
@@ -291,7 +300,7 @@ def _options(how: _How) -> RunOptions:
 
 async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
-    options = _options(how)
+    options = _options(connection, how)
     names = ", ".join(room.name for room in how.work.rooms)
     typer.echo(f"starting {names} against {connection.server}")
     lease = options.leader_election

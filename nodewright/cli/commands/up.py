@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli import trust
+from nodewright.cli import node_policy, trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
@@ -78,6 +78,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     workload_memory: trust.Memory = 512,
     server_allow_cidrs: trust.AllowCidrs = "",
     server_deny_cidrs: trust.DenyCidrs = "",
+    allow_node_labels: node_policy.AllowLabels = None,
+    protect_node_labels: node_policy.ProtectLabels = None,
+    allow_node_taints: node_policy.AllowTaints = None,
+    protect_node_taints: node_policy.ProtectTaints = None,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
     *,
@@ -89,6 +93,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
     trusted.template_kinds()
     trusted.take_effect()
+    nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
     with starting():
         from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
         from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
@@ -101,7 +106,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         options = options_of(autoscaler) if scale else None
         requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted)
+        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted, nodes=nodes)
         asyncio.run(_serve(replace(wish, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
 
 

@@ -26,6 +26,7 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.options import Rooms
@@ -56,6 +57,8 @@ class Wish:
     anonymous_cluster_info: bool = False
     """Let anybody read the ConfigMap cluster-info in kube-public."""
     trust: Trust = field(default_factory=Trust)
+    nodes: NodePolicy | None = None
+    """With the controllers: which labels and taints of Machines may reach their Nodes; None: what is built in."""
 
 
 class Session:
@@ -142,6 +145,13 @@ class Session:
 
 def _rooms_of(wish: Wish) -> Rooms:
     """The controllers that ``wish`` asks for."""
+    from nodewright.runtime import wiring  # noqa: PLC0415
+
+    rooms = _unconfined(wish)
+    return rooms if wish.nodes is None else wiring.with_node_policy(rooms, wish.nodes)
+
+
+def _unconfined(wish: Wish) -> Rooms:
     from nodewright.runtime import wiring  # noqa: PLC0415
 
     scaling, provisioning = wish.autoscaler, wish.provisioning

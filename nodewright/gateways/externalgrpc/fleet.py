@@ -11,9 +11,11 @@ from typing import Any
 import structlog
 
 from api import names
+from api.conditions import MachineCondition, Reason
 from controllers.autoscaler import templates
 from controllers.autoscaler.groups import BadGroup, Discovery, Filter, NodeGroup, discover
 from controllers.kernel import machine_facts
+from controllers.kernel.conditions import find
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import partition
 from controllers.kernel.ordinals import Ordinals
@@ -161,7 +163,8 @@ class Fleet:
         await self._moved.wait()
 
     def _claim(self, provider_id: str) -> Obj | None:
-        claims = self._cache.stores[MACHINE].indexed(PROVIDER_ID, provider_id)
+        found = self._cache.stores[MACHINE].indexed(PROVIDER_ID, provider_id)
+        claims = found if len(found) < 2 else [machine for machine in found if not _is_refuted(machine)]
         if len(claims) > 1:
             raise AmbiguousError(f"{len(claims)} Machines have the providerID {provider_id!r}")
         return claims[0] if claims else None
@@ -225,6 +228,15 @@ def _decides(change: Change) -> bool:
 def _is_observed(body: Obj) -> bool:
     seen = (body.get("status") or {}).get("observedGeneration")
     return isinstance(seen, int) and seen >= generation_of(body)
+
+
+def _is_refuted(machine: Obj) -> bool:
+    """The Machine controller found no host of it with that providerID: a person wrote it."""
+    status = machine.get("status")
+    said = find(
+        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
+    )
+    return said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
 
 
 def _has_machines(machine_set: Obj) -> bool:

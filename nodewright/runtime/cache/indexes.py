@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.kernel import joining, view
+from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
@@ -65,6 +66,11 @@ def node_it_is_on(obj: Obj) -> str | None:
     return _text(_at(obj, "spec", "nodeName"))
 
 
+def node_owner(obj: Obj) -> str | None:
+    """UID of the Machine that a Node is recorded for."""
+    return owner_uid(obj) or None
+
+
 def claim(obj: Obj) -> str | None:
     """``namespace/name`` of the claim that a PersistentVolume is bound to."""
     name = _text(_at(obj, "spec", "claimRef", "name"))
@@ -109,7 +115,7 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
     CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
-    NODE: {view.PROVIDER_ID: provider_id},
+    NODE: {view.PROVIDER_ID: provider_id, view.NODE_OWNER: node_owner},
     POD: {view.NODE_NAME: node_it_is_on},
     POD_DISRUPTION_BUDGET: {view.NAMESPACE: namespace},
     MACHINE_DRAIN_RULE: {view.NAMESPACE: namespace},

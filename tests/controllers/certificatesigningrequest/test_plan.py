@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -10,9 +12,10 @@ from cryptography import x509
 from controllers.certificatesigningrequest.room import ROOM
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Plan, Settled, Wait
-from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key
-from controllers.kernel.view import HOME, Reached, Unreached, Workload
-from tests.builders import FakeView, machine
+from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Obj
+from controllers.kernel.view import HOME, HostAbsent, HostPresent, HostReads, Reached, Unreached, Workload
+from providers.base.contract import Address, Host, HostState
+from tests.builders import FakeView, machine, node
 from tests.builders.objects import Builder, MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import (
     CLIENT_USAGES,
@@ -27,14 +30,22 @@ from tests.controllers.certificatesigningrequest.requests import (
 KEY = Key("", "csr")
 
 
+ADDRESSES = (
+    ("InternalIP", "10.0.0.7"),
+    ("InternalIP", "fd00:0:0::7"),
+    ("InternalDNS", "a.internal"),
+    ("Hostname", "a"),
+)
+
+
 def addressed(body: MachineBuilder) -> MachineBuilder:
-    body.status["addresses"] = [
-        {"type": "InternalIP", "address": "10.0.0.7"},
-        {"type": "InternalIP", "address": "fd00:0:0::7"},
-        {"type": "InternalDNS", "address": "a.internal"},
-        {"type": "Hostname", "address": "a"},
-    ]
+    body.status["addresses"] = [{"type": type_, "address": address} for type_, address in ADDRESSES]
     return body
+
+
+def lost(body: MachineBuilder) -> MachineBuilder:
+    """As the Machine controller leaves one whose providerID no host of it has."""
+    return body.condition("InfrastructureReady", "False", "HostMissing")
 
 
 def joining() -> MachineBuilder:
@@ -43,15 +54,40 @@ def joining() -> MachineBuilder:
 
 
 def joined() -> MachineBuilder:
-    return addressed(machine("a").ready().on_node("a"))
+    return addressed(machine("a").ready().on_node("a").provider_id("simulated:///a"))
+
+
+def with_nodes(*bodies: Builder) -> list[Builder]:
+    """The Nodes of the Machines that have joined beside them, recorded for them as the Machine controller does."""
+    linked = [body for body in bodies if body.kind == "Machine" and body.status.get("nodeRef")]
+    return [*bodies, *(node(str(m.status["nodeRef"]["name"])).of(m) for m in linked)]
 
 
 def plan(csr: Builder, *others: Builder) -> Plan:
-    return plan_on(FakeView(csr, *others))
+    return plan_on(FakeView(csr, *with_nodes(*others)))
 
 
-def plan_on(view: FakeView) -> Plan:
-    observed = ROOM.observe(KEY, view, None)
+def host_of(uid: str, body: Obj, **changed: Any) -> Host:
+    """As the provider shows the host of a Machine: with the names and addresses of ``ADDRESSES``."""
+    provider_id = (body.get("spec") or {}).get("providerID") or f"simulated:///{uid}"
+    addresses = tuple(Address(*pair) for pair in ADDRESSES)
+    shown = Host(uid, uid, body["metadata"]["name"], provider_id, HostState.RUNNING, "", addresses)
+    return replace(shown, **changed)
+
+
+def reads_of(view: FakeView, **changed: Any) -> HostReads | None:
+    """What a provider says that has a host for each Machine which is bound to one."""
+    need = ROOM.needs(KEY, view)
+    body = view.by_uid(MACHINE, need.machine_uid) if need is not None else None
+    if need is None or body is None:
+        return None
+    if not body["spec"].get("providerID"):
+        return HostReads(HostAbsent())
+    return HostReads(HostPresent(host_of(need.machine_uid, body, **changed)))
+
+
+def plan_on(view: FakeView, reads: HostReads | None = None) -> Plan:
+    observed = ROOM.observe(KEY, view, reads or reads_of(view))
     assert observed is not None
     return ROOM.plan(observed)
 
@@ -91,7 +127,21 @@ CASES: dict[str, tuple[RequestBuilder, list[Builder], str]] = {
     "a Node that asks for one that nobody knows for sure": (client().by(*ANOTHER), [joining()], ""),
     "a Node of nobody's": (client(), [machine("b").provider_id("simulated:///b")], ""),
     "a Machine that goes": (client(), [joining().deleting()], ""),
-    "two Machines of that name": (client(), [joining(), machine("a", "elsewhere").uid("two")], ""),
+    "two Machines of that name": (
+        client(),
+        [joining(), machine("a", "elsewhere").uid("two").provider_id("simulated:///two")],
+        "",
+    ),
+    "another Machine of that name without a host": (
+        client(),
+        [joining(), machine("a", "elsewhere").uid("two")],
+        "Approved",
+    ),
+    "another Machine of that name that was given a providerID": (
+        client(),
+        [joining(), lost(machine("a", "elsewhere").uid("two").provider_id("simulated:///a"))],
+        "Approved",
+    ),
     "a client of more organizations": (
         client().asking(organizations=("system:nodes", "system:masters")).by(*ITSELF),
         [joined()],
@@ -137,11 +187,6 @@ CASES: dict[str, tuple[RequestBuilder, list[Builder], str]] = {
     ),
     "a foreign address, a moment ago": (serving("csr", *ips("10.0.0.8")), [joined()], ""),
     "a foreign address, for long": (serving("csr", *ips("10.0.0.8")).created(700), [joined()], "Denied"),
-    "an address of a Machine whose addresses nobody told": (
-        serving("csr", *ips("10.0.0.8")).created(700),
-        [machine("a").ready().on_node("a")],
-        "",
-    ),
     "a foreign name of a Node that is not linked": (serving("csr", *dns("api")).created(700), [joining()], ""),
     "one that somebody decided about": (client().approved(), [joining()], ""),
 }
@@ -150,6 +195,11 @@ CASES: dict[str, tuple[RequestBuilder, list[Builder], str]] = {
 @pytest.mark.parametrize(("csr", "machines", "want"), CASES.values(), ids=CASES.keys())
 def test_verdict(csr: RequestBuilder, machines: list[Builder], want: str) -> None:
     assert verdict(plan(csr, *machines)) == want
+
+
+def test_an_address_of_a_host_whose_addresses_its_provider_did_not_tell_is_left_alone() -> None:
+    view = FakeView(serving("csr", *ips("10.0.0.8")).created(700), *with_nodes(joined()))
+    assert verdict(plan_on(view, reads_of(view, addresses=(Address("Hostname", "a"),)))) == ""
 
 
 def test_another_signers_requests_are_not_even_read() -> None:
@@ -258,7 +308,7 @@ ABROAD = [
 def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: Workload, said: str) -> None:
     """Its Node lives elsewhere: whoever asks here for that name is somebody else."""
     for csr, body in ((client(), joining()), (serving(), joined()), (client().by(*ANOTHER), joined())):
-        view = FakeView(csr, body.in_cluster("blue"))
+        view = FakeView(csr, *with_nodes(body.in_cluster("blue")))
         view.abroad("blue", workload)
         found = plan_on(view)
         assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")

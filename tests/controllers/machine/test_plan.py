@@ -173,7 +173,7 @@ CASES: dict[str, Case] = {
         HostReads(host()),
         ["patch Machine status", "patch Node metadata"],
         Settled,
-        others=(node("m-1").provider_id(ID).ready(),),
+        others=(node("m-1").created(30).provider_id(ID).ready(),),
     ),
     "a Node of another Machine is not taken": Case(
         BOUND,

@@ -114,7 +114,7 @@ def test_mc_75_and_140_a_node_with_the_same_address_or_name_is_not_taken_over() 
 def test_mc_140_a_node_without_provider_id_counts_only_if_it_is_younger_than_the_machine(older: bool) -> None:
     arena = Arena()
     key = arena.apply(machine("m-1").provider_config(zombieRate=1, bootSeconds=0.6))
-    arena.view.put(node("m-1").created(60 if older else -1).ready())
+    arena.view.put(node("m-1").created(60 if older else -1).address("10.64.0.1").ready())
     arena.run(key, 200)
     assert ("nodeRef" in arena.machine(key)["status"]) is not older
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import grpc
@@ -12,9 +13,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from api import names
 from controllers.autoscaler.groups import Filter
-from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NODE, Key, Ref
+from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NAMESPACE, NODE, Key, Ref
 from nodewright.controlplane.app.faults import Match
 from nodewright.gateways.externalgrpc import translate
+from nodewright.gateways.externalgrpc.fleet import AmbiguousError
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
@@ -33,7 +35,7 @@ from tests.gateways.externalgrpc.caller import (
     replicas,
     serving,
 )
-from tests.runtime.town import Town
+from tests.runtime.town import FAST, Town
 
 RUNNING, CREATING, DELETING = 1, 2, 3
 
@@ -59,6 +61,35 @@ async def test_a_group_grows_from_zero_and_shrinks_to_it(town: Town) -> None:
             await caller("NodeGroupDeleteNodes", id=GROUP, nodes=[node(each)])
         assert await caller.size() == 0
         await town.until(lambda: not town.objects(MACHINE) and not town.hosts())
+
+
+async def test_a_machine_of_another_namespace_with_the_same_provider_id_hides_no_group(town: Town) -> None:
+    """Its providerID was written by a person: the Machine controller finds no host of it."""
+    async with town.controllers(), serving(town) as served:
+        await group(town, 1, bounds(0, 5))
+        await town.until(lambda: town.ready() == 1)
+        (name,) = live(town)
+        claimed = provider_id(town, name)
+        await town.client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "evil"}})
+        meta = {"name": "rival", "namespace": "evil"}
+        spec = {"providerID": claimed, "providerConfig": {"value": dict(FAST)}}
+        body = {"apiVersion": MACHINE.api_version, "kind": "Machine", "metadata": meta, "spec": spec}
+        await town.client.create(MACHINE, body)
+
+        def is_refuted() -> bool:
+            found = served.gateway.fleet.machine(claimed)
+            return found is not None and found.key.name == name
+
+        await town.until(lambda: any(m["status"].get("errorReason") for m in town.objects(MACHINE) if m.get("status")))
+        await town.until(lambda: _answers(is_refuted))
+        assert (await served.caller("NodeGroupForNode", node=node(claimed, "any"))).nodeGroup.id == GROUP
+
+
+def _answers(ask: Callable[[], bool]) -> bool:
+    try:
+        return ask()
+    except AmbiguousError:
+        return False
 
 
 async def test_exactly_the_named_machines_go_however_often_and_however_many_ask_at_once(town: Town) -> None:
