@@ -94,7 +94,8 @@ class ProviderSpec(Model):
 
 
 ProviderConfigField = Annotated[
-    str | ProviderSpec, Schema({"x-kubernetes-preserve-unknown-fields": True, "maxLength": 262144})
+    str | ProviderSpec,
+    Schema({"x-kubernetes-preserve-unknown-fields": True, "maxLength": limits.MAX_PROVIDER_CONFIG}),
 ]
 """Two generations: a plain string that holds YAML or JSON, or an object like ``providerSpec``."""
 
