@@ -66,5 +66,5 @@ def _prices(found: Any, where: str) -> dict[str, float]:
     for name, price in found.items():
         sound = isinstance(price, int | float) and not isinstance(price, bool) and math.isfinite(price) and price >= 0
         if not sound:
-            raise PriceTableError(f"{where}[{yamltext.shown(name)}]: {yamltext.shown(price)} is no price")
+            raise PriceTableError(f"{where}[{yamltext.shown(name)}]: {yamltext.shown(repr(price))} is no price")
     return {str(name): float(price) for name, price in found.items()}

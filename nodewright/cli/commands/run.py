@@ -19,6 +19,7 @@ from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.runtime.kube.connection import Connection
@@ -232,14 +233,14 @@ async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
     options = _options(connection, how)
     names = ", ".join(room.name for room in how.work.rooms)
-    typer.echo(f"starting {names} against {connection.server}")
+    say(f"starting {names} against {connection.server}")
     if options.leader_election is not None:
         lease = options.leader_election
-        typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+        say(f"at work while it holds the lease {lease.namespace}/{lease.name}")
 
     def ready() -> None:
         settle_in()
-        typer.echo(f"ready: {names} at work")
+        say(f"ready: {names} at work")
 
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
@@ -251,4 +252,4 @@ async def _run(target: Target, how: _How) -> None:
             await operate(connection, options, stop=asyncio.Event(), ready=ready)
     except LeadershipLostError as error:
         leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
-    typer.echo("stopped")
+    say("stopped")

@@ -86,7 +86,11 @@ def test_all_forms_have_one_verdict(config: str) -> None:
 
 
 ANY = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab:-{[*& 1", max_size=5) | st.sampled_from([TEXT, "a: 1", "*a", "{"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.text("ab:-{[*& 1", max_size=5)
+    | st.sampled_from([TEXT, "a: 1", "*a", "{"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
