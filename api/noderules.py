@@ -95,9 +95,9 @@ def versions(spec: Mapping[str, Any], path: str) -> Errors:
                 f"{path}.versions.{name}", f"{shown(repr(version))} is not a version like 1.31.0 or v1.31.0"
             )
     runtime, here = child(asked, "containerRuntime"), f"{path}.versions.containerRuntime"
-    name, version = runtime.get("name"), runtime.get("version")
-    if name is not None and not _fits(name, RUNTIME_NAME_PATTERN, LONGEST_RUNTIME_NAME):
-        yield FieldError(f"{here}.name", f"{shown(repr(name))} is not a name like containerd")
+    called, version = runtime.get("name"), runtime.get("version")
+    if called is not None and not _fits(called, RUNTIME_NAME_PATTERN, LONGEST_RUNTIME_NAME):
+        yield FieldError(f"{here}.name", f"{shown(repr(called))} is not a name like containerd")
     if version is not None and not _fits(version, RUNTIME_VERSION_PATTERN, LONGEST_VERSION):
         yield FieldError(f"{here}.version", f"{shown(repr(version))} is not a version like 1.7.2")
 

@@ -135,12 +135,7 @@ KUBE_REQUESTS = _counter(
     "kube_requests_total", "Answers of the API server; code 0 is no answer.", "controller", "verb", "resource", "code"
 )
 KUBE_SECONDS = _seconds("kube_request_seconds", "How long the API server took, without our own waiting.", "verb")
-KUBE_ROUND_HELD_SECONDS = _seconds(
-    "round_held_seconds",
-    "CPU time of the event loop that reading and planning one object took from all others; 0.05 is the bound.",
-    "controller",
-)
-RETRIES = _counter("kube_retries_total", "Requests sent again.", "verb", "why")
+KUBE_RETRIES = _counter("kube_retries_total", "Requests sent again.", "verb", "why")
 
 # The caches.
 WATCH_EVENTS = _counter("watch_events_total", "Events read from watches.", "kind", "type")
@@ -157,6 +152,11 @@ CACHE_STALENESS = _state(
 # Rounds.
 ROUNDS = _counter("rounds_total", "Rounds by their result.", "controller", "result")
 ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that write in every round.", "controller")
+ROUND_HELD_SECONDS = _seconds(
+    "round_held_seconds",
+    "CPU time of the event loop that reading and planning one object took from all others; 0.05 is the bound.",
+    "controller",
+)
 ROUND_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
 RETRIES = _counter("retries_total", "Rounds that are to be repeated with back-off.", "controller")
 ROOM_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
