@@ -26,3 +26,18 @@ MAX_FAILURE_DOMAINS: Final = 32
 """Failure domains that a Cluster or a set may name."""
 MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
 """So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""
+
+# --- text of others ---------------------------------------------------------------------------------------------------
+
+MAX_TEXT_BYTES: Final = 1024 * 1024
+"""Bytes of a YAML or JSON text of others where nothing smaller is said: as large as a Secret or ConfigMap can be."""
+MAX_TEXT_DEPTH: Final = 64
+"""Levels of nesting in such a text."""
+MAX_TEXT_VALUES: Final = 20_000
+"""Values (scalars, lists and maps, keys too) in such a text."""
+MAX_PROVIDER_CONFIG: Final = 32 * 1024
+"""Characters of a provider's configuration given as text, and bytes as JSON of one given as an object."""
+MAX_PROVIDER_CONFIG_VALUES: Final = 2_000
+"""Values in a provider's configuration."""
+MAX_PARSED_CONFIG_BYTES: Final = 8 * 1024 * 1024
+"""Memory for configurations given as text that were parsed before."""

@@ -22,10 +22,14 @@ from api.meta import (
     Time,
 )
 from api.model import ATOMIC_LIST, SET, Model, Rule, Schema, list_map, name_fits
+from api.noderules import (
+    LONGEST_RUNTIME_NAME,
+    LONGEST_VERSION,
+    RUNTIME_NAME_PATTERN,
+    RUNTIME_VERSION_PATTERN,
+    VERSION_PATTERN,
+)
 from api.resource import AGE, Column, Resource
-
-VERSION_PATTERN = r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?([-+][0-9A-Za-z.+-]*)?$"
-"""A Kubernetes version, with or without the v: ``1.31.0``, ``v1.32``, ``v1.30.4+k3s1``."""
 
 Version = Annotated[str, Field(max_length=64, pattern=VERSION_PATTERN)]
 """A semantic version; the patch level may be left to the provider."""
@@ -33,6 +37,15 @@ Version = Annotated[str, Field(max_length=64, pattern=VERSION_PATTERN)]
 
 class ContainerRuntime(Model):
     """A container runtime (KEP-3; dropped from later forms of the API, kept here)."""
+
+    name: Annotated[str, Field(max_length=LONGEST_RUNTIME_NAME, pattern=RUNTIME_NAME_PATTERN)]
+    """Which one, like ``containerd``."""
+    version: Annotated[str, Field(max_length=LONGEST_VERSION, pattern=RUNTIME_VERSION_PATTERN)] | None = None
+    """Its version."""
+
+
+class ObservedContainerRuntime(Model):
+    """A container runtime as a Node reports it, in any form."""
 
     name: Annotated[str, Field(max_length=63)]
     """Which one, like ``containerd``."""
@@ -58,7 +71,7 @@ class ObservedVersions(Model):
     """Version of the kubelet."""
     control_plane: Annotated[str, Field(max_length=64)] | None = None
     """Version of the control plane."""
-    container_runtime: ContainerRuntime | None = None
+    container_runtime: ObservedContainerRuntime | None = None
     """The container runtime."""
 
 
@@ -94,7 +107,8 @@ class ProviderSpec(Model):
 
 
 ProviderConfigField = Annotated[
-    str | ProviderSpec, Schema({"x-kubernetes-preserve-unknown-fields": True, "maxLength": 262144})
+    str | ProviderSpec,
+    Schema({"x-kubernetes-preserve-unknown-fields": True, "maxLength": limits.MAX_PROVIDER_CONFIG}),
 ]
 """Two generations: a plain string that holds YAML or JSON, or an object like ``providerSpec``."""
 

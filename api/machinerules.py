@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Literal
 
 from api import limits
 from api.durations import parse_duration, parse_time
 from api.faults import FieldError, child, items, text_of
+from api.noderules import metadata_keys, registration
 from api.providerconfig import ProviderConfigError, read
-from api.selectors import label_key_error, label_value_error
+from api.selectors import label_value_error
 
 MACHINE_SPEC_FIELDS: Final = frozenset(
     {
@@ -27,7 +28,8 @@ TIMEOUTS: Final = (
 )  # fmt: skip
 """Durations of a deletion. 0 and none mean: never, for ever."""
 _LOOKS_LIKE: Final = 0.85
-_VERSION = re.compile(r"v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?([-+][0-9A-Za-z.+-]*)?\Z")
+_LOOKED_AT: Final = 64
+"""Fields of a spec that are compared with the known ones; more are no slip, and comparing is slow."""
 
 Errors = Iterator[FieldError]
 
@@ -67,13 +69,9 @@ def failure_domains_fault(named: object) -> str:
 def machine_spec(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
     """Rules on one Machine's spec at ``path``; ``namespace`` is that of the object, "" if it is not known."""
     yield from _misspelt(spec, path)
-    yield from metadata_keys(child(spec, "metadata"), f"{path}.metadata")
-    yield from _taints(spec, path)
+    yield from registration(spec, path)
+    yield from _taints_given_twice(spec, path)
     yield from provider_config(spec, path, namespace)
-    for name in ("kubelet", "controlPlane"):
-        version = child(spec, "versions").get(name)
-        if version is not None and not (isinstance(version, str) and _VERSION.match(version)):
-            yield FieldError(f"{path}.versions.{name}", f"{version!r} is not a version like 1.31.0 or v1.31.0")
     for name in TIMEOUTS:
         if spec.get(name) is not None and (fault := time_or_duration(spec[name], "duration")):
             yield FieldError(f"{path}.{name}", fault)
@@ -97,20 +95,6 @@ def provider_config(spec: Mapping[str, Any], path: str, namespace: str) -> Error
         )
 
 
-def metadata_keys(meta: Mapping[str, Any], path: str) -> Errors:
-    """Labels and annotations must have the form that Kubernetes asks for."""
-    for key, value in child(meta, "labels").items():
-        if fault := label_key_error(str(key)):
-            yield FieldError(f"{path}.labels[{key}]", f"not a label key: {fault}")
-        if fault := label_value_error(value):
-            yield FieldError(f"{path}.labels[{key}]", f"{value!r} is not a label value: {fault}")
-    for key, value in child(meta, "annotations").items():
-        if fault := label_key_error(str(key).lower()):
-            yield FieldError(f"{path}.annotations[{key}]", f"not an annotation key: {fault}")
-        if not isinstance(value, str):
-            yield FieldError(f"{path}.annotations[{key}]", f"{value!r} is not a string; quote it")
-
-
 def time_or_duration(value: Any, what: Literal["time", "duration"]) -> str:
     """Why ``value`` is no RFC 3339 time or no duration; "" if it is one."""
     if not isinstance(value, str):
@@ -125,24 +109,18 @@ def time_or_duration(value: Any, what: Literal["time", "duration"]) -> str:
     return ""
 
 
-def _taints(spec: Mapping[str, Any], path: str) -> Errors:
+def _taints_given_twice(spec: Mapping[str, Any], path: str) -> Errors:
     seen: set[tuple[str, str]] = set()
     for index, taint in items(spec, "taints"):
-        here, key, effect = f"{path}.taints[{index}]", text_of(taint, "key"), text_of(taint, "effect")
-        if fault := label_key_error(key):
-            yield FieldError(f"{here}.key", f"{key!r}: {fault}")
-        if fault := label_value_error(taint.get("value") or ""):
-            yield FieldError(f"{here}.value", f"{taint.get('value')!r}: {fault}")
-        if effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-            yield FieldError(f"{here}.effect", f"{effect!r} is none of NoSchedule, PreferNoSchedule, NoExecute")
+        key, effect = text_of(taint, "key"), text_of(taint, "effect")
         if (key, effect) in seen:
-            yield FieldError(here, f"{key}:{effect} is given twice")
+            yield FieldError(f"{path}.taints[{index}]", f"{key}:{effect} is given twice")
         seen.add((key, effect))
 
 
 def _misspelt(spec: Mapping[str, Any], path: str) -> Errors:
     """The API server keeps unknown fields here, for old manifests, so that a slip would pass in silence."""
-    for name in spec:
+    for name in islice(spec, _LOOKED_AT):
         if name in MACHINE_SPEC_FIELDS or not isinstance(name, str) or len(name) > limits.MAX_LABEL_VALUE:
             continue
         close = difflib.get_close_matches(name, sorted(MACHINE_SPEC_FIELDS), n=1, cutoff=_LOOKS_LIKE)

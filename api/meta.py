@@ -10,6 +10,7 @@ from api.durations import DURATION_PATTERN, format_duration, format_time, parse_
 from api.intorstring import PERCENT_PATTERN, resolve
 from api.limits import MAX_FAILURE_DOMAINS, MAX_REPLICAS
 from api.model import ATOMIC_LIST, ATOMIC_MAP, SET, Model, Rule, Schema, list_map
+from api.noderules import ANNOTATION_KEY_PATTERN, QUALIFIED_NAME_PATTERN
 from api.quantity import QUANTITY_PATTERN, parse_quantity
 from api.selectors import Requirement, Selector, from_label_selector, matches, parse
 
@@ -123,6 +124,14 @@ class ObjectMeta(Model):
     """Objects that this one belongs to."""
 
 
+_LABEL_KEYS = Rule(
+    f"self.all(key, size(key) <= {_QUALIFIED_NAME} && key.matches(r'{QUALIFIED_NAME_PATTERN}'))",
+    "a key must be a qualified name: an optional DNS subdomain and '/', and at most 63 characters of A-Z, a-z, 0-9, "
+    "'-', '_' and '.'",
+)
+_ANNOTATION_KEYS = Rule(_LABEL_KEYS.rule.replace(QUALIFIED_NAME_PATTERN, ANNOTATION_KEY_PATTERN), _LABEL_KEYS.message)
+
+
 class TemplateMeta(Model):
     """Metadata that is stamped on something made later: on the Machines of a template, or on the Node of a Machine."""
 
@@ -134,9 +143,9 @@ class TemplateMeta(Model):
     """Accepted from older manifests; not used."""
     creation_timestamp: Annotated[Time | None, Schema({"nullable": True})] = None
     """Accepted from older manifests, which often carry ``null``; not used."""
-    labels: Annotated[dict[str, LabelValue], Field(max_length=64)] | None = None
+    labels: Annotated[dict[str, LabelValue], Field(max_length=64), Schema(rules=(_LABEL_KEYS,))] | None = None
     """Labels to stamp."""
-    annotations: Annotated[dict[str, str], Field(max_length=128)] | None = None
+    annotations: Annotated[dict[str, str], Field(max_length=128), Schema(rules=(_ANNOTATION_KEYS,))] | None = None
     """Annotations to stamp."""
     owner_references: Annotated[list[OwnerReference], Field(max_length=16), ATOMIC_LIST] | None = None
     """Accepted from older manifests; not used."""
@@ -223,7 +232,7 @@ Conditions = Annotated[list[Condition], Field(max_length=64), list_map("type")]
 class Taint(Model):
     """Keeps pods that don't tolerate it away from a Node (core/v1)."""
 
-    key: Annotated[str, Field(min_length=1, max_length=_QUALIFIED_NAME)]
+    key: Annotated[str, Field(min_length=1, max_length=_QUALIFIED_NAME, pattern=QUALIFIED_NAME_PATTERN)]
     """Key of the taint."""
     value: LabelValue | None = None
     """Value of the taint."""

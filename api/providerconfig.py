@@ -9,19 +9,21 @@ What is inside ``value`` is its provider's business alone.
 
 from __future__ import annotations
 
-import json
-import math
+import hashlib
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
-MAX_TEXT: Final = 262144
-"""Characters of a configuration given as a string; the CRD has the same bound."""
-MAX_DEPTH: Final = 64
-"""Levels of nesting in a configuration given as a string."""
+import orjson
+
+from api import yamltext
+from api.limits import MAX_PARSED_CONFIG_BYTES, MAX_PROVIDER_CONFIG, MAX_PROVIDER_CONFIG_VALUES
+
 FIELDS: Final = ("providerConfig", "providerSpec")
 """Fields that may hold the configuration."""
+REQUIRED: Final = "is required: it names the provider and says what host to make"
+"""What is said of a Machine without one."""
 
 
 class ProviderConfigError(ValueError):
@@ -91,17 +93,23 @@ def find(obj: Mapping[str, Any]) -> tuple[ProviderConfig | None, str]:
     return config, ".".join(part for part in (prefix, config.source_field if config else "") if part)
 
 
+def missing(obj: Mapping[str, Any], config: ProviderConfig | None) -> str:
+    """Path of the configuration that an object of a kind that makes hosts has not; "" if none is missing."""
+    makes_hosts = obj.get("kind") in ("Machine", "MachineSet", "MachineDeployment")
+    return f"{holder(obj)[1]}.{FIELDS[0]}" if config is None and makes_hosts else ""
+
+
 def read_class(machine_class: Mapping[str, Any]) -> ProviderConfig:
     """The configuration in a MachineClass, where it stands without ``value``. Raises ProviderConfigError."""
     given = [name for name in FIELDS if not _absent(machine_class.get(name))]
     if len(given) != 1:
         raise ProviderConfigError("providerSpec", "exactly one of providerSpec and providerConfig must be given")
     name, content = given[0], machine_class[given[0]]
-    if isinstance(content, Mapping) and set(content) == {"value"} and isinstance(content["value"], Mapping):
-        return ProviderConfig(content["value"], None, f"{name}.value")
     if not isinstance(content, Mapping):
         raise ProviderConfigError(name, "must be an object")
-    return ProviderConfig(content, None, name)
+    if "kind" not in content and isinstance(content.get("value"), Mapping):
+        return ProviderConfig(_sized(f"{name}.value", content["value"]), None, f"{name}.value")
+    return ProviderConfig(_sized(name, content), None, name)
 
 
 def _absent(content: Any) -> bool:
@@ -125,9 +133,10 @@ def _from_field(name: str, content: Any) -> ProviderConfig | None:
     if value is not None:
         if isinstance(value, str):
             value = _parsed(f"{name}.value", value)
+            return ProviderConfig(value, None, f"{name}.value")
         if not isinstance(value, Mapping):
             raise ProviderConfigError(f"{name}.value", "must be an object")
-        return ProviderConfig(value, None, f"{name}.value")
+        return ProviderConfig(_sized(f"{name}.value", value), None, f"{name}.value")
     if source not in (None, {}):
         return ProviderConfig(None, _class_ref(f"{name}.valueFrom", source), f"{name}.valueFrom")
     if set(content) - {"value", "valueFrom"}:
@@ -154,88 +163,72 @@ def _text(value: Mapping[str, Any] | None, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+# --- what is in it ----------------------------------------------------------------------------------------------------
+
+_BOUNDS: Final = yamltext.Bounds(size=4 * MAX_PROVIDER_CONFIG, values=MAX_PROVIDER_CONFIG_VALUES)
+_COST_OF_A_VALUE: Final = 256
+"""Bytes that a small value takes as a Python object, roughly."""
+
+
+class ParsedTexts:
+    """Configurations given as text that were parsed, by the text's digest; those asked for last stay.
+
+    All Machines of a set carry the same text. ``room`` is in bytes, by estimate; a fault is remembered as well.
+    """
+
+    def __init__(self, room: int = MAX_PARSED_CONFIG_BYTES) -> None:
+        self._room = room
+        self._found: OrderedDict[bytes, tuple[Mapping[str, Any] | None, str, int]] = OrderedDict()
+        self.size = 0
+        self.parsed = 0
+
+    def get(self, text: str) -> tuple[Mapping[str, Any] | None, str]:
+        """The object in the text, or why there is none."""
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        known = self._found.get(digest)
+        if known is not None:
+            self._found.move_to_end(digest)
+            return known[0], known[1]
+        self.parsed += 1
+        value, fault = _parse(text)
+        cost = 4 * len(text) + _COST_OF_A_VALUE * (1 + sum(1 for one in text if one in ":,-\n"))
+        self._found[digest] = (value, fault, cost)
+        self.size += cost
+        while self.size > self._room and self._found:
+            self.size -= self._found.popitem(last=False)[1][2]
+        return value, fault
+
+
+_TEXTS: Final = ParsedTexts()
+
+
 def _parsed(path: str, text: str) -> Mapping[str, Any]:
-    if len(text) > MAX_TEXT:
-        raise ProviderConfigError(path, f"has more than {MAX_TEXT} characters")
-    value, fault = _parse(text)
+    if len(text) > MAX_PROVIDER_CONFIG:
+        raise ProviderConfigError(path, f"has more than {MAX_PROVIDER_CONFIG} characters")
+    value, fault = _TEXTS.get(text)
     if value is None:
         raise ProviderConfigError(path, fault)
     return value
 
 
-@lru_cache(maxsize=256)
 def _parse(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """The object in the text, or why there is none. Cached: all Machines of a set carry the same text."""
     try:
-        value = json.loads(text) if text.lstrip().startswith("{") else _parse_yaml(text)
-    except json.JSONDecodeError:
-        try:
-            value = _parse_yaml(text)  # a YAML flow mapping starts with a brace, too
-        except (ValueError, RecursionError) as fault:
-            return None, _one_line(fault)
-    except (ValueError, RecursionError) as fault:
-        return None, _one_line(fault)
+        value = yamltext.load(text, _BOUNDS)
+    except yamltext.TextError as error:
+        return None, f"the text is neither YAML nor JSON: {error}"
     if not isinstance(value, dict):
         return None, "the text must hold an object (YAML or JSON)"
-    if fault_text := _not_json(value, "", 0):
-        return None, fault_text
     return value, ""
 
 
-def _parse_yaml(text: str) -> Any:
-    """Raises ValueError. Aliases are refused: a few lines of them can stand for gigabytes."""
-    import yaml  # noqa: PLC0415 - most configurations are objects and need no parser
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = type("Loader", (base,), {"yaml_implicit_resolvers": _without_times(base.yaml_implicit_resolvers)})
-    depth = 0
+def _sized(path: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An object that was given as such. Raises ProviderConfigError if it is larger than a configuration may be."""
     try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"{_line(event.start_mark)}aliases are not allowed")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise ValueError(f"{_line(event.start_mark)}nested more than {MAX_DEPTH} levels deep")
-        return yaml.load(text, Loader=loader)  # noqa: S506 - a subclass of the safe loader
-    except yaml.YAMLError as error:
-        where = _line(getattr(error, "problem_mark", None))
-        said = [getattr(error, part, None) for part in ("context", "problem")]
-        raise ValueError(f"{where}{', '.join(filter(None, said)) or error}") from error
-
-
-def _line(mark: Any) -> str:
-    return f"line {mark.line + 1}: " if mark else ""
-
-
-def _without_times(resolvers: Mapping[str, Any]) -> dict[str, Any]:
-    """``2026-01-01`` stays text, as it does for Kubernetes' own YAML reader."""
-    return {
-        first: [(tag, regexp) for tag, regexp in entries if tag != "tag:yaml.org,2002:timestamp"]
-        for first, entries in resolvers.items()
-    }
-
-
-def _not_json(value: Any, path: str, depth: int) -> str:
-    """Where and why a value can't be JSON; "" if it can."""
-    if depth > MAX_DEPTH:
-        return f"{path}: nested more than {MAX_DEPTH} levels deep"
-    if isinstance(value, dict):
-        for key, child in value.items():
-            if not isinstance(key, str):
-                return f"{path or 'the object'}: key {key!r} is not a string"
-            if fault := _not_json(child, f"{path}.{key}".lstrip("."), depth + 1):
-                return fault
-        return ""
-    if isinstance(value, list):
-        faults = (_not_json(child, f"{path}[{index}]", depth + 1) for index, child in enumerate(value))
-        return next(filter(None, faults), "")
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{path}: {value} is not a number in JSON"
-    if value is not None and not isinstance(value, str | int | float):
-        return f"{path}: {type(value).__name__} is not a type of JSON"
-    return ""
-
-
-def _one_line(fault: BaseException) -> str:
-    text = "nested too deep" if isinstance(fault, RecursionError) else " ".join(str(fault).split())
-    return f"the text is neither YAML nor JSON: {text}"
+        size = len(orjson.dumps(value))
+    except (orjson.JSONEncodeError, RecursionError):
+        raise ProviderConfigError(path, yamltext.check(value, _BOUNDS) or "can't be written as JSON") from None
+    if size > MAX_PROVIDER_CONFIG:
+        raise ProviderConfigError(path, f"has {size} bytes as JSON, more than {MAX_PROVIDER_CONFIG}")
+    if fault := yamltext.check(value, _BOUNDS):
+        raise ProviderConfigError(path, fault)
+    return value

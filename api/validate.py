@@ -15,7 +15,8 @@ from api.autoscaling import BoundsError, node_group_bounds, node_group_options
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
-from api.machinerules import failure_domains, machine_spec, metadata_keys, provider_config, template, time_or_duration
+from api.machinerules import failure_domains, machine_spec, provider_config, template, time_or_duration
+from api.noderules import metadata_keys
 from api.providerconfig import ProviderConfigError, read_class
 from api.quantity import parse_quantity
 from api.remediation import template_faults

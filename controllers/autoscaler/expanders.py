@@ -18,7 +18,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
+from api.yamltext import shown
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.digest import digest
 from controllers.scheduling.binpacking import Estimate
@@ -79,19 +81,22 @@ def checked(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def priorities_of(found: Mapping[object, object]) -> dict[int, list[re.Pattern[str]]]:
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,9}\Z", re.ASCII)
+
+
+def priorities_of(found: Mapping[Any, Any]) -> dict[int, list[re.Pattern[str]]]:
     """The map of the ConfigMap's key ``priorities``. Raises ExpanderError naming the entry."""
     read: dict[int, list[re.Pattern[str]]] = {}
     for number, patterns in found.items():
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise ExpanderError(f"priorities[{number}]: the priority must be a whole number")
+        if isinstance(number, bool) or not _WHOLE_NUMBER.match(str(number)):
+            raise ExpanderError(f"priorities[{shown(number)}]: the priority must be a whole number")
         if not isinstance(patterns, list):
             raise ExpanderError(f"priorities[{number}]: must be a list of patterns")
         for index, text in enumerate(patterns):
             try:
-                read.setdefault(number, []).append(re.compile(text))
+                read.setdefault(int(str(number)), []).append(re.compile(text))
             except (re.error, TypeError) as error:
-                raise ExpanderError(f"priorities[{number}][{index}]: {error}") from None
+                raise ExpanderError(f"priorities[{number}][{index}]: {shown(str(error))}") from None
     return read
 
 

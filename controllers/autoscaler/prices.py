@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import yaml
-
+from api import yamltext
 from controllers.scheduling.shapes import CPU, MEMORY, Amounts
 
 INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
@@ -51,9 +50,9 @@ class PriceTable:
 def read_table(text: str) -> PriceTable:
     """Raises PriceTableError."""
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PriceTableError(f"not YAML: {error}") from error
+        found = yamltext.load(text)
+    except yamltext.TextError as error:
+        raise PriceTableError(f"not a table in YAML: {error}") from error
     if not isinstance(found, Mapping) or not set(found) <= {"nodes", "pods"}:
         raise PriceTableError("a map with the keys nodes and pods is needed, and nothing else")
     return PriceTable(_prices(found.get("nodes"), "nodes"), _prices(found.get("pods"), "pods"))
@@ -67,5 +66,5 @@ def _prices(found: Any, where: str) -> dict[str, float]:
     for name, price in found.items():
         sound = isinstance(price, int | float) and not isinstance(price, bool) and math.isfinite(price) and price >= 0
         if not sound:
-            raise PriceTableError(f"{where}[{name}]: {price!r} is no price")
+            raise PriceTableError(f"{where}[{yamltext.shown(name)}]: {yamltext.shown(repr(price))} is no price")
     return {str(name): float(price) for name, price in found.items()}

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-import yaml
-
-from api import names
+from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
 from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
@@ -236,9 +234,9 @@ def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptio
 
 def _with_priorities(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
     try:
-        found = yaml.safe_load(_data(config, "priorities"))
+        found = yamltext.load(_data(config, "priorities"))
         priorities = expanders.priorities_of(found if isinstance(found, Mapping) else {})
-    except (yaml.YAMLError, expanders.ExpanderError) as error:
+    except (yamltext.TextError, expanders.ExpanderError) as error:
         return choosing, f"data.priorities: {error}"
     return replace(choosing, priorities=priorities), ""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from api import names
 from api.conditions import Reason
+from api.noderules import registration
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_class import class_key
 from controllers.kernel.memory import Memory
@@ -91,6 +92,9 @@ def _wish_of(machine: Obj, view: View) -> Wish:
         return Wish(None, "", (resolved.problem,), resolved.reason, resolved.waits)
     try:
         request = _request(machine, spec, resolved.config)
+        fault = next(registration(spec, "spec"), None)
+        if fault is not None:
+            raise _BadFieldError(fault.path.removeprefix("spec."), fault.message)
     except _BadFieldError as error:
         return _refused(error.problem)
     return Wish(request, resolved.path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controllers.kernel.machine_class import CONFIG_FIELDS
+from api.providerconfig import ProviderConfigError, read_class
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, Ref, is_deleting, ref_of
@@ -65,7 +65,7 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
     body = view.get(MACHINE_CLASS, key)
     if body is None:
         return None
-    missing = ConfigProblem(config_of(body)[0] or CONFIG_FIELDS[1], "must be an object with apiVersion and kind")
+    missing = _missing(body)
     return Observed(
         now=view.now,
         body=body,
@@ -77,11 +77,17 @@ def observe(key: Key, view: View, hosts: HostReads | None) -> Observed | None:
 
 
 def config_of(body: Obj) -> tuple[str, Mapping[str, Any] | None]:
-    """Where the configuration stands, and what it is: at the top of the class, or in ``value`` as in a Machine."""
-    for name in reversed(CONFIG_FIELDS):
-        config = body.get(name)
-        if isinstance(config, Mapping) and "kind" not in config and isinstance(config.get("value"), Mapping):
-            return f"{name}.value", config["value"]
-        if isinstance(config, Mapping):
-            return name, config
-    return "", None
+    """Where the configuration stands, and what it is; None where it can't be read."""
+    try:
+        found = read_class(body)
+    except ProviderConfigError as error:
+        return error.field, None
+    return found.source_field, found.value
+
+
+def _missing(body: Obj) -> ConfigProblem:
+    """What is said of a class whose configuration names no provider."""
+    try:
+        return ConfigProblem(read_class(body).source_field, "must be an object with apiVersion and kind")
+    except ProviderConfigError as error:
+        return ConfigProblem(error.field, f"{error.message}; it must be an object with apiVersion and kind")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import yaml
-
+from api import yamltext
 from api.durations import parse_duration
 
 VALID_UNTIL, NO_RETRY, PROCESSOR_INSTANCE = "ValidUntilSeconds", "noRetry", "processorInstance"
@@ -69,15 +68,17 @@ def read_defaults(data: Mapping[str, Any], limits: Limits) -> dict[str, ClassDef
 
 def _read(text: str, limits: Limits) -> ClassDefaults:
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        found = yamltext.load(text)
+    except yamltext.TextError as error:
         return ClassDefaults(limits=limits, problem=f"is no YAML: {error}")
     if not isinstance(found, Mapping):
         return ClassDefaults(limits=limits, problem="must be a map")
     unknown = sorted(str(key) for key in found if key != _PARAMETERS and key not in _TIMES)
     if unknown:
         known = ", ".join([_PARAMETERS, *_TIMES])
-        return ClassDefaults(limits=limits, problem=f"{unknown[0]}: there is no such setting, only {known}")
+        return ClassDefaults(
+            limits=limits, problem=f"{yamltext.shown(unknown[0])}: there is no such setting, only {known}"
+        )
     parameters = found.get(_PARAMETERS) or {}
     if not isinstance(parameters, Mapping):
         return ClassDefaults(limits=limits, problem=f"{_PARAMETERS}: must be a map")

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import NoReturn
 
+from nodewright.cli.screen import say
+
 OK = 0
 FAILED = 1
 """Findings were made or the work failed."""
@@ -32,7 +34,7 @@ class CliError(Exception):
 
 def leave_at_once(error: CliError) -> NoReturn:
     """End the process without waiting for anything that still runs in it, threads of a provider's library included."""
-    print(f"nodewright: {error.line()}", file=sys.stderr)
+    say(f"nodewright: {error.line()}", err=True)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(error.code)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from nodewright.cli.exits import FAILED, INTERRUPTED, OK, USAGE, CliError
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     import typer
@@ -166,5 +167,5 @@ def _unknown(name: str) -> CliError:
 
 
 def _fail(error: CliError) -> int:
-    print(f"nodewright: {error.line()}", file=sys.stderr)
+    say(f"nodewright: {error.line()}", err=True)
     return error.code

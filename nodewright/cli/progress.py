@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nodewright.cli.screen import console, say
+
 Tell = Callable[[int, str], None]
 """``(how many are done, what is remarkable about the last one or "")``."""
 
@@ -16,11 +18,10 @@ def counting(what: str, total: int) -> Iterator[Tell]:
     if not sys.stderr.isatty():
         yield _by_tenths(what, total)
         return
-    from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=total)
         remarks = 0
 
@@ -37,6 +38,6 @@ def _by_tenths(what: str, total: int) -> Tell:
 
     def tell(done: int, remark: str) -> None:
         if done % step == 0 or remark:
-            print(f"{done}/{total} {what}{f': {remark}' if remark else ''}", file=sys.stderr, flush=True)
+            say(f"{done}/{total} {what}{f': {remark}' if remark else ''}", err=True)
 
     return tell

@@ -16,6 +16,7 @@ from typing import Any, Literal, TextIO
 import orjson
 
 from api.secrets import HIDDEN, is_secret_name, without_secrets
+from api.visible import visible
 from nodewright.runtime import tracing
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -70,6 +71,7 @@ def configure(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,  # before what hides secrets, since tracebacks quote them
         redact,
+        *([] if as_json else [show]),
         renderer,
     ]
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -131,6 +133,23 @@ def _clean(key: str, value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_clean("", item, depth + 1) for item in value]
     return value
+
+
+_LINES = frozenset({"exception", "stack", "stack_info"})
+
+
+def show(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor for people's terminals: text of others can neither steer one nor begin a line."""
+    for key in list(event):
+        event[key] = _shown(event[key], lines=key in _LINES)
+    return event
+
+
+def _shown(value: Any, *, lines: bool = False) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = visible(value if isinstance(value, str) else str(value))
+    return text if lines else text.replace("\n", "\\n")
 
 
 def _json(value: Any, **_: Any) -> str:

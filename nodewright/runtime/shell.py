@@ -9,6 +9,7 @@ a bug that must not touch any other key.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -207,6 +208,22 @@ class Controller:
         if not self._outlook.may_look(view):
             self.queue.add_after(key, _INCOMPLETE_RETRY if site.place is None else _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
+        # Nothing in there waits, so the time of this thread is what this object took from all others.
+        began = time.thread_time()
+        try:
+            plan = self._planned(key, view)
+        finally:
+            metrics.of(metrics.ROUND_HELD_SECONDS, self.room.name).observe(time.thread_time() - began)
+        if isinstance(plan, str):
+            return plan
+        self._explain(plan)
+        if site.place is None:
+            return _Decided(plan, self._executor)
+        executor = Executor(self.room.name, replace(self._hands, workload=site.place))
+        return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
+
+    def _planned(self, key: Key, view: CacheView) -> Plan | str:
+        """The plan, or the result of a round that needs none."""
         hosts = self._look(key, view)
         if isinstance(hosts, _Parked):
             return "parked"
@@ -214,12 +231,7 @@ class Controller:
         if observed is None:
             self._forget(key)
             return "gone"
-        plan = self.room.plan(observed)
-        self._explain(plan)
-        if site.place is None:
-            return _Decided(plan, self._executor)
-        executor = Executor(self.room.name, replace(self._hands, workload=site.place))
-        return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
+        return self.room.plan(observed)
 
     def _refuse_malformed(self, key: Key) -> None:
         """What is left of a malformed spec is not what somebody asked for. Raises MalformedError.

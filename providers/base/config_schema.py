@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -19,6 +20,8 @@ from providers.base.contract import Problem
 MOST_PROBLEMS = 20
 """Problems reported for one config; one screen is as much as anybody reads, and a condition has to stay small."""
 
+_LOOKED_AT = 5 * MOST_PROBLEMS
+"""Problems after which nobody looks for more: a hostile config has one for every few bytes, and each is slow."""
 _LONGEST_VALUE = 60
 _PLAIN_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 
@@ -39,9 +42,10 @@ def problems_of(config: Any, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     ``path`` is relative to the config: ``disks[0].size``; for a missing or unknown field it is that field's own path.
     Values of fields marked ``writeOnly`` or ``format: password``, or named like a secret, are never repeated.
     """
-    found = {
+    all_of_it = (
         problem for error in Draft202012Validator(dict(schema)).iter_errors(config) for problem in _problems(error)
-    }
+    )
+    found = set(islice(all_of_it, _LOOKED_AT))
     return tuple(sorted(found, key=lambda problem: (problem.path, problem.message))[:MOST_PROBLEMS])
 
 
@@ -71,7 +75,7 @@ def _unknown_fields(error: ValidationError, path: str) -> Iterator[Problem]:
     for name in error.instance if isinstance(error.instance, Mapping) else ():
         if name in known or any(re.search(pattern, str(name)) for pattern in patterns):
             continue
-        near = get_close_matches(str(name), known, n=1)
+        near = get_close_matches(str(name), known, n=1) if len(str(name)) <= _LONGEST_VALUE else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
         yield Problem(_join(path, str(name)), f"is not a known field{hint}")
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
+from api import yamltext
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack.config import Cloud
 
@@ -61,14 +60,14 @@ def login_in(data: Mapping[str, bytes], cloud: Cloud) -> Login:
 def _from_clouds_yaml(text: str, wanted: str | None) -> dict[str, Any]:
     title = f"key {CLOUDS_YAML}"
     try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret is not YAML") from None
+        tree = yamltext.load(text)
+    except yamltext.TextError as error:
+        raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret is not YAML: {error}") from None
     clouds = tree.get("clouds") if isinstance(tree, Mapping) else None
     if not isinstance(clouds, Mapping) or not clouds:
         raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret has no clouds")
     if wanted is None and len(clouds) > 1:
-        known = ", ".join(sorted(map(str, clouds)))
+        known = yamltext.shown(", ".join(sorted(map(str, clouds))))
         raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret has several clouds ({known}): name one")
     name = wanted or next(iter(clouds))
     cloud = clouds.get(name)
@@ -76,7 +75,9 @@ def _from_clouds_yaml(text: str, wanted: str | None) -> dict[str, Any]:
         raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret has no cloud {name!r} with auth")
     auth_type = str(cloud.get("auth_type") or "password")
     if auth_type not in _AUTH_TYPES:
-        raise ProviderError(ErrorClass.UNAUTHORIZED, f"{title} of the Secret: auth_type {auth_type!r} is not supported")
+        raise ProviderError(
+            ErrorClass.UNAUTHORIZED, f"{title} of the Secret: auth_type {yamltext.shown(auth_type)!r} is not supported"
+        )
     options = {key: value for key, value in cloud.items() if key in _PLAIN or str(key).endswith(_ENDPOINT)}
     if not isinstance(options.get("verify", True), bool):
         del options["verify"]  # a path

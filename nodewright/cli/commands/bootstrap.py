@@ -10,6 +10,7 @@ import typer
 
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
+from nodewright.cli.screen import write
 
 HELP = """Make the data with which hosts join a cluster as Nodes.
 
@@ -68,7 +69,7 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
     steps = join_steps(join)
     if not isinstance(steps, Steps):
         raise CliError("; ".join(f"{each.field}: {each.message}" for each in steps))
-    typer.echo(shell.render(steps) if form is Format.SHELL else cloud_config.render(steps).decode(), nl=False)
+    write(shell.render(steps) if form is Format.SHELL else cloud_config.render(steps).decode())
 
 
 def _read(path: Path, option: str) -> str:

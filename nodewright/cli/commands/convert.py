@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodewright.cli.exits import FAILED
+from nodewright.cli.screen import say, write
 
 HELP = """Move provider configurations from providerSpec, or from text, to providerConfig; or to providerSpec.
 
@@ -32,15 +33,15 @@ def command(
 
     done = [rewrite(name, text, to.value) for name, text in texts(files)]
     for part in joined([result.text for result in done]):
-        typer.echo(part, nl=False)
+        write(part)
     faults = [fault for result in done for fault in result.faults]
     for fault in faults:
-        typer.echo(fault.line(), err=True)
+        say(fault.line(), err=True)
     if not quiet:
         for result in done:
             for remark in result.remarks:
-                typer.echo(f"{remark.line()} (kept as it is)", err=True)
+                say(f"{remark.line()} (kept as it is)", err=True)
         count = sum(result.changed for result in done)
-        typer.echo(f"{count} object{'s' if count != 1 else ''} converted", err=True)
+        say(f"{count} object{'s' if count != 1 else ''} converted", err=True)
     if faults:
         raise typer.Exit(FAILED)

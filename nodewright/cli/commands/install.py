@@ -11,6 +11,7 @@ import typer
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import CliError
 from nodewright.cli.options import Context, Kubeconfig
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.runtime.kube.client import KubeClient
@@ -54,7 +55,7 @@ async def _install(target: Target, how: _How) -> None:
         if not how.dry_run:
             await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
     if not how.dry_run:
-        typer.echo("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
+        say("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
 
 
 async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
@@ -65,7 +66,7 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
     try:
         before = await _find(client, name)
         if before is not None and not how.force and _is_others(crd, before):
-            typer.echo(_left_alone(name, before))
+            say(_left_alone(name, before))
             return
         after = await client.apply(_crds(), Key("", name), crd, force=how.force, dry_run=how.dry_run)
     except ApiError as error:
@@ -73,7 +74,7 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
             hint = "Take them over with --force if that is meant"
             raise CliError(f"{name}: others own some fields: {error.message}", hint) from error
         raise
-    typer.echo(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
+    say(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
 
 
 def _is_others(crd: dict[str, Any], before: dict[str, Any]) -> bool:

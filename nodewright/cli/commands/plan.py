@@ -14,6 +14,7 @@ import typer
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.cli.foresight.foresee import Prospect
@@ -61,7 +62,7 @@ def command(
     if output is Output.JSON:
         from nodewright.cli.foresight.showing import as_data  # noqa: PLC0415
 
-        typer.echo(json.dumps({"title": title, "objects": as_data(prospects)}, indent=2))
+        say(json.dumps({"title": title, "objects": as_data(prospects)}, indent=2))
     else:
         _print(prospects, title, everything)
     if any(prospect.failed for prospect in prospects):
@@ -88,7 +89,7 @@ def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
     findings = in_order(f for name, text in read_texts for f in check_text(checker, name, text))
     if findings:
         for finding in findings:
-            typer.echo(finding.line())
+            say(finding.line())
         raise CliError(f"{len(findings)} errors in the manifests", "Correct them first; nothing was worked out")
     documents = [part for _, text in read_texts for part in read(text) if isinstance(part, Document)]
     objects = tuple(obj for document in documents for obj in with_defaults(document.data))

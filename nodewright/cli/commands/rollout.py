@@ -16,6 +16,7 @@ from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.rollout.access import Deployment, deployment
 from nodewright.cli.rollout.naming import KIND, name_of
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Obj
@@ -111,7 +112,7 @@ def undo(
 
         changed = await found.change(decide, guarded=True)
         if not dry_run:
-            typer.echo(f"{KIND}/{found.name} {'rolled back' if changed else 'skipped rollback (it has that template)'}")
+            say(f"{KIND}/{found.name} {'rolled back' if changed else 'skipped rollback (it has that template)'}")
 
     _run(words, namespace, Target(kubeconfig, context), act)
 
@@ -143,7 +144,7 @@ def restart(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = 
 
     async def act(found: Deployment) -> None:
         await found.change(decide)
-        typer.echo(f"{KIND}/{found.name} restarted")
+        say(f"{KIND}/{found.name} restarted")
 
     _run(words, namespace, Target(kubeconfig, context), act)
 
@@ -167,7 +168,7 @@ def _setting_paused(paused: bool) -> Callable[[Deployment], Awaitable[None]]:
 
     async def act(found: Deployment) -> None:
         await found.change(decide)
-        typer.echo(f"{KIND}/{found.name} {'paused' if paused else 'resumed'}")
+        say(f"{KIND}/{found.name} {'paused' if paused else 'resumed'}")
 
     return act
 
@@ -186,7 +187,7 @@ async def _follow(found: Deployment, watch: bool, revision: int) -> None:
         if said.state == "failed":
             raise CliError(said.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
         if said.text != told:
-            typer.echo(said.text)
+            say(said.text)
             sys.stdout.flush()
         told = said.text
         if said.state == "done" or not watch:
@@ -214,8 +215,8 @@ def _list(known: list[Revision]) -> None:
 def _show(revision: Revision) -> None:
     import yaml  # noqa: PLC0415
 
-    typer.echo(f"# revision {revision.number}, MachineSet {revision.machine_set}")
-    typer.echo(yaml.safe_dump(dict(revision.template), sort_keys=False).rstrip())
+    say(f"# revision {revision.number}, MachineSet {revision.machine_set}")
+    say(yaml.safe_dump(dict(revision.template), sort_keys=False).rstrip())
 
 
 def _seconds(text: str) -> float | None:

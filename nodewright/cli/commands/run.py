@@ -20,6 +20,7 @@ from nodewright.cli.exits import USAGE, CliError, leave_at_once
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from controllers.kernel.node_policy import NodePolicy
@@ -273,12 +274,12 @@ def _options(connection: Connection, how: _How) -> RunOptions:
 
     standing_by = asyncio.Event()
 
-    def say(why: str) -> None:
+    def stand_by(why: str) -> None:
         standing_by.set()
-        typer.echo(f"waiting: {why}; this process takes over when that one ends")
+        say(f"waiting: {why}; this process takes over when that one ends")
 
-    lease = how.election.options(how.work, say)
-    check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, typer.echo)
+    lease = how.election.options(how.work, stand_by)
+    check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, say)
     return RunOptions(
         rooms=with_node_policy(reached_at(how.work.rooms, connection.server), how.nodes),
         machines=how.work.machines,
@@ -302,12 +303,12 @@ async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
     options = _options(connection, how)
     names = ", ".join(room.name for room in how.work.rooms)
-    typer.echo(f"starting {names} against {connection.server}")
+    say(f"starting {names} against {connection.server}")
     lease = options.leader_election
     assert lease is not None
-    typer.echo(f"at work while it holds the lease {lease.namespace}/{lease.name}")
+    say(f"at work while it holds the lease {lease.namespace}/{lease.name}")
     if lease.namespace != SYSTEM_NAMESPACE:
-        typer.echo(
+        say(
             f"warning: processes that keep their Leases in {SYSTEM_NAMESPACE} are not seen; "
             "give all processes the same --leader-elect-resource-namespace",
             err=True,
@@ -315,7 +316,7 @@ async def _run(target: Target, how: _How) -> None:
 
     def ready() -> None:
         settle_in()
-        typer.echo(f"ready: {names} at work")
+        say(f"ready: {names} at work")
 
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
@@ -333,4 +334,4 @@ async def _run(target: Target, how: _How) -> None:
         leave_at_once(CliError(f"another process is at work: {error}", hint))
     except LeadershipLostError as error:
         leave_at_once(CliError(str(error), "Another process may work now; start this one again to stand by"))
-    typer.echo("stopped")
+    say("stopped")

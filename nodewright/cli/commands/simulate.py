@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodewright.cli.exits import FAILED
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.sim.report import Summary
@@ -45,7 +46,7 @@ def _live(machines: int, days: int, seed: int) -> None:
     with counting("days", days) as tell:
         report = Week(Options(machines, days, seed)).run(lambda passed: tell(passed, ""))
     for line in _table(report.rows()) + _end_of(report):
-        typer.echo(line)
+        say(line)
     if report.breach:
         raise typer.Exit(FAILED)
 
@@ -68,7 +69,7 @@ def _schedules(seeds: int, first_seed: int, workers: int) -> None:
             lambda done, result: tell(done, "a rule was broken" if result.breach else ""),
         )
     for line in _lines(summary):
-        typer.echo(line)
+        say(line)
     if summary.failed:
         raise typer.Exit(FAILED)
 

@@ -14,6 +14,7 @@ from nodewright.cli import node_policy, trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.cli.embedded.session import Session, Wish
@@ -120,12 +121,12 @@ async def _serve(wish: Wish) -> None:
     stop_on_signals(stop)
     async with session(wish, stop) as running:
         if not stop.is_set():
-            typer.echo("\n".join(_greeting(running, wish, time.monotonic() - started)))
+            say("\n".join(_greeting(running, wish, time.monotonic() - started)))
             settle_in()
         await running.until_stopped()
-        typer.echo("stopping")
+        say("stopping")
     kept = f"; start it again with the same --data-dir to go on ({wish.data_dir})" if wish.data_dir else ""
-    typer.echo(f"stopped{kept}")
+    say(f"stopped{kept}")
 
 
 def _greeting(running: Session, wish: Wish, seconds: float) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.manifests.findings import Finding, in_order
+from nodewright.cli.screen import say
 
 HELP = """Check manifests offline: YAML, schema, rules between fields and the provider's own configuration.
 
@@ -41,12 +42,12 @@ def command(
         found.extend(check_text(checker, name, text))
     findings = in_order(found)
     if output is Output.JSON:
-        typer.echo(json.dumps({"findings": [f.data() for f in findings], "objects": checker.checked}, indent=2))
+        say(json.dumps({"findings": [f.data() for f in findings], "objects": checker.checked}, indent=2))
     else:
         for finding in findings:
-            typer.echo(finding.line())
+            say(finding.line())
         if not quiet:
-            typer.echo(_summary(findings, checker.checked, checker.foreign), err=True)
+            say(_summary(findings, checker.checked, checker.foreign), err=True)
     if findings:
         raise typer.Exit(FAILED)
 

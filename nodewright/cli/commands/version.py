@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from nodewright.cli.exits import CliError
+from nodewright.cli.screen import say
 
 HELP = "Print the version of Nodewright, of Python and of the API it serves."
 
@@ -24,8 +25,8 @@ def command(
         raise CliError("nodewright is not installed here", "Run `make setup`") from error
     facts = {"nodewright": version, "python": platform.python_version(), "api": "cluster.k8s.io/v1alpha1"}
     if output == "json":
-        typer.echo(json.dumps(facts))
+        say(json.dumps(facts))
     elif output == "text":
-        typer.echo(f"nodewright {version} (Python {facts['python']}, {facts['api']})")
+        say(f"nodewright {version} (Python {facts['python']}, {facts['api']})")
     else:
         raise CliError(f'--output must be text or json, not "{output}"', code=2)

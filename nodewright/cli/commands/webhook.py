@@ -12,6 +12,7 @@ import typer
 
 from nodewright.cli.exits import CliError
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.gateways.admission.certificate import ServedCertificate
@@ -80,6 +81,6 @@ async def _serve(certificate: ServedCertificate, how: _How) -> None:
                 await stack.enter_async_context(watching)
         except OSError as error:
             raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
-        typer.echo(f"ready: serving reviews at {server.url}/validate")
+        say(f"ready: serving reviews at {server.url}/validate")
         await stop.wait()
-    typer.echo("stopped")
+    say("stopped")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nodewright.cli.columns import GAP, widths_of
 from nodewright.cli.demo.picture import MachineRow, Picture, changes
+from nodewright.cli.screen import console, say
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -52,7 +53,7 @@ class PlainNarrator:
         self.say(f"   => {what}")
 
     def say(self, text: str) -> None:
-        print(text, flush=True)
+        say(text)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -62,9 +63,7 @@ class LiveNarrator:
     """For people: the Machines as a table that changes in place, act after act."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415
-
-        self._console = Console(file=sys.stdout, highlight=False)
+        self._console = console(sys.stdout)
         self._live: object | None = None
         self._started = time.monotonic()
         self._picture = Picture()

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from nodewright.cli.demo.narrator import Narrator
 from nodewright.cli.demo.picture import Picture
 from nodewright.cli.demo.stage import Stage
 from nodewright.cli.examples import TEXT
+from nodewright.cli.manifests.documents import Document, read
 
 DEPLOYMENT = "workers"
 FIRST = 3
@@ -55,7 +54,7 @@ class Story:
         seconds = await self._act(
             f"Declare a cluster: one MachineDeployment of {FIRST}",
             f"kubectl apply -f {self._cast.example}",
-            lambda: self._stage.apply(yaml.safe_load_all(TEXT)),
+            lambda: self._stage.apply(one.data for one in read(TEXT) if isinstance(one, Document)),
             lambda p: p.ready == FIRST and _settled(p),
         )
         self.seconds_to_ready = seconds

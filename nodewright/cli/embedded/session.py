@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import typer
-
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
+from nodewright.cli.screen import say
 from nodewright.cli.trust import Trust
 from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
 from nodewright.controlplane.app.kubeconfig import CONTEXT
@@ -88,7 +87,7 @@ class Session:
 
         def stand_by(why: str) -> None:
             """The plane serves all the same."""
-            typer.echo(f"waiting: {why}; the controllers of this process take over when that one ends")
+            say(f"waiting: {why}; the controllers of this process take over when that one ends")
             ready.set()
 
         rooms = _rooms_of(self._wish)
@@ -104,7 +103,7 @@ class Session:
                 await run_controllers(self.connection, options, stop=self.stop, ready=ready)
             except LeadershipLostError as error:
                 # The machine was asleep, or had no time for us. The plane goes on, and the controllers begin anew.
-                typer.echo(f"the controllers have stopped and begin anew: {error}", err=True)
+                say(f"the controllers have stopped and begin anew: {error}", err=True)
 
     async def start(self, name: str, part: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         """Run ``part`` beside the plane; returns once it is ready. Raises what it raises before that."""

@@ -13,6 +13,7 @@ from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.gateways import doors
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.gateways.cloudpool.instances import Instances
@@ -86,10 +87,10 @@ async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None
 
     async def start(stack: AsyncExitStack) -> Any:
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
-        typer.echo(f"cloudpools of {connection.server}: {instances}")
+        say(f"cloudpools of {connection.server}: {instances}")
         server = await stack.enter_async_context(CloudpoolServer(client, instances, options))
         for line in await server.missing(_FIRST_LOOK):
-            typer.echo(line)
+            say(line)
         return server
 
     with plain_errors():

@@ -16,6 +16,7 @@ from nodewright.cli.cluster.access import plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
 from nodewright.cli.gateways import doors
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.gateways.cloudpool.config import ProxyConfig
@@ -103,7 +104,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     if version:
-        typer.echo(f"Version: {__version__}")
+        say(f"Version: {__version__}")
         return
     try:
         config = load(config_file)
@@ -154,11 +155,11 @@ async def _run(config: ProxyConfig, how: _How) -> None:
         decided = asyncio.Event()
         leadership = await _leadership(connection, how, config.backend_url, stack, decided)
         lost.append(leadership)
-        typer.echo(f"in front of {config.backend_url}, for the cluster {connection.server}")
+        say(f"in front of {config.backend_url}, for the cluster {connection.server}")
         proxy = await stack.enter_async_context(CloudpoolProxy(client, options, leadership))
         await proxy.until_it_leads(decided, _FIRST_LOOK)
         if trouble := await proxy.trouble(_FIRST_LOOK):
-            typer.echo(f"the pool can't be asked yet, every request tries again: {trouble}")
+            say(f"the pool can't be asked yet, every request tries again: {trouble}")
         return proxy
 
     with plain_errors():
@@ -179,7 +180,7 @@ async def _leadership(
 
     def say(why: str) -> None:
         decided.set()
-        typer.echo(f"waiting: {why}; until that ends, this process only passes requests on")
+        say(f"waiting: {why}; until that ends, this process only passes requests on")
 
     choice, pool = how.election, digest(backend)
     lease = LeaseOptions(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.gateways.cloudpool.doors import Doors
@@ -93,9 +94,9 @@ async def serve(
             raise CliError(str(error)) from error
         except OSError as error:
             raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
-        typer.echo(f"ready: serving at {server.url}")
+        say(f"ready: serving at {server.url}")
         waiting = {asyncio.create_task(stop.wait()), asyncio.create_task(lost().wait())}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
-    typer.echo("stopped")
+    say("stopped")

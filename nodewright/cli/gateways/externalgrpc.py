@@ -16,6 +16,7 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command, Group
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
+from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from controllers.autoscaler.prices import PriceTable
@@ -192,8 +193,8 @@ def certs(
     config = folder / "cloud-config.yaml"
     config.write_text(certificates.cloud_config(_address(hosts[0], port), folder))
     for path in (*written, config):
-        typer.echo(f"wrote {path}")
-    typer.echo(
+        say(f"wrote {path}")
+    say(
         f"""
 Serve with:
   nodewright gateway externalgrpc --port={port} --tls-cert-file={folder / "server.crt"} \\
@@ -239,7 +240,7 @@ async def _serve(target: Target, how: _How) -> None:
             await _run(connection, options, how)
     except OSError as error:
         raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
-    typer.echo("stopped")
+    say("stopped")
 
 
 async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
@@ -259,7 +260,7 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
 
         def ready(address: str) -> None:
             stack.callback(asyncio.create_task(keep_settled(), name="memory").cancel)
-            typer.echo(f"ready: serving externalgrpc at {address} ({safety})")
+            say(f"ready: serving externalgrpc at {address} ({safety})")
 
         await gateway.run(stop, ready)
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
-from api.providerconfig import ProviderConfigError, find, holder
+from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
@@ -24,7 +24,6 @@ from providers.base.registry import Registry
 
 _NOT_CHECKED = "correct the existing errors to complete validation"
 _NAMES_ITS_FIELD = re.compile(r"Invalid value: (?:\S+: )?(metadata\.\w+) ")
-_MAKE_HOSTS = ("Machine", "MachineSet", "MachineDeployment")
 FOREIGN_GROUPS = {names.CAPI_GROUP: "that is Cluster API's group; Nodewright's is cluster.k8s.io/v1alpha1"}
 
 
@@ -125,11 +124,8 @@ class Checker:
             config, path = find(subject.data)
         except ProviderConfigError:
             return  # api.validate has said so, with the field
-        if config is None and subject.kind in _MAKE_HOSTS:
-            yield Fault(
-                f"{holder(subject.data)[1]}.providerConfig",
-                "is required: it names the provider and says what host to make",
-            )
+        if where := missing(subject.data, config):
+            yield Fault(where, REQUIRED)
         if config is None or config.value is None or subject.kind == "Cluster":
             return
         for problem in self._registry.problems(config.value):

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from api import yamltext
 from nodewright.cli.manifests.positions import Path, Position
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -21,21 +22,10 @@ MAX_VALUES = 500_000
 """Bounds of one file; aliases count each time they are used, so a "billion laughs" file is refused early."""
 
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_BASE = yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader
-
-
-class _Loader(_BASE):  # type: ignore[misc, valid-type]
-    """Resolves scalars as kubectl's YAML library does."""
-
-
+_BOUNDS = yamltext.Bounds(MAX_BYTES, MAX_DEPTH, MAX_VALUES, "kubernetes", aliases=True)
+"""kubectl takes aliases in a file of one's own, so they pass; each use counts."""
 _INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|(0|[1-9][0-9_]*))\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, rule) for tag, rule in rules if tag.rsplit(":", 1)[1] in ("bool", "null", "merge")]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
 
 class _Dumper(yaml.SafeDumper):
@@ -49,9 +39,6 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.012345
 def write(data: Any) -> str:
     """One document as YAML, fields in the order they have."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
-
-
-_TRUE = {"yes", "true", "on"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +88,8 @@ def read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
         # JSON may be indented by tabs, which YAML forbids; inside its strings a raw tab can't stand.
         chunk = chunk.replace("\t", " ")
     try:
-        loader = _Loader(chunk)
-        try:
-            node = loader.get_single_node()
-        finally:
-            loader.dispose()
-    except yaml.YAMLError as error:
+        node = yamltext.compose(chunk, _BOUNDS)
+    except yamltext.TextError as error:
         yield _syntax_error(error, chunk, line_offset)
         return
     if node is None:
@@ -122,15 +105,13 @@ def read_one(chunk: str, line_offset: int) -> Iterator[Document | Broken]:
         yield Document(data, reader.positions)
 
 
-def _syntax_error(error: yaml.YAMLError, chunk: str, line_offset: int) -> Broken:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    if mark is None:
-        return Broken(Position(line_offset + 1, 1), f"not valid YAML: {problem}")
+def _syntax_error(error: yamltext.TextError, chunk: str, line_offset: int) -> Broken:
+    if not error.line:
+        return Broken(Position(line_offset + 1, 1), f"not valid YAML: {error.problem}")
     lines = chunk.splitlines()
-    before = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
+    before = lines[error.line - 1][: error.column] if error.line <= len(lines) else ""
     hint = " (a tab: indent with spaces)" if "\t" in before else ""
-    return Broken(Position(line_offset + mark.line + 1, mark.column + 1), f"not valid YAML: {problem}{hint}")
+    return Broken(Position(line_offset + error.line, error.column), f"not valid YAML: {error.problem}{hint}")
 
 
 class _Refused(Exception):
@@ -184,31 +165,11 @@ class _Reader:
         return {**merged, **own}
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
-        kind = node.tag.rsplit(":", 1)[-1]
-        text: str = node.value
         try:
-            if kind == "null":
-                return None
-            if kind == "bool":
-                return text.lower() in _TRUE
-            if kind == "int":
-                return _integer(text)
-            if kind == "float":
-                return float(text)
-        except ValueError:
-            self.broken.append(Broken(self._at(node), f"not a number: {text}", path))
+            return yamltext.scalar(node)
+        except yamltext.TextError as error:
+            self.broken.append(Broken(self._at(node), error.problem, path))
             return None
-        if kind not in ("str", "binary", "timestamp"):
-            self.broken.append(Broken(self._at(node), f"tag !{kind} has no meaning here", path))
-        return text
 
     def _at(self, node: yaml.Node) -> Position:
         return Position(self._offset + node.start_mark.line + 1, node.start_mark.column + 1)
-
-
-def _integer(text: str) -> int:
-    plain = text.replace("_", "").lower()
-    sign, digits = (-1, plain[1:]) if plain.startswith("-") else (1, plain.lstrip("+"))
-    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-        return sign * int(digits, 8)
-    return sign * int(digits, 0)

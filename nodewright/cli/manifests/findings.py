@@ -24,7 +24,7 @@ class Finding:
         """``file:line: kind name: field.path: message``, the form editors and CI tools can jump to."""
         subject = " ".join(part for part in (self.kind, self.name) if part)
         parts = [f"{self.file}:{self.position.line}", subject, self.path, self.message]
-        return ": ".join(part for part in parts if part)
+        return "\\n".join(": ".join(part for part in parts if part).splitlines())
 
     def data(self) -> dict[str, Any]:
         fields = asdict(self)

@@ -13,7 +13,7 @@ from typing import Any
 from api import names
 from api.faults import FieldError, child, text_of
 from api.kinds import KINDS
-from api.providerconfig import ProviderConfigError, find
+from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
 from providers.base.registry import Registry
 
@@ -98,6 +98,8 @@ def _config_problems(obj: Mapping[str, Any], registry: Registry) -> Iterator[tup
         config, path = find(obj)
     except ProviderConfigError:
         return  # ``validate`` has said so
+    if where := missing(obj, config):
+        yield FieldError(where, REQUIRED), False
     if config is None or config.value is None:
         return
     unknown = bool(config.api_version and config.kind) and registry.find(config.api_version, config.kind) is None

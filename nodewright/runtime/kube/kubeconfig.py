@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
+from api import yamltext
 from nodewright.runtime.kube.connection import Connection, FileToken, StaticToken, TokenSource, in_cluster
 from nodewright.runtime.kube.errors import ConfigurationError
 
 LARGEST_KUBECONFIG = 4 << 20
+_BOUNDS = yamltext.Bounds(size=LARGEST_KUBECONFIG)
 _PLUGINS = ("exec", "auth-provider")
 _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 _PATH = re.compile(r"(/[A-Za-z0-9._~:-]+)*")
@@ -243,23 +243,12 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _document(text: bytes, title: str) -> Mapping[str, Any]:
     try:
-        document = orjson.loads(text)  # what programs write, ours too: no need to load a parser of YAML
-    except orjson.JSONDecodeError:
-        document = _yaml(text, title)
+        document = yamltext.load(text, _BOUNDS)
+    except yamltext.TextError as error:
+        raise ConfigurationError(f"{title}: not YAML: {error}") from None
     if not isinstance(document, Mapping):
         raise ConfigurationError(f"{title}: not a kubeconfig")
     return document
-
-
-def _yaml(text: bytes, title: str) -> Any:
-    import yaml  # noqa: PLC0415
-
-    try:
-        return yaml.safe_load(text.decode())
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        where = getattr(error, "problem_mark", None)
-        # Not chained: PyYAML quotes the line, which may hold a secret.
-        raise ConfigurationError(f"{title}: not YAML{f' (line {where.line + 1})' if where else ''}") from None
 
 
 def _data(entry: Mapping[str, Any], name: str, origin: _Origin) -> bytes:

@@ -20,13 +20,13 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "both names of the field": (
         {"providerConfig": {"value": SIMULATED}, "providerSpec": {"value": SIMULATED}},
         "InvalidConfiguration",
-        "spec.providerSpec: only one of",
+        "spec.providerSpec: at most one of",
     ),
-    "neither value nor valueFrom": ({"providerConfig": {}}, "InvalidConfiguration", "spec.providerConfig.value"),
+    "neither value nor valueFrom": ({"providerConfig": {}}, "InvalidConfiguration", "spec.providerConfig: is required"),
     "value and valueFrom": (
         {"providerConfig": {"value": SIMULATED, "valueFrom": {"machineClass": {"name": "c"}}}},
         "InvalidConfiguration",
-        "spec.providerConfig.valueFrom: only one",
+        "spec.providerConfig.valueFrom: may not be given together",
     ),
     "a provider that is not installed": (
         {"providerConfig": {"value": NOBODY}},
@@ -51,7 +51,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "text that is no YAML": (
         {"providerConfig": "kind: [1"},
         "InvalidConfiguration",
-        "spec.providerConfig: is neither YAML nor JSON",
+        "spec.providerConfig: the text is neither YAML nor JSON",
     ),
     "text with aliases": (
         {"providerConfig": "a: &a [x]\nb: [*a, *a]"},
@@ -66,7 +66,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a class without a name": (
         {"providerConfig": {"valueFrom": {"machineClass": {}}}},
         "InvalidConfiguration",
-        "spec.providerConfig.valueFrom.machineClass.name: is required",
+        "spec.providerConfig.valueFrom.machineClass.name: must name a MachineClass",
     ),
     "labels that are a list": (
         {"providerConfig": {"value": SIMULATED}, "metadata": {"labels": ["a"]}},
@@ -139,11 +139,17 @@ def test_a_missing_class_is_waited_for_and_is_no_failure() -> None:
     assert arena.condition(key, "Ready")["status"] == "True"
 
 
-@pytest.mark.parametrize("field", ["providerConfig", "providerSpec"])
 @pytest.mark.parametrize(
-    "form",
-    [{"value": SIMULATED}, json.dumps(SIMULATED), yaml.safe_dump(SIMULATED), {"value": json.dumps(SIMULATED)}],
-    ids=["object", "JSON", "YAML", "text in value"],
+    ("field", "form"),
+    [
+        ("providerConfig", {"value": SIMULATED}),
+        ("providerConfig", json.dumps(SIMULATED)),
+        ("providerConfig", yaml.safe_dump(SIMULATED)),
+        ("providerConfig", {"value": json.dumps(SIMULATED)}),
+        ("providerSpec", {"value": SIMULATED}),
+        ("providerSpec", {"value": json.dumps(SIMULATED)}),
+        ("providerSpec", {"value": SIMULATED, "valueFrom": {}}),
+    ],
 )
 def test_all_generations_of_the_config_make_the_same_host(field: str, form: Any) -> None:
     arena, key = with_spec({field: form, "versions": {"kubelet": "1.34.0"}})
