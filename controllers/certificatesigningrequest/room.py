@@ -66,7 +66,7 @@ class CertificateSigningRequestRoom:
     kind: Kind = CERTIFICATE_SIGNING_REQUEST
     shares_hosts: bool = True
     reads: tuple[Kind, ...] = READS
-    parts: Mapping[Kind, Key] = field(default_factory=lambda: {ENDPOINTS: KUBERNETES})
+    parts: Mapping[Kind, tuple[Key, ...]] = field(default_factory=lambda: {ENDPOINTS: (KUBERNETES,)})
     wakes: tuple[Wake, ...] = field(
         default=(
             Wake(CERTIFICATE_SIGNING_REQUEST, itself_or_alike),

@@ -15,6 +15,7 @@ from nodewright.cli.commands import run
 from nodewright.cli.election import rooms_named
 from nodewright.runtime import logs
 from nodewright.runtime.hosts.options import HostOptions
+from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.options import RunOptions
 
 
@@ -39,7 +40,7 @@ def handed_over(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> RunOptions:
     monkeypatch.setattr(run, "_run", begin)
     monkeypatch.setattr(logs, "configure", lambda **_: None)
     assert cli.run(["run", *arguments]) == 0
-    return run._options(seen[0])
+    return run._options(Connection("https://127.0.0.1:6443"), seen[0])
 
 
 def test_so_many_hosts_come_up_at_once_as_the_option_says(monkeypatch: pytest.MonkeyPatch) -> None:

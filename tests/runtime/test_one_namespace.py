@@ -31,7 +31,9 @@ async def test_only_the_objects_of_the_namespace_are_served_and_nodes_of_others_
     (other,) = [machine for machine in town.objects(MACHINE) if machine["metadata"]["namespace"] == "team-b"]
     town.options = replace(everywhere, namespace="team-a")
     async with town.controllers() as manager:
-        seen = {kind for kind, store in manager.cache.stores.items() for key in store if key.namespace == "team-b"}
+        seen = {
+            kind for kind, store in manager.cache.stores.items() for key in store.keys() if key.namespace == "team-b"
+        }
         assert seen == set()
         for namespace in ("team-a", "team-b"):
             await town.client.scale(Ref(MACHINE_SET, Key(namespace, "ms")), 3)

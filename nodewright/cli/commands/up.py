@@ -93,8 +93,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     must_scale(autoscaler, scale)
     trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
     trusted.template_kinds()
-    trusted.take_effect()
-    nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
+    nodes = None
+    if not no_controllers:  # a plane alone starts sooner without what controllers need
+        trusted.take_effect()
+        nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
     with starting():
         from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
         from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415

@@ -74,7 +74,13 @@ def test_labels_that_no_kubelet_may_set_are_left_to_the_controller() -> None:
     }  # fmt: skip
     node = NodeRegistration(labels=labels, annotations={}, taints=())
     request = HostRequest(HostIdentity("uid", "test", "m"), {}, "hash", Versions("1.34.0"), node)
-    assert _filled("$(NODE_LABELS)", request) == "node.kubernetes.io/x=y,pool=a,topology.kubernetes.io/zone=z"
+    found = _filled("$(NODE_LABELS)", request).split(",")
+    assert found == [
+        "machine-controller/owned-by=uid",
+        "node.kubernetes.io/x=y",
+        "pool=a",
+        "topology.kubernetes.io/zone=z",
+    ]
     assert not kubelet_may_set("k8s.io/x")
 
 
