@@ -59,18 +59,18 @@ def node_group_bounds(annotations: Mapping[str, Any], keys: tuple[str, str]) -> 
 
 def node_group_options(annotations: Mapping[str, Any]) -> tuple[GroupOptions, tuple[AnnotationError, ...]]:
     """Of both families, ours first; and what is wrong. A faulty one counts as none, one that nobody knows is let be."""
-    wishes: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
     faults = []
     for prefix in names.AUTOSCALING_OPTIONS_PREFIXES:
         for key in sorted(each for each in annotations if each.startswith(prefix)):
             field, parse = _OPTIONS.get(key.removeprefix(prefix).lower(), ("", str))
-            if not field or field in wishes:
+            if not field or field in requested:
                 continue
             try:
-                wishes[field] = parse(annotations[key])
+                requested[field] = parse(annotations[key])
             except (ValueError, TypeError, AttributeError):
                 faults.append(AnnotationError(key, f"{annotations[key]!r} is not {_WANTED[parse]}"))
-    return GroupOptions(**wishes), tuple(faults)
+    return GroupOptions(**requested), tuple(faults)
 
 
 def _count(annotations: Mapping[str, Any], key: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.durations import format_duration
 from controllers.autoscaler.observe import Observed
-from controllers.autoscaler.picture import Picture
+from controllers.autoscaler.projected import ProjectedCluster
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
 
 MILLI = 1000
@@ -13,9 +13,9 @@ MILLI = 1000
 class Allowance:
     """What is left; ``take`` lowers it."""
 
-    def __init__(self, observed: Observed, picture: Picture) -> None:
+    def __init__(self, observed: Observed, projected: ProjectedCluster) -> None:
         options = observed.options.growth
-        coming = sum(picture.upcoming.values())
+        coming = sum(projected.upcoming.values())
         self._counts: list[tuple[int, str]] = [
             (options.nodes_per_scale_up, f"{options.nodes_per_scale_up} Nodes are added at a time")
         ]
@@ -28,11 +28,11 @@ class Allowance:
             self._counts.append((left, why))
         self._amounts = {
             CPU: (
-                options.cores.most * MILLI - picture.offered(CPU),
+                options.cores.most * MILLI - projected.offered(CPU),
                 f"the cluster may have {options.cores.most} cores",
             ),
             MEMORY: (
-                options.memory.most - picture.offered(MEMORY),
+                options.memory.most - projected.offered(MEMORY),
                 f"the cluster may have {options.memory.most} bytes of memory",
             ),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controllers.autoscaler.health import hopeless, is_late
+from controllers.autoscaler.health import is_late, unprovisionable
 from controllers.autoscaler.observe import GroupState, Observed
 
 
@@ -29,7 +29,7 @@ class Counts:
 
 def count(state: GroupState, observed: Observed) -> Counts:
     """Each Machine once."""
-    lost = {machine.key for machine, _ in hopeless(state, observed)}
+    lost = {machine.key for machine, _ in unprovisionable(state, observed)}
     found = dict.fromkeys(Counts.__slots__, 0)
     for machine in state.machines:
         if machine.node_name and state.is_going(machine):

@@ -29,7 +29,7 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A group with what it would take. ``price``: of one Node, None if nobody knows. ``in_turn``: the Nodes are meant
+    """A group with what it would take. ``price``: of one Node, None if nobody knows. ``in_zone_order``: the Nodes are meant
     one by one, each in its failure domain.
     """
 
@@ -37,7 +37,7 @@ class Option:
     node: NodeShape
     estimate: Estimate
     price: Fraction | None = None
-    in_turn: bool = False
+    in_zone_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,49 +6,49 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controllers.autoscaler.allowance import MILLI
+from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.counts import count, together
 from controllers.autoscaler.plan import Decision
-from controllers.autoscaler.standing import Standing
-from controllers.kernel.plan import Figure, Measure
+from controllers.kernel.plan import Figure, Metric
 from controllers.scheduling.shapes import CPU, MEMORY
 
 _PREFIX = "cluster_autoscaler_"
-MEASURES: list[Measure] = []
+MEASURES: list[Metric] = []
 
 
-def _measure(name: str, meaning: str, *labels: str, total: bool = False) -> Measure:
-    found = Measure(f"{_PREFIX}{name}", meaning, labels, total)
+def _metric(name: str, meaning: str, *labels: str, total: bool = False) -> Metric:
+    found = Metric(f"{_PREFIX}{name}", meaning, labels, total)
     MEASURES.append(found)
     return found
 
 
-_SAFE = _measure("cluster_safe_to_autoscale", "1 while Nodes may be added and removed.")
-_NODES = _measure("nodes_count", "Nodes by state.", "state")
-_GROUPS = _measure("node_groups_count", "Node groups.", "node_group_type")
-_PENDING = _measure("unschedulable_pods_count", "Pods that wait for a Node that is not there or on its way.", "type")
-_MAX_NODES = _measure("max_nodes_count", "Nodes that the cluster may have.")
-_CORES = _measure("cluster_cpu_current_cores", "Cores that all Nodes offer to pods.")
-_CORE_LIMITS = _measure("cpu_limits_cores", "Cores that the cluster must have, and may have.", "direction")
-_MEMORY = _measure("cluster_memory_current_bytes", "Memory that all Nodes offer to pods.")
-_MEMORY_LIMITS = _measure("memory_limits_bytes", "Memory that the cluster must have, and may have.", "direction")
-_ACTIVITY = _measure("last_activity", "When something was last done (Unix time).", "activity")
-_UNNEEDED = _measure("unneeded_nodes_count", "Nodes that nobody needs.")
-_STAYING = _measure("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
-_COOLING = _measure("scale_down_in_cooldown", "1 while no Node may go, whichever it is.")
-_LEAST = _measure("node_group_min_count", "Minimum of a group.", "node_group")
-_MOST = _measure("node_group_max_count", "Maximum of a group.", "node_group")
-_TARGET = _measure("node_group_target_count", "Nodes that a group is to have.", "node_group")
-_RESTING = _measure("node_group_backoff_status", "1 while a group rests because it failed to grow.", "node_group")
-_ADDED = _measure("scaled_up_nodes_total", "Nodes added.", total=True)
-_REMOVED = _measure("scaled_down_nodes_total", "Nodes removed: empty, or underutilized.", "reason", total=True)
-_FAILED = _measure("failed_scale_ups_total", "Times that a group began to rest, by why.", "reason", total=True)
+_SAFE = _metric("cluster_safe_to_autoscale", "1 while Nodes may be added and removed.")
+_NODES = _metric("nodes_count", "Nodes by state.", "state")
+_GROUPS = _metric("node_groups_count", "Node groups.", "node_group_type")
+_PENDING = _metric("unschedulable_pods_count", "Pods that wait for a Node that is not there or on its way.", "type")
+_MAX_NODES = _metric("max_nodes_count", "Nodes that the cluster may have.")
+_CORES = _metric("cluster_cpu_current_cores", "Cores that all Nodes offer to pods.")
+_CORE_LIMITS = _metric("cpu_limits_cores", "Cores that the cluster must have, and may have.", "direction")
+_MEMORY = _metric("cluster_memory_current_bytes", "Memory that all Nodes offer to pods.")
+_MEMORY_LIMITS = _metric("memory_limits_bytes", "Memory that the cluster must have, and may have.", "direction")
+_ACTIVITY = _metric("last_activity", "When something was last done (Unix time).", "activity")
+_UNNEEDED = _metric("unneeded_nodes_count", "Nodes that nobody needs.")
+_STAYING = _metric("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
+_COOLING = _metric("scale_down_in_cooldown", "1 while no Node may go, whichever it is.")
+_LEAST = _metric("node_group_min_count", "Minimum of a group.", "node_group")
+_MOST = _metric("node_group_max_count", "Maximum of a group.", "node_group")
+_TARGET = _metric("node_group_target_count", "Nodes that a group is to have.", "node_group")
+_RESTING = _metric("node_group_backoff_status", "1 while a group rests because it failed to grow.", "node_group")
+_ADDED = _metric("scaled_up_nodes_total", "Nodes added.", total=True)
+_REMOVED = _metric("scaled_down_nodes_total", "Nodes removed: empty, or underutilized.", "reason", total=True)
+_FAILED = _metric("failed_scale_ups_total", "Times that a group began to rest, by why.", "reason", total=True)
 
 
-def figures(standing: Standing, decision: Decision) -> tuple[Figure, ...]:
+def figures(cluster_state: ClusterState, decision: Decision) -> tuple[Figure, ...]:
     return (
-        *_of_cluster(standing, decision),
-        *_of_groups(standing, decision),
-        *_of_changes(standing, decision),
+        *_of_cluster(cluster_state, decision),
+        *_of_groups(cluster_state, decision),
+        *_of_changes(cluster_state, decision),
     )
 
 
@@ -57,8 +57,8 @@ def asleep() -> tuple[Figure, ...]:
     return (Figure(_SAFE, 0),)
 
 
-def _of_cluster(standing: Standing, decision: Decision) -> Iterator[Figure]:
-    observed, memory = standing.observed, decision.memory
+def _of_cluster(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
+    observed, memory = cluster_state.observed, decision.memory
     growth = observed.options.growth
     counts = together(observed, (count(state, observed) for state in observed.groups))
     yield Figure(_SAFE, not decision.frozen)
@@ -77,24 +77,24 @@ def _of_cluster(standing: Standing, decision: Decision) -> Iterator[Figure]:
     yield Figure(_UNNEEDED, len(decision.shrinking.unneeded))
     for reason, nodes in Counter(stays.reason for stays in decision.shrinking.staying.values()).items():
         yield Figure(_STAYING, nodes, (str(reason),))
-    yield Figure(_COOLING, bool(decision.shrinking.cooling))
+    yield Figure(_COOLING, bool(decision.shrinking.cooldown))
     moments = {"main": observed.now, "scaleUp": memory.grown_at, "scaleDown": memory.shrunk_at}
     for activity, moment in moments.items():
         if moment is not None:
             yield Figure(_ACTIVITY, moment.timestamp(), (activity,))
 
 
-def _of_groups(standing: Standing, decision: Decision) -> Iterator[Figure]:
-    yield Figure(_GROUPS, len(standing.observed.groups), ("autoscaled",))
-    for state in standing.observed.groups:
+def _of_groups(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
+    yield Figure(_GROUPS, len(cluster_state.observed.groups), ("autoscaled",))
+    for state in cluster_state.observed.groups:
         rest = decision.memory.backoffs.get(state.id)
         yield Figure(_LEAST, state.group.bounds.min_size, (state.id,))
         yield Figure(_MOST, state.group.bounds.max_size, (state.id,))
         yield Figure(_TARGET, state.group.replicas + decision.change_of(state.id), (state.id,))
-        yield Figure(_RESTING, rest is not None and rest.is_on(standing.observed.now), (state.id,))
+        yield Figure(_RESTING, rest is not None and rest.is_on(cluster_state.observed.now), (state.id,))
 
 
-def _of_changes(standing: Standing, decision: Decision) -> Iterator[Figure]:
+def _of_changes(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
     """What is added to the totals if all of it succeeds."""
     added = sum(decision.growing.added.values())
     if added:
@@ -102,7 +102,7 @@ def _of_changes(standing: Standing, decision: Decision) -> Iterator[Figure]:
     gone = Counter("underutilized" if victim.moves else "empty" for victim in decision.shrinking.victims if victim.node)
     for reason, nodes in gone.items():
         yield Figure(_REMOVED, nodes, (reason,))
-    before = standing.observed.memory.backoffs
+    before = cluster_state.observed.memory.backoffs
     for name, rest in decision.memory.backoffs.items():
         if name not in before or before[name].until != rest.until:
             yield Figure(_FAILED, 1, (rest.why.partition(":")[0],))

@@ -16,12 +16,12 @@ from controllers.autoscaler.balancing import alike, balance
 from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.observe import GroupState, Observed
-from controllers.autoscaler.picture import Picture
-from controllers.autoscaler.turns import Turn
+from controllers.autoscaler.projected import ProjectedCluster
+from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
 from controllers.scheduling.classes import PodClass
-from controllers.scheduling.in_turn import asks_where, estimate_in_turn
+from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import HOSTNAME, NodeShape, PodShape
 
@@ -58,25 +58,25 @@ class Growing:
 
 
 def plan_growth(
-    observed: Observed, picture: Picture, resting: Mapping[str, Backoff], *, explained: bool = True
+    observed: Observed, projected: ProjectedCluster, resting: Mapping[str, Backoff], *, explained: bool = True
 ) -> Growing:
-    """The new Nodes with their pods are in ``picture`` afterwards. Not ``explained``: pods are left without why."""
-    growth = _Growth(observed, picture, resting)
+    """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
+    growth = _Growth(observed, projected, resting)
     while growth.left and growth.step():
         pass
     return growth.result(_MOST_EXPLAINED if explained else 0)
 
 
 class _Growth:
-    def __init__(self, observed: Observed, picture: Picture, resting: Mapping[str, Backoff]) -> None:
+    def __init__(self, observed: Observed, projected: ProjectedCluster, resting: Mapping[str, Backoff]) -> None:
         self._observed = observed
-        self._picture = picture
+        self._projected = projected
         self._resting = resting
-        self._allowance = Allowance(observed, picture)
+        self._allowance = Allowance(observed, projected)
         self._groups = {state.id: state.group for state in observed.groups}
         self._states = {state.id: state for state in observed.groups}
         self.left: dict[PodClass, list[PodShape]] = {
-            group.pod_class: list(group.pods) for group in picture.unschedulable
+            group.pod_class: list(group.pods) for group in projected.unschedulable
         }
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
@@ -98,7 +98,7 @@ class _Growth:
             self._added[name] += nodes
             self._groups[name] = replace(self._groups[name], replicas=self._groups[name].replicas + nodes)
         self._allowance.take(chosen.node, chosen.estimate.nodes)
-        self._helped.append(Helped(chosen.group, self._seat(chosen.estimate)))
+        self._helped.append(Helped(chosen.group, self._reserve(chosen.estimate)))
         return True
 
     def result(self, explained: int) -> Growing:
@@ -113,21 +113,21 @@ class _Growth:
         if why or template is None:
             self._skipped[state.id] = why
             return None
-        room = sum(group.headroom for group in self._sharing(state, template))
+        free = sum(group.headroom for group in self._sharing(state, template))
         allowed, why = self._allowance.nodes(template)
-        if not allowed or (state.is_whole and allowed < room):
-            self._skipped[state.id] = f"it grows by {room} Nodes or not at all: {why}" if state.is_whole else why
+        if not allowed or (state.is_whole and allowed < free):
+            self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
             return None
-        turn = state.turn
-        found = self._estimated(template, min(room, allowed), turn.label if turn else "")
+        zone_order = state.zone_order
+        found = self._estimated(template, min(free, allowed), zone_order.label if zone_order else "")
         if state.is_whole and found.nodes:
-            found = filled_up(found, room)
-        in_turn = turn is not None and not found.nodes
-        if turn is not None and in_turn:
+            found = filled_up(found, free)
+        in_zone_order = zone_order is not None and not found.nodes
+        if zone_order is not None and in_zone_order:
             limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
-            found = self._estimated_in_turn(template, turn, self._next(state, limit))
+            found = self._estimated_in_order(template, zone_order, self._next(state, limit))
         price = self._observed.options.growth.choosing.price(state.id, template)
-        return Option(state.id, template, found, price, in_turn) if found.nodes else None
+        return Option(state.id, template, found, price, in_zone_order) if found.nodes else None
 
     def _estimated(self, template: NodeShape, limit: int, unknown: str = "") -> Estimate:
         """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
@@ -137,38 +137,38 @@ class _Growth:
         if known is None:
             choosy = self._choosy(unknown) if unknown else {}
             counts = {pod_class: len(pods) for pod_class, pods in self.left.items() if pod_class not in choosy}
-            daemons = self._picture.daemons_on(template)
-            known = self._estimates[like] = estimate(self._picture.snapshot, template, counts, limit, daemons)
+            daemons = self._projected.daemons_on(template)
+            known = self._estimates[like] = estimate(self._projected.snapshot, template, counts, limit, daemons)
         return known
 
     def _choosy(self, label: str) -> dict[PodClass, int]:
         """Pods to which this label of a Node matters."""
-        snapshot = self._picture.snapshot
+        snapshot = self._projected.snapshot
         return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
 
-    def _estimated_in_turn(self, template: NodeShape, turn: Turn, domains: Sequence[str]) -> Estimate:
-        nodes = {domain: turn.node(template, domain) for domain in domains}
-        kinds = {domain: (node, self._picture.daemons_on(node)) for domain, node in nodes.items()}
-        coming, pods = [kinds[domain] for domain in domains], self._choosy(turn.label)
-        return estimate_in_turn(self._picture.snapshot, coming, pods, len(turn.open))
+    def _estimated_in_order(self, template: NodeShape, zone_order: UpcomingZones, domains: Sequence[str]) -> Estimate:
+        nodes = {domain: zone_order.node(template, domain) for domain in domains}
+        kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
+        coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)
+        return estimate_in_order(self._projected.snapshot, coming, pods, len(zone_order.open))
 
     def _next(self, state: GroupState, number: int) -> list[str]:
         """Failure domains of the Nodes that the group gets next, in their order; none if that is not known."""
-        return state.turn.after(state.unmade + self._added[state.id], number) if state.turn else []
+        return state.zone_order.after(state.unmade + self._added[state.id], number) if state.zone_order else []
 
     def _commit(self, chosen: Option, *, alone: bool) -> None:
         """Add the Nodes to the picture. ``alone``: all are of this group, so that it is known where each will be."""
-        state, found, snapshot = self._states[chosen.group], chosen.estimate, self._picture.snapshot
+        state, found, snapshot = self._states[chosen.group], chosen.estimate, self._projected.snapshot
         domains = self._next(state, found.nodes) if alone else []
         if not domains:
-            commit(snapshot, chosen.node, found, self._picture.daemons_on(chosen.node))
+            commit(snapshot, chosen.node, found, self._projected.daemons_on(chosen.node))
             return
         for filled in found.filled:
             here, domains = Counter(domains[: filled.copies]), domains[filled.copies :]
             for domain, copies in here.items():
                 node = _at(state, chosen.node, domain)
                 part = replace(found, filled=(replace(filled, copies=copies),))
-                commit(snapshot, node, part, self._picture.daemons_on(node))
+                commit(snapshot, node, part, self._projected.daemons_on(node))
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
@@ -196,11 +196,11 @@ class _Growth:
         ]
 
     def _shared(self, chosen: Option) -> dict[str, int]:
-        if chosen.in_turn:
+        if chosen.in_zone_order:
             return {chosen.group: chosen.estimate.nodes}
         return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
 
-    def _seat(self, found: Estimate) -> tuple[PodShape, ...]:
+    def _reserve(self, found: Estimate) -> tuple[PodShape, ...]:
         seated: list[PodShape] = []
         for pod_class, count in found.placed.items():
             pods = self.left[pod_class]
@@ -211,14 +211,14 @@ class _Growth:
 
     def _refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
-        there = self._picture.snapshot.occupied()
+        there = self._projected.snapshot.occupied()
         found = {}
         for state in self._observed.groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
                 template = _at(state, template, next(iter(self._next(state, 1)), ""))
-                new = Occupied(template, Counter(self._picture.daemons_on(template)))
+                new = Occupied(template, Counter(self._projected.daemons_on(template)))
                 why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
             found[state.id] = why or "no room within what it may grow"
         return found
@@ -226,4 +226,4 @@ class _Growth:
 
 def _at(state: GroupState, template: NodeShape, domain: str) -> NodeShape:
     """A Node of the group in that failure domain."""
-    return state.turn.node(template, domain) if state.turn else template
+    return state.zone_order.node(template, domain) if state.zone_order else template

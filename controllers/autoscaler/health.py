@@ -19,15 +19,15 @@ OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_O
 
 def unhealthy(observed: Observed) -> str:
     """Why nothing should be scaled; "" if all is well."""
-    if observed.unreached:
-        return observed.unreached
+    if observed.unreachable:
+        return observed.unreachable
     limits = observed.options.health
     if observed.unready > max(limits.ok_unready, limits.most_unready * observed.all_nodes):
         return f"{observed.unready} of {observed.all_nodes} Nodes are not ready"
     return ""
 
 
-def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, str]]:
+def unprovisionable(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, str]]:
     """Machines of the group that are no Node and that nobody should wait for, with why.
 
     Not those whose own controller can't see now whether they are: it may reach less than we do.
@@ -43,13 +43,13 @@ def hopeless(state: GroupState, observed: Observed) -> list[tuple[MachineFacts, 
     return found
 
 
-def forsaken(state: GroupState, observed: Observed) -> str:
+def abandoned(state: GroupState, observed: Observed) -> str:
     """Why a group that is scaled as a whole goes again: some Machine of it will never be a Node.
 
     "" where all may yet, where not all of it may go at once, and where somebody may work on the Nodes that came: then
     it is for people to say what goes.
     """
-    troubles = hopeless(state, observed) if state.is_whole and not state.unsettled else ()
+    troubles = unprovisionable(state, observed) if state.is_whole and not state.unsettled else ()
     if not troubles or state.group.spare < state.group.replicas or not _may_go_at_once(state, observed):
         return ""
     machine, why = troubles[0]
@@ -70,18 +70,20 @@ def upcoming(state: GroupState, observed: Observed) -> int:
 
     It comes from the API alone, so that a restart asks for nothing twice.
     """
-    if forsaken(state, observed):
+    if abandoned(state, observed):
         return 0
-    lost = len(hopeless(state, observed)) + sum(1 for machine in state.machines if _is_ill(machine, state, observed))
+    lost = len(unprovisionable(state, observed)) + sum(
+        1 for machine in state.machines if _is_ill(machine, state, observed)
+    )
     return max(0, state.group.replicas - len(state.joined) - lost)
 
 
 def arriving(state: GroupState, observed: Observed) -> list[tuple[NodeShape, int]]:
     """The ``upcoming`` Nodes of a group with a template: how many are like each, by failure domain if it has turns."""
     number = upcoming(state, observed)
-    if state.template is None or state.turn is None:
+    if state.template is None or state.zone_order is None:
         return [(state.template, number)] if state.template is not None and number else []
-    lost = {machine.key for machine, _ in hopeless(state, observed)}
+    lost = {machine.key for machine, _ in unprovisionable(state, observed)}
     domains = [
         machine.failure_domain
         for machine in state.machines
@@ -90,8 +92,8 @@ def arriving(state: GroupState, observed: Observed) -> list[tuple[NodeShape, int
         and machine.key not in lost
         and not _is_ill(machine, state, observed)
     ]
-    domains += state.turn.after(0, state.unmade)
-    return [(state.turn.node(state.template, each), count) for each, count in Counter(domains[:number]).items()]
+    domains += state.zone_order.after(0, state.unmade)
+    return [(state.zone_order.node(state.template, each), count) for each, count in Counter(domains[:number]).items()]
 
 
 def resting(observed: Observed) -> dict[str, Backoff]:
@@ -100,7 +102,7 @@ def resting(observed: Observed) -> dict[str, Backoff]:
     pauses = observed.options.health.pauses
     for state in observed.groups:
         before = observed.memory.backoffs.get(state.id)
-        troubles = hopeless(state, observed)
+        troubles = unprovisionable(state, observed)
         if troubles:
             found[state.id] = failed(before, observed.now, troubles[0][1], pauses)
         elif before is not None and observed.now - before.failed_at < pauses.forget_after:

@@ -17,7 +17,7 @@ from controllers.autoscaler.groups import BadGroup, NodeGroup, discover, with_op
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
-from controllers.autoscaler.turns import Turn, turn_of
+from controllers.autoscaler.upcoming_zones import UpcomingZones, upcoming_zones_of
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
@@ -76,7 +76,7 @@ class GroupState:
     problem: str = ""
     rolling: bool = False
     options: GroupOptions = field(default_factory=GroupOptions)
-    turn: Turn | None = None
+    zone_order: UpcomingZones | None = None
     """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
 
     @property
@@ -129,7 +129,7 @@ class Observed:
     ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
     that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
     ``unreadable``: object → what is wrong with it. ``requests``: ProvisioningRequests in their order.
-    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreached``: why the cluster can't
+    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreachable``: why the cluster can't
     be seen now, so that all else is old or empty; "" if it can.
     """
 
@@ -151,17 +151,17 @@ class Observed:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     requests: tuple[Request, ...] = ()
     followed_since: datetime = DAWN
-    unreached: str = ""
+    unreachable: str = ""
 
 
 def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
     reading = _Reading(objects)
     bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
     discovered, bad = discover(objects.machine_deployments, objects.machine_sets, options.discovery)
-    discovered, wishes, unwilling = with_options(discovered, bodies)
+    discovered, requested, unwilling = with_options(discovered, bodies)
     ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
     owners = _Owners(objects)
-    groups = [replace(owners.state(group, ready), options=wishes[group.id]) for group in discovered]
+    groups = [replace(owners.state(group, ready), options=requested[group.id]) for group in discovered]
     patience = {m.node_name: each.options.provision_time for each in groups for m in each.machines if m.node_name}
 
     def is_starting(node: Obj) -> bool:
@@ -179,7 +179,7 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         now,
         options,
         memory,
-        tuple(_in_turn(state, objects, owners.sets(state.group), ready, now) for state in groups),
+        tuple(_with_zones(state, objects, owners.sets(state.group), ready, now) for state in groups),
         (*bad, *unwilling),
         shapes,
         tuple(pod for pod in pods if pod.node in there),
@@ -208,7 +208,7 @@ class _Reading:
         self._objects = objects
         self._reader = objects.reader
         self._reader.look(objects.book)
-        self._unclear: set[str] = set()
+        self._unresolved: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
     def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
@@ -237,7 +237,7 @@ class _Reading:
         return tuple(seated), tuple(pending)
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeShape, ...]:
-        chosen = set(wanted) - self._unclear
+        chosen = set(wanted) - self._unresolved
         drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._objects.csi_nodes}
         shapes = []
         for body in self._objects.nodes:
@@ -264,7 +264,7 @@ class _Reading:
     def _leave_out(self, body: Obj, error: ShapeError) -> None:
         if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
             self.unreadable[f"Pod {key_of(body)}"] = str(error)
-            self._unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
+            self._unresolved.add(str((body.get("spec") or {}).get("nodeName") or ""))
 
 
 class _Owners:
@@ -308,7 +308,7 @@ def _with_template(
         return replace(state, problem=str(error))
 
 
-def _in_turn(
+def _with_zones(
     state: GroupState, objects: Objects, sets: Sequence[Obj], ready: Mapping[str, Obj], now: datetime
 ) -> GroupState:
     """Not for a group of which something else is under way, or whose own words say where its Nodes are."""
@@ -316,12 +316,12 @@ def _in_turn(
     if shape is None or not domains or state.template is None or state.is_whole or state.surplus or state.rolling:
         return state
     label = shape.failure_domain_label
-    turn = turn_of(domains, label, state.machines, sets, now)
+    zone_order = upcoming_zones_of(domains, label, state.machines, sets, now)
     joined = (machine for machine in state.machines if machine.node_name in state.joined)
     told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
-    if turn is None or not told or (not state.joined and label in state.template.labels):
+    if zone_order is None or not told or (not state.joined and label in state.template.labels):
         return state
-    return replace(state, template=turn.nowhere(state.template), turn=turn)
+    return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
 
 
 def _has_machines(machine_set: Obj) -> bool:

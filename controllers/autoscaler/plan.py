@@ -11,7 +11,7 @@ from controllers.autoscaler.growth import Growing, plan_growth
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.observe import MARK, Observed, is_marked
-from controllers.autoscaler.picture import picture_of
+from controllers.autoscaler.projected import project
 from controllers.autoscaler.shrinking import Shrinking, Victim, plan_shrinking
 from controllers.kernel.actions import Action, Event, Patch, Scale
 from controllers.kernel.machine_facts import MachineFacts
@@ -47,9 +47,9 @@ def plan(observed: Observed) -> Decision:
             Memory({}, observed.memory.backoffs, observed.memory.grown, observed.memory.shrunk_at), frozen=trouble
         )
     backoffs = resting(observed)
-    picture = picture_of(observed)
-    growing = plan_growth(observed, picture, backoffs)
-    shrinking = plan_shrinking(observed, picture, bool(growing.added))
+    projected = project(observed)
+    growing = plan_growth(observed, projected, backoffs)
+    shrinking = plan_shrinking(observed, projected, bool(growing.added))
     left = any(victim.node for victim in shrinking.victims)
     memory = Memory(
         shrinking.unneeded,
@@ -73,7 +73,7 @@ def _steps(observed: Observed, growing: Growing, shrinking: Shrinking) -> tuple[
     marks: list[Action] = [
         _mark(victim.machine, MARK, victim.why) for victim in shrinking.victims if not is_marked(victim.machine)
     ]
-    marks += [_mark(machine, None, "it is needed after all") for machine in shrinking.spared]
+    marks += [_mark(machine, None, "it is needed after all") for machine in shrinking.unmarked]
     events = [*_growth_events(observed, growing), *_shrink_events(observed, shrinking.victims)]
     return steps(marks, _scales(observed, growing, shrinking), events)
 

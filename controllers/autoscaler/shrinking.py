@@ -16,13 +16,14 @@ from typing import TypeVar
 
 from api.durations import format_duration
 from controllers.autoscaler.allowance import MILLI
-from controllers.autoscaler.health import forsaken, hopeless
+from controllers.autoscaler.health import abandoned, unprovisionable
 from controllers.autoscaler.observe import GroupState, Observed
-from controllers.autoscaler.picture import Picture
+from controllers.autoscaler.projected import ProjectedCluster
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.wording import counted
 from controllers.scheduling import removal
 from controllers.scheduling.drainability import DrainRules
+from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.removal import (
     Candidate,
     Move,
@@ -32,7 +33,6 @@ from controllers.scheduling.removal import (
     plan_removal,
 )
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, gpu_of
-from controllers.scheduling.tenants import Tenants
 
 T = TypeVar("T")
 
@@ -68,27 +68,27 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Shrinking:
-    """``spared``: Machines whose mark is taken back. ``unneeded``: Node → since when, to be remembered."""
+    """``unmarked``: Machines whose mark is taken back. ``unneeded``: Node → since when, to be remembered."""
 
     victims: tuple[Victim, ...] = ()
-    spared: tuple[MachineFacts, ...] = ()
+    unmarked: tuple[MachineFacts, ...] = ()
     unneeded: Mapping[str, datetime] = field(default_factory=dict)
     staying: Mapping[str, Staying] = field(default_factory=dict)
-    cooling: str = ""
+    cooldown: str = ""
 
 
-def plan_shrinking(observed: Observed, picture: Picture, grows: bool) -> Shrinking:
+def plan_shrinking(observed: Observed, projected: ProjectedCluster, grows: bool) -> Shrinking:
     """``grows``: this plan adds Nodes, so none goes; Machines that will never be Nodes are given up all the same."""
-    return _Shrinking(observed, picture).decide(grows)
+    return _Shrinking(observed, projected).decide(grows)
 
 
 class _Shrinking:
-    def __init__(self, observed: Observed, picture: Picture) -> None:
+    def __init__(self, observed: Observed, projected: ProjectedCluster) -> None:
         self._observed = observed
         self._options = observed.options.shrink
-        self._picture = picture
+        self._projected = projected
         self._nodes = {node.name: node for node in observed.nodes}
-        self._tenants = Tenants(observed.pods)
+        self._pods_by_node = PodsByNode(observed.pods)
         self._owner = {
             machine.node_name: (state, machine)
             for state in observed.groups
@@ -96,11 +96,11 @@ class _Shrinking:
             if machine.node_name in self._nodes
         }
         self._staying: dict[str, Staying] = {}
-        self._booked = picture.booked()
+        self._booked = projected.booked()
         self._unsettled = {state.id: state.unsettled for state in observed.groups}
         given_up = [victim for state in observed.groups for victim in _given_up(state, observed)]
         self._given_up = tuple(given_up)
-        self._forsaken = {victim.machine.key: victim.why for victim in given_up}
+        self._abandoned = {victim.machine.key: victim.why for victim in given_up}
         self._spare = {
             state.id: state.group.spare - sum(1 for victim in given_up if victim.group == state.id)
             for state in observed.groups
@@ -111,19 +111,19 @@ class _Shrinking:
         before, now = self._observed.memory.unneeded, self._observed.now
         unneeded = {removed.node: before.get(removed.node, now) for removed in possible.removed}
         marked = {m.node_name for state in self._observed.groups for m in state.marked if not state.surplus}
-        cooling = self._cooling(grows)
-        ripe = self._complete(self._ripe(unneeded, marked) if not cooling else marked & unneeded.keys())
-        going = self._going(ripe) if ripe and not grows else ()
+        cooldown = self._cooldown(grows)
+        eligible = self._complete(self._eligible(unneeded, marked) if not cooldown else marked & unneeded.keys())
+        going = self._going(eligible) if eligible and not grows else ()
         victims = (*self._given_up, *going)
         taken = {victim.machine.key for victim in victims}
-        spared = tuple(
+        unmarked = tuple(
             machine
             for state in self._observed.groups
             if not state.surplus
             for machine in state.marked
             if machine.key not in taken
         )
-        return Shrinking(victims, spared, unneeded, self._staying, cooling)
+        return Shrinking(victims, unmarked, unneeded, self._staying, cooldown)
 
     def _candidates(self) -> Iterable[str]:
         """Nodes that may go as far as they themselves are concerned."""
@@ -135,9 +135,9 @@ class _Shrinking:
                 self._staying[name] = stays
 
     def _candidate(self, name: str, group: str = "") -> Candidate:
-        return Candidate(name, group, bundle=self._bundle(name))
+        return Candidate(name, group, atomic_group=self._atomic_group(name))
 
-    def _bundle(self, name: str) -> str:
+    def _atomic_group(self, name: str) -> str:
         """The group, if its Nodes go together."""
         state = self._owner[name][0]
         return state.id if state.is_whole else ""
@@ -158,8 +158,8 @@ class _Shrinking:
     def _hindrance(self, name: str, state: GroupState, machine: MachineFacts) -> Staying | None:
         if state.is_going(machine):
             return Staying(Needed.IN_PROGRESS, f"its Machine {machine.key} is going")
-        if machine.key in self._forsaken:
-            return Staying(Needed.IN_PROGRESS, self._forsaken[machine.key])
+        if machine.key in self._abandoned:
+            return Staying(Needed.IN_PROGRESS, self._abandoned[machine.key])
         if self._unsettled[state.id]:
             return Staying(Needed.OTHER, self._unsettled[state.id])
         if name in self._observed.protected:
@@ -168,7 +168,7 @@ class _Shrinking:
             return Staying(Needed.MIN_SIZE, f"{state.id} has its minimum of {state.group.bounds.min_size} Nodes")
         if name in self._booked:
             return Staying(Needed.OTHER, f"{self._booked[name]} holds room on it")
-        if name in self._picture.awaiting:
+        if name in self._projected.awaiting:
             return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
         return self._use(self._nodes[name], state)
 
@@ -178,11 +178,11 @@ class _Shrinking:
         gpu = gpu_of(node)
         if gpu:
             most = _first(own.gpu_utilization_threshold, whole.gpu_utilization_threshold)
-            used, what = self._tenants.share(node, (gpu,)), f"its {gpu}"
+            used, what = self._pods_by_node.share(node, (gpu,)), f"its {gpu}"
         else:
             most = _first(own.utilization_threshold, whole.utilization_threshold)
             ignoring = _first(own.ignore_daemon_sets, whole.ignore_daemon_sets)
-            used = self._tenants.share(node, (CPU, MEMORY), True) if ignoring else self._tenants.load(node)
+            used = self._pods_by_node.share(node, (CPU, MEMORY), True) if ignoring else self._pods_by_node.load(node)
             what = "it"
         if used <= most:
             return None
@@ -206,27 +206,27 @@ class _Shrinking:
                 most,
                 self._spare,
             ),
-            self._picture.snapshot,
-            self._tenants,
+            self._projected.snapshot,
+            self._pods_by_node,
         )
         for kept in found.kept:
             self._staying[kept.node] = Staying(kept.reason, kept.why)
         return found
 
-    def _ripe(self, unneeded: Mapping[str, datetime], marked: set[str]) -> set[str]:
-        ripe: set[str] = set()
+    def _eligible(self, unneeded: Mapping[str, datetime], marked: set[str]) -> set[str]:
+        eligible: set[str] = set()
         for name, since in unneeded.items():
             time = _first(self._owner[name][0].options.unneeded_time, self._options.unneeded_time)
             if name in marked or self._observed.now - since >= time:
-                ripe.add(name)
+                eligible.add(name)
             else:
                 so_far = timedelta(seconds=int((self._observed.now - since).total_seconds()))
                 needed = format_duration(time)
                 why = f"nobody has needed it for {format_duration(so_far)} of {needed}"
                 self._staying[name] = Staying(Needed.NOT_LONG_ENOUGH, why)
-        return ripe
+        return eligible
 
-    def _cooling(self, grows: bool) -> str:
+    def _cooldown(self, grows: bool) -> str:
         """Why no Node goes now, whichever it is."""
         memory, options, now = self._observed.memory, self._options, self._observed.now
         if not options.enabled:
@@ -245,18 +245,20 @@ class _Shrinking:
             or since(memory.failed_at, options.delay_after_failure, "a group failed to grow")
         )
 
-    def _going(self, ripe: Iterable[str]) -> tuple[Victim, ...]:
+    def _going(self, eligible: Iterable[str]) -> tuple[Victim, ...]:
         """As many as may go at a time, those that are on their way included."""
         leaving = sum(1 for state in self._observed.groups for m in state.machines if m.node_name and state.is_going(m))
         most = max(0, self._options.parallel - leaving)
-        candidates = [self._candidate(name, self._owner[name][0].id) for name in ripe]
-        sizes = Counter(candidate.bundle for candidate in candidates if candidate.bundle)
+        candidates = [self._candidate(name, self._owner[name][0].id) for name in eligible]
+        sizes = Counter(candidate.atomic_group for candidate in candidates if candidate.atomic_group)
         waits = {name for name, size in sizes.items() if leaving and size > most}
         for candidate in candidates:
-            if candidate.bundle in waits:
-                why = f"{sizes[candidate.bundle]} Nodes go at once, when the {leaving} that are going have gone"
+            if candidate.atomic_group in waits:
+                why = f"{sizes[candidate.atomic_group]} Nodes go at once, when the {leaving} that are going have gone"
                 self._staying[candidate.name] = Staying(Needed.OTHER, why)
-        found = self._removal([candidate for candidate in candidates if candidate.bundle not in waits], most).removed
+        found = self._removal(
+            [candidate for candidate in candidates if candidate.atomic_group not in waits], most
+        ).removed
         drains = self._options.parallel_drains - leaving
         victims: list[Victim] = []
         for unit in self._above_the_least(self._units(found)):
@@ -273,7 +275,7 @@ class _Shrinking:
         """What goes together; in the order in which it goes."""
         units: dict[str, list[Removed]] = {}
         for removed in found:
-            units.setdefault(self._bundle(removed.node) or f"Node {removed.node}", []).append(removed)
+            units.setdefault(self._atomic_group(removed.node) or f"Node {removed.node}", []).append(removed)
         return list(units.values())
 
     def _stay(self, unit: Iterable[Removed], staying: Staying) -> None:
@@ -312,9 +314,9 @@ def _first(own: T | None, whole: T) -> T:
 def _given_up(state: GroupState, observed: Observed) -> list[Victim]:
     """Machines that nobody should wait for, as far as the minimum allows."""
     if state.is_whole:
-        why = forsaken(state, observed)
+        why = abandoned(state, observed)
         return [Victim(state.id, machine, why, machine.node_name) for machine in state.machines] if why else []
     if state.unsettled:
         return []
-    found = [Victim(state.id, machine, why) for machine, why in hopeless(state, observed)]
+    found = [Victim(state.id, machine, why) for machine, why in unprovisionable(state, observed)]
     return found[: state.group.spare]

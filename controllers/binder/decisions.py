@@ -8,7 +8,7 @@ from controllers.kernel.refs import Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Reported:
     """The condition PodScheduled of a pod that waits; empty where it says nothing against it."""
 
     reason: str = ""
@@ -26,4 +26,4 @@ class Refuse:
     """What the condition PodScheduled is to say, in kube-scheduler's words."""
 
     pod: Ref
-    says: Said
+    says: Reported

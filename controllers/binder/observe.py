@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from controllers.binder.decisions import Said
+from controllers.binder.decisions import Reported
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, uid_of
 from controllers.scheduling.amounts import ShapeError
@@ -36,7 +36,7 @@ class Observed:
     pods: tuple[PodShape, ...] = ()
     pending: tuple[PodShape, ...] = ()
     unreadable: tuple[tuple[Ref, str], ...] = ()
-    said: Mapping[str, Said] = field(default_factory=dict)
+    reported: Mapping[str, Reported] = field(default_factory=dict)
     """By uid."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -54,8 +54,8 @@ def observe(objects: Objects, reader: Reader) -> Observed:
     seated: list[PodShape] = []
     pending: list[PodShape] = []
     unreadable: list[tuple[Ref, str]] = []
-    said: dict[str, Said] = {}
-    unclear: set[str] = set()
+    reported: dict[str, Reported] = {}
+    unresolved: set[str] = set()
     for body in objects.pods:
         uid = uid_of(body)
         on = objects.bound.get(uid) or str((body.get("spec") or {}).get("nodeName") or "")
@@ -64,28 +64,28 @@ def observe(objects: Objects, reader: Reader) -> Observed:
         try:
             shape = reader.pod(body)
         except ShapeError as error:
-            unclear.add(on)
+            unresolved.add(on)
             if not on:
                 unreadable.append((ref_of(POD, body), str(error)))
         else:
             (seated if on else pending).append(shape if shape.node == on else shape._replace(node=on))
         if not on:
-            said[uid] = _said(body)
+            reported[uid] = _reported(body)
     pending.sort(key=lambda pod: (-pod.kind.priority, pod.created, pod.namespace, pod.name))
     return Observed(
-        tuple(sorted(_nodes(objects.nodes, unclear), key=lambda node: node.name)),
+        tuple(sorted(_nodes(objects.nodes, unresolved), key=lambda node: node.name)),
         tuple(seated),
         tuple(pending),
         tuple(unreadable),
-        said,
+        reported,
         {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
     )
 
 
-def _nodes(nodes: Iterable[Obj], unclear: set[str]) -> Iterable[NodeShape]:
+def _nodes(nodes: Iterable[Obj], unresolved: set[str]) -> Iterable[NodeShape]:
     """A Node with a pod that can't be read takes none: nobody knows its room."""
     for body in nodes:
-        if is_deleting(body) or body["metadata"]["name"] in unclear:
+        if is_deleting(body) or body["metadata"]["name"] in unresolved:
             continue
         try:
             shape = read_node(body)
@@ -95,9 +95,13 @@ def _nodes(nodes: Iterable[Obj], unclear: set[str]) -> Iterable[NodeShape]:
         yield shape if ready else replace(shape, taints=(*shape.taints, NOT_READY))
 
 
-def _said(pod: Obj) -> Said:
+def _reported(pod: Obj) -> Reported:
     found = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-    return Said(found.get("reason") or "", found.get("message") or "") if found.get("status") == "False" else Said()
+    return (
+        Reported(found.get("reason") or "", found.get("message") or "")
+        if found.get("status") == "False"
+        else Reported()
+    )
 
 
 def _is_finished(pod: Obj) -> bool:

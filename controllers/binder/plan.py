@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from controllers.binder.decisions import Bind, Refuse, Said
+from controllers.binder.decisions import Bind, Refuse, Reported
 from controllers.binder.observe import Observed
 from controllers.kernel.refs import POD, Key, Ref
 from controllers.scheduling.classes import Classes, Group
@@ -20,9 +20,9 @@ _NO_NODES = "no nodes available to schedule pods"
 
 def plan(observed: Observed) -> tuple[Bind | Refuse, ...]:
     """Every pod that waits is bound, or refused if that has not been said yet."""
-    refused = [Refuse(ref, Said(SCHEDULER_ERROR, why)) for ref, why in observed.unreadable]
+    refused = [Refuse(ref, Reported(SCHEDULER_ERROR, why)) for ref, why in observed.unreadable]
     decided = [*_assigned(observed), *refused]
-    return tuple(each for each in decided if isinstance(each, Bind) or observed.said.get(each.pod.uid) != each.says)
+    return tuple(each for each in decided if isinstance(each, Bind) or observed.reported.get(each.pod.uid) != each.says)
 
 
 def _assigned(observed: Observed) -> Iterator[Bind | Refuse]:
@@ -34,13 +34,13 @@ def _assigned(observed: Observed) -> Iterator[Bind | Refuse]:
     for _, pods in groupby(observed.pending, key=lambda pod: pod.kind.priority):
         for group in snapshot.classes.group(pods):
             placed = place(snapshot, group.pod_class, len(group))
-            seats = (share.row for share in placed.shares for _ in range(share.per_node))
-            for pod, row in zip(group.pods, seats, strict=False):
+            reservation = (share.row for share in placed.shares for _ in range(share.per_node))
+            for pod, row in zip(group.pods, reservation, strict=False):
                 yield Bind(_ref(pod), snapshot.nodes[row].name)
             if placed.count < len(group):
                 left.append(Group(group.pod_class, group.pods[placed.count :]))
     for group in left:
-        says = Said(UNSCHEDULABLE, explain(snapshot, group.pod_class) if observed.nodes else _NO_NODES)
+        says = Reported(UNSCHEDULABLE, explain(snapshot, group.pod_class) if observed.nodes else _NO_NODES)
         for pod in group.pods:
             yield Refuse(_ref(pod), says)
 

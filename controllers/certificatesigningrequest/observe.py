@@ -29,13 +29,13 @@ from controllers.kernel.refs import (
 from controllers.kernel.view import (
     HOST_NAME,
     NODE_NAME,
-    Home,
     HostNeed,
     HostPresent,
     HostRead,
     HostReads,
     HostUnknown,
-    Unreached,
+    ManagementCluster,
+    Unreachable,
     View,
     Workload,
 )
@@ -185,9 +185,9 @@ def machines_named(name: str, view: View) -> list[Obj]:
     node = view.get(NODE, Key("", name)) if name else None
     if node is not None and owner_uid(node):
         owner = view.by_uid(MACHINE, owner_uid(node))
-        at_home = owner is not None and isinstance(_workload(owner, view), Home)
-        return [owner] if owner is not None and at_home and is_recorded_for(node, owner) else []
-    at_home_too = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), Home)]
+        in_management_cluster = owner is not None and isinstance(_workload(owner, view), ManagementCluster)
+        return [owner] if owner is not None and in_management_cluster and is_recorded_for(node, owner) else []
+    at_home_too = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), ManagementCluster)]
     free = [machine for machine in at_home_too if _node_of(machine) in {"", name}]
     return [machine for machine in free if _may_have_a_host(machine)] or free
 
@@ -226,7 +226,7 @@ def _workload(machine: Obj, view: View) -> Workload:
 
 def _is_being_found_out(machine: Obj, view: View) -> bool:
     workload = _workload(machine, view)
-    return isinstance(workload, Unreached) and workload.finding_out
+    return isinstance(workload, Unreachable) and workload.finding_out
 
 
 def _may_have_a_host(machine: Obj) -> bool:

@@ -17,7 +17,7 @@ from controllers.cloudpool import record as records
 from controllers.cloudpool.messages import PoolMachine
 from controllers.cloudpool.record import Record
 from controllers.drain.assess import Drained, Draining, assess
-from controllers.drain.surroundings import Surroundings
+from controllers.drain.context import DrainContext
 from controllers.drain.volumes import Detaching, waits_for
 from controllers.kernel.actions import Action, Delete
 from controllers.kernel.refs import NODE, Obj, annotations_of, is_deleting, ref_of
@@ -29,7 +29,7 @@ class Evacuating:
 
     record: Record
     node: Obj
-    around: Surroundings
+    drain_context: DrainContext
     now: datetime
     deadline: datetime
 
@@ -66,7 +66,7 @@ def next_step(evacuating: Evacuating) -> Act | Emptied | GiveUp:
         return Act((), f"Node {name} is being deleted by somebody else")
     if not records.is_marked(node, record):
         return Act((records.mark(node, record, why),), f"closing Node {name}")
-    found = assess(Draining(record.token, node, now, evacuating.around, record.started, why=why))
+    found = assess(Draining(record.token, node, now, evacuating.drain_context, record.started, why=why))
     volumes = _attached(evacuating) if isinstance(found, Drained) and not found.out_of_reach else ""
     if isinstance(found, Drained) and not volumes:
         noted = replace(record, terminating=now)
@@ -79,7 +79,7 @@ def next_step(evacuating: Evacuating) -> Act | Emptied | GiveUp:
 
 
 def _attached(evacuating: Evacuating) -> str:
-    return waits_for(Detaching(evacuating.node, evacuating.around, evacuating.now, evacuating.record.started))
+    return waits_for(Detaching(evacuating.node, evacuating.drain_context, evacuating.now, evacuating.record.started))
 
 
 def give_up(node: Obj, why: str) -> tuple[Action, ...]:

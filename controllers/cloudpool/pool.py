@@ -190,8 +190,8 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
         return None
     sets: Sequence[Obj] = [body] if kind == MACHINE_SET else view.indexed(MACHINE_SET, OWNER, uid_of(body))
     members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
-    strays = view.indexed(MACHINE, OWNER, "")
-    detached = tuple(stray for stray in strays if detachment_of(stray, uid_of(body)))
+    unmatched = view.indexed(MACHINE, OWNER, "")
+    detached = tuple(stray for stray in unmatched if detachment_of(stray, uid_of(body)))
     return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached)
 
 

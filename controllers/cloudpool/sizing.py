@@ -25,8 +25,8 @@ def sized(pool: Pool, replicas: int, record: Record | None = None) -> Plan:
     why = f"a client of the cloudpool asks for {counted(replicas, 'Machine')}"
     going = len(pool.staying) - replicas
     if replicas >= pool.replicas or going <= 0:
-        spared = [member for member in pool.staying if member.marked and not pool.surplus]
-        unmarked: list[Action] = [_unmark(member) for member in spared]
+        kept = [member for member in pool.staying if member.marked and not pool.surplus]
+        unmarked: list[Action] = [_unmark(member) for member in kept]
         return Plan(steps(unmarked, _scaled(pool, replicas, why, record)))
     by_name = {m.facts.key.name: m for m in pool.staying if m.machine.membership.evictable}
     ordered = [by_name[f.key.name] for f in in_order((member.facts for member in by_name.values()), pool.policy)]

@@ -56,7 +56,7 @@ def observe(objects: Objects, now: datetime) -> World:
     reader = Reader(_book(objects))
     csi_nodes = {node["metadata"]["name"]: node for node in objects.csi_nodes}
     nodes = {str(node["metadata"]["name"]): node for node in objects.nodes}
-    pods, unclear = _pods(objects.pods, reader)
+    pods, unresolved = _pods(objects.pods, reader)
     masters = _control_plane(objects)
     staying = {name: why for name, node in nodes.items() if (why := masters.get(name) or _protection(node))}
     shapes = []
@@ -66,9 +66,9 @@ def observe(objects: Objects, now: datetime) -> World:
         except ShapeError as error:
             staying[name] = f"it can't be read: {error}"
             continue
-        takes_pods = name not in masters and name not in unclear and is_ready(node)
+        takes_pods = name not in masters and name not in unresolved and is_ready(node)
         shapes.append(shape if takes_pods else replace(shape, unschedulable=True))
-    staying |= {name: why for name, why in unclear.items() if name not in staying}
+    staying |= {name: why for name, why in unresolved.items() if name not in staying}
     return World(
         now,
         nodes,
@@ -88,7 +88,7 @@ def is_ready(node: Obj) -> bool:
 def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodShape, ...], dict[str, str]]:
     """Those that hold room on a Node, or will by nomination; and Nodes with one that can't be read."""
     seated: list[PodShape] = []
-    unclear: dict[str, str] = {}
+    unresolved: dict[str, str] = {}
     for body in bodies:
         status, spec = body.get("status") or {}, body.get("spec") or {}
         node = str(spec.get("nodeName") or status.get("nominatedNodeName") or "")
@@ -97,8 +97,8 @@ def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodShape, ...], 
         try:
             seated.append(reader.pod(body)._replace(node=node))
         except ShapeError as error:
-            unclear[node] = f"its pod {key_of(body)} can't be read: {error}"
-    return tuple(seated), unclear
+            unresolved[node] = f"its pod {key_of(body)} can't be read: {error}"
+    return tuple(seated), unresolved
 
 
 def _control_plane(objects: Objects) -> dict[str, str]:

@@ -15,7 +15,7 @@ from controllers.kernel.conditions import Condition, merge, merge_patch, typed
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
-from controllers.kernel.view import Unreached
+from controllers.kernel.view import Unreachable
 from controllers.kernel.wording import counted
 
 _OWNED = frozenset(str(type_) for type_ in ClusterCondition)
@@ -90,7 +90,7 @@ def _ready(observed: Observed) -> Condition:
     type_ = str(ClusterCondition.READY)
     if observed.deleting:
         return Condition(type_, "False", str(Reason.DELETING), "the Cluster is being deleted")
-    if isinstance(observed.workload, Unreached):
+    if isinstance(observed.workload, Unreachable):
         return Condition(type_, "False", observed.workload.reason, "it can't be reached (see condition Reachable)")
     reasons = Counter(machine.reason for machine in observed.machines if not machine.ready)
     if not reasons:

@@ -10,7 +10,7 @@ from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.conditions import Condition, find, format_time
 from controllers.kernel.refs import key_of, resource_version_of
-from controllers.kernel.view import Home, Reached, Unreached
+from controllers.kernel.view import ManagementCluster, Reached, Unreachable
 
 _TYPE = str(ClusterCondition.REACHABLE)
 
@@ -18,11 +18,11 @@ _TYPE = str(ClusterCondition.REACHABLE)
 def condition(observed: Observed) -> Condition:
     """Reachable. Its words stay the same for as long as the trouble does."""
     match observed.workload:
-        case Home():
+        case ManagementCluster():
             return Condition(_TYPE, "True", str(Reason.REACHABLE), "its Nodes live in the cluster that holds it")
         case Reached(secret):
             return Condition(_TYPE, "True", str(Reason.REACHABLE), f"by Secret {secret}")
-        case Unreached(reason=reason, why=why, last_contact=moment):
+        case Unreachable(reason=reason, why=why, last_contact=moment):
             heard = f"last answer at {format_time(moment)}" if moment else "no answer since the controllers started"
             return Condition(_TYPE, "False", str(reason), f"{why}; {heard}")
 
@@ -59,4 +59,4 @@ def hold(observed: Observed) -> Patch | None:
 
 def _secret(observed: Observed) -> str:
     """ "" for a Cluster that is at home, or may be."""
-    return "" if isinstance(observed.workload, Home) else observed.workload.secret
+    return "" if isinstance(observed.workload, ManagementCluster) else observed.workload.secret

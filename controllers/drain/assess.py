@@ -12,17 +12,17 @@ from datetime import datetime, timedelta
 
 from controllers.drain import pods as pods_of_node
 from controllers.drain import stages
+from controllers.drain.context import NO_CONTEXT, DrainContext
 from controllers.drain.cordon import cordon, is_cordoned
 from controllers.drain.pods import Sorted, lost_with
 from controllers.drain.stages import NO_DEADLINES, Deadlines, Stage
-from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.actions import Action, Patch
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import Obj, key_of
 
 UNREACHABLE_GRACE = timedelta(seconds=60)
 """How long a Node may be silent before what is left on it is given up. Ready turns Unknown after some 40 s."""
-LOOK_AGAIN = 5.0
+REQUEUE_AFTER = 5.0
 """Seconds until the next look; pods that end wake the Machine sooner."""
 _MOST_NAMES = 5
 
@@ -34,7 +34,7 @@ class Draining:
     machine_uid: str
     node: Obj
     now: datetime
-    around: Surroundings = NOTHING_AROUND
+    drain_context: DrainContext = NO_CONTEXT
     started_at: datetime | None = None
     deadlines: Deadlines = NO_DEADLINES
     why: str = "its host is going to be deleted"
@@ -79,12 +79,12 @@ def assess(drain: Draining) -> Assessment:
         limit = int((drain.deadlines.give_up or timedelta(0)).total_seconds())
         return Drained(f"Node {name} was not empty after nodeDrainTimeout ({limit} s)")
     reachable = not is_out_of_reach(drain.node, drain.now)
-    pods = pods_of_node.sort(drain.around, in_tiers=reachable)
+    pods = pods_of_node.sort(drain.drain_context, in_tiers=reachable)
     if not is_cordoned(drain.node):
         patch: Patch = cordon(drain.node, drain.machine_uid, drain.why)
         return NotDrained((patch,), f"cordoning Node {name}", lost=_lost(pods))
-    if drain.around.rules.problem:
-        return NotDrained((), f"not draining Node {name}: {drain.around.rules.problem}", blocked=True)
+    if drain.drain_context.rules.problem:
+        return NotDrained((), f"not draining Node {name}: {drain.drain_context.rules.problem}", blocked=True)
     if not reachable:
         return _out_of_reach(drain, pods)
     if pods.is_empty:

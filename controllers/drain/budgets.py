@@ -28,7 +28,7 @@ class Hold:
 
 
 @dataclass(slots=True)
-class Ledger:
+class PDBBudget:
     """Counts the evictions of one round against each budget."""
 
     budgets: Sequence[Obj]

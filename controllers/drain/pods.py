@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controllers.drain.budgets import Hold, Ledger
+from controllers.drain.budgets import Hold, PDBBudget
+from controllers.drain.context import DrainContext
 from controllers.drain.rules import Behavior
-from controllers.drain.surroundings import Surroundings
 from controllers.kernel.refs import DAEMON_SET, Obj, annotations_of, is_deleting, key_of
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -46,7 +46,7 @@ class Sorted:
         return not (self.terminating or self.completing or self.moving or self.later)
 
 
-def sort(around: Surroundings, in_tiers: bool = True) -> Sorted:
+def sort(drain_context: DrainContext, in_tiers: bool = True) -> Sorted:
     """Put each pod into its bucket. Of pods under one budget only as many are evictable as it allows now.
 
     ``in_tiers`` False: all that have to go belong to one tier, for a Node where no order can be kept.
@@ -56,16 +56,16 @@ def sort(around: Surroundings, in_tiers: bool = True) -> Sorted:
     completing: list[Obj] = []
     moving: list[tuple[Tier, Obj]] = []
     floor: list[Tier] = []
-    for pod in sorted(around.pods, key=lambda pod: str(key_of(pod))):
-        wish = around.rules.wish(pod, around.namespaces.get(key_of(pod).namespace, {}))
-        tier = (wish.order, _priority(pod) >= SYSTEM_CRITICAL, _of_daemon_set(pod), _priority(pod))
-        if wish.behavior is Behavior.SKIP or _may_stay(pod, around):
+    for pod in sorted(drain_context.pods, key=lambda pod: str(key_of(pod))):
+        treatment = drain_context.rules.treatment(pod, drain_context.namespaces.get(key_of(pod).namespace, {}))
+        tier = (treatment.order, _priority(pod) >= SYSTEM_CRITICAL, _of_daemon_set(pod), _priority(pod))
+        if treatment.behavior is Behavior.SKIP or _may_stay(pod, drain_context):
             staying.append(pod)
         elif is_deleting(pod):
             terminating.append(pod)
             if not is_forced(pod):
                 floor.append(tier)
-        elif wish.behavior is Behavior.WAIT_COMPLETED:
+        elif treatment.behavior is Behavior.WAIT_COMPLETED:
             completing.append(pod)
         else:
             moving.append((tier, pod))
@@ -73,7 +73,7 @@ def sort(around: Surroundings, in_tiers: bool = True) -> Sorted:
     lowest = min([*floor, *(tier for tier, _ in moving)], default=None)
     now = [pod for tier, pod in moving if not in_tiers or tier == lowest]
     later = tuple(pod for tier, pod in moving if in_tiers and tier != lowest)
-    blocked, evictable = _asked(now, around)
+    blocked, evictable = _asked(now, drain_context)
     return Sorted(tuple(staying), tuple(terminating), tuple(completing), blocked, evictable, later)
 
 
@@ -91,9 +91,9 @@ def lost_with(pod: Obj) -> str:
     return f"emptyDir {', '.join(scratch[:3])}" if scratch else ""
 
 
-def _asked(tier: list[Obj], around: Surroundings) -> tuple[tuple[tuple[Obj, Hold], ...], tuple[Obj, ...]]:
-    ledger = Ledger(around.budgets)
-    answers = [(pod, ledger.ask(pod)) for pod in tier]
+def _asked(tier: list[Obj], drain_context: DrainContext) -> tuple[tuple[tuple[Obj, Hold], ...], tuple[Obj, ...]]:
+    budget_ = PDBBudget(drain_context.budgets)
+    answers = [(pod, budget_.ask(pod)) for pod in tier]
     blocked = tuple((pod, hold) for pod, hold in answers if hold is not None)
     return blocked, tuple(pod for pod, hold in answers if hold is None)
 
@@ -107,11 +107,13 @@ def _of_daemon_set(pod: Obj) -> bool:
     return any(o.get("controller") and o.get("kind") == DAEMON_SET.name for o in _owners(pod))
 
 
-def _may_stay(pod: Obj, around: Surroundings) -> bool:
+def _may_stay(pod: Obj, drain_context: DrainContext) -> bool:
     """Mirror and finished pods, and those of a DaemonSet that lives: it would put them back at once."""
     if MIRROR_ANNOTATION in annotations_of(pod) or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
         return True
-    return _of_daemon_set(pod) and any(o.get("controller") and o.get("uid") in around.daemon_sets for o in _owners(pod))
+    return _of_daemon_set(pod) and any(
+        o.get("controller") and o.get("uid") in drain_context.daemon_sets for o in _owners(pod)
+    )
 
 
 def _owners(pod: Obj) -> tuple[Mapping[str, object], ...]:

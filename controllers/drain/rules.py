@@ -41,7 +41,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Treatment:
     """How one pod is to be treated. Pods of a lower ``order`` move first."""
 
     behavior: Behavior = Behavior.DRAIN
@@ -59,17 +59,17 @@ class Rules:
     rules: tuple[Rule, ...] = ()
     problem: str = ""
 
-    def wish(self, pod: Obj, namespace_labels: Mapping[str, str]) -> Wish:
+    def treatment(self, pod: Obj, namespace_labels: Mapping[str, str]) -> Treatment:
         """What was asked for this pod; to be drained with order 0 if nothing was."""
         labels = labels_of(pod)
         said = (_BY_LABEL.get(str(labels.get(label)).lower()) for label in _LABELS)
         by_label = next((behavior for behavior in said if behavior is not None), None)
         if by_label is not None:
-            return Wish(by_label)
+            return Treatment(by_label)
         for rule in self.rules:
             if not rule.pods or any(p.matches(labels) and n.matches(namespace_labels) for p, n in rule.pods):
-                return Wish(rule.behavior, rule.order)
-        return Wish()
+                return Treatment(rule.behavior, rule.order)
+        return Treatment()
 
 
 NO_RULES = Rules()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from controllers.drain.surroundings import Surroundings, claims_of
+from controllers.drain.context import DrainContext, claims_of
 from controllers.kernel.refs import Obj
 
 _CSI = "kubernetes.io/csi/"
@@ -22,7 +22,7 @@ class Detaching:
     """``started_at``: since when volumes are waited for, None: not yet; ``timeout`` None: for ever."""
 
     node: Obj
-    around: Surroundings
+    drain_context: DrainContext
     now: datetime
     started_at: datetime | None = None
     timeout: timedelta | None = None
@@ -32,27 +32,27 @@ def waits_for(detaching: Detaching) -> str:
     """The volumes by name; "" if there are none, or time is up."""
     if detaching.timeout and detaching.started_at and detaching.now >= detaching.started_at + detaching.timeout:
         return ""
-    found = list(attached(detaching.node, detaching.around))
+    found = list(attached(detaching.node, detaching.drain_context))
     more = len(found) - _MOST_NAMES
     return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def attached(node: Obj, around: Surroundings) -> Iterator[str]:
+def attached(node: Obj, drain_context: DrainContext) -> Iterator[str]:
     """Names of what is attached, by VolumeAttachments and by the Node's own status.
 
     Volumes of pods that are still on the Node are left out: the pod stays on purpose or was given up, so its volume
     will never be detached.
     """
-    kept = _of_pods_that_stay(around)
+    kept = _of_pods_that_stay(drain_context)
     kept_handles = {_unique_name(volume) for volume in kept.values()} - {""}
     listed: set[str] = set()
-    for attachment in around.attachments:
+    for attachment in drain_context.attachments:
         spec = attachment.get("spec") or {}
         name = str((spec.get("source") or {}).get("persistentVolumeName") or attachment["metadata"]["name"])
         if name not in kept:
             listed.add(name)
     yield from sorted(listed)
-    by_attachment = len(around.attachments)
+    by_attachment = len(drain_context.attachments)
     for volume in (node.get("status") or {}).get("volumesAttached") or ():
         name = str(volume.get("name") or "")
         # A CSI volume has both an entry here and a VolumeAttachment: it is named once.
@@ -61,10 +61,10 @@ def attached(node: Obj, around: Surroundings) -> Iterator[str]:
         yield name
 
 
-def _of_pods_that_stay(around: Surroundings) -> Mapping[str, Obj]:
+def _of_pods_that_stay(drain_context: DrainContext) -> Mapping[str, Obj]:
     """PersistentVolumes by name."""
-    claims = {claim for pod in around.pods for claim in claims_of(pod)}
-    return {v["metadata"]["name"]: v for claim, v in around.volumes.items() if claim in claims}
+    claims = {claim for pod in drain_context.pods for claim in claims_of(pod)}
+    return {v["metadata"]["name"]: v for claim, v in drain_context.volumes.items() if claim in claims}
 
 
 def _unique_name(volume: Obj) -> str:

@@ -61,7 +61,7 @@ def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
     return tuple(named)
 
 
-def in_turn(domains: Sequence[str], uid: str) -> tuple[str, ...]:
+def rotation_of(domains: Sequence[str], uid: str) -> tuple[str, ...]:
     """The domains in the order in which ``uid`` takes them: many small sets don't all begin with the same one."""
     if not domains:
         return ()

@@ -16,7 +16,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
-from controllers.kernel.remediation import is_condemned, is_unhealthy
+from controllers.kernel.remediation import is_selected_for_deletion, is_unhealthy
 from providers.base.errors import ErrorClass
 
 UNREADABLE = "Unreadable"
@@ -33,7 +33,7 @@ class MachineFacts:
     """One Machine. ``ready`` is its condition Ready; ``ready_since`` when it last became so.
 
     ``reason`` and ``message`` say why it is not ready ("" if it is). ``failed`` is terminal: only another spec helps.
-    ``unhealthy``: a health check says so; ``condemned``: it asks the owner to replace the Machine.
+    ``unhealthy``: a health check says so; ``selected_for_deletion``: it asks the owner to replace the Machine.
     ``up_to_date``: whether its host is as its present spec asks, None: not known; ``updated``: when that last changed.
     ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
@@ -56,7 +56,7 @@ class MachineFacts:
     priority: int = 0
     failed: bool = False
     unhealthy: bool = False
-    condemned: bool = False
+    selected_for_deletion: bool = False
     preserve_until: datetime | None = None
     node_name: str = ""
     ready: bool = False
@@ -157,7 +157,11 @@ def _read(obj: Obj) -> MachineFacts:
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
-    deleting, failed, condemned = meta.get("deletionTimestamp"), is_failed(status), is_condemned(status)
+    deleting, failed, selected_for_deletion = (
+        meta.get("deletionTimestamp"),
+        is_failed(status),
+        is_selected_for_deletion(status),
+    )
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -171,8 +175,10 @@ def _read(obj: Obj) -> MachineFacts:
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=failed,
         unhealthy=is_unhealthy(status),
-        condemned=condemned,
-        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed or condemned else None,
+        selected_for_deletion=selected_for_deletion,
+        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION))
+        if failed or selected_for_deletion
+        else None,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

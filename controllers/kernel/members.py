@@ -43,7 +43,7 @@ class Members:
     @property
     def recallable(self) -> tuple[MachineFacts, ...]:
         """Those leaving that stay after all if the set is told to be bigger: not who goes for its health."""
-        return tuple(machine for machine in self.leaving if not machine.condemned)
+        return tuple(machine for machine in self.leaving if not machine.selected_for_deletion)
 
 
 def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str, now: datetime) -> Members:

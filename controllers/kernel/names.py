@@ -29,8 +29,8 @@ def ordinal_of(name: str, prefix: str) -> int | None:
 
 def machine_set_name(deployment_name: str, template_hash: str) -> str:
     """``<machinedeployment>-<template hash>``, cut to what leaves room for Machine names."""
-    room = limits.MAX_MACHINESET_NAME - len(template_hash) - 1
-    return f"{deployment_name[:room].rstrip('-.')}-{template_hash}"
+    free = limits.MAX_MACHINESET_NAME - len(template_hash) - 1
+    return f"{deployment_name[:free].rstrip('-.')}-{template_hash}"
 
 
 def label_value(name: str) -> str | None:

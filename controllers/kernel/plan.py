@@ -44,7 +44,7 @@ Outcome = Settled | Wait | Blocked | Failed
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Metric:
     """A metric, by its full name. ``total``: it only grows, by what each plan adds to it."""
 
     name: str
@@ -57,7 +57,7 @@ class Measure:
 class Figure:
     """One number of a plan, with the values of the measure's labels."""
 
-    measure: Measure
+    measure: Metric
     value: float
     labels: tuple[str, ...] = ()
 

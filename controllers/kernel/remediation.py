@@ -65,7 +65,7 @@ def is_unhealthy(status: Mapping[str, Any]) -> bool:
     return _is_false(status, MachineCondition.HEALTH_CHECK_SUCCEEDED)
 
 
-def is_condemned(status: Mapping[str, Any]) -> bool:
+def is_selected_for_deletion(status: Mapping[str, Any]) -> bool:
     """The owner is asked to replace it."""
     return _is_false(status, MachineCondition.OWNER_REMEDIATED)
 

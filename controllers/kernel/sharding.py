@@ -12,8 +12,8 @@ from typing import Any
 
 from api import names
 from api.selectors import Operator, Requirement, Selector
+from controllers.kernel.reconciler import Reconciler, ReconcilerWrapper
 from controllers.kernel.refs import MACHINE, Key, labels_of
-from controllers.kernel.room import Room, RoomAround
 from controllers.kernel.view import HostNeed, HostReads, View
 
 _NO_SHARD = Requirement(names.SHARD_LABEL, Operator.DOES_NOT_EXIST)
@@ -29,19 +29,22 @@ def shard(selector: Selector) -> Selector:
     return Selector((*selector.requirements, _NO_SHARD), selector.nothing)
 
 
-def can_be_sharded(room: Room[Any]) -> bool:
+def can_be_sharded(reconciler: Reconciler[Any]) -> bool:
     """Rooms of other kinds look at all Machines of a set; divided, each of them would be served twice."""
-    return room.kind == MACHINE
+    return reconciler.kind == MACHINE
 
 
-def sharded(rooms: Iterable[Room[Any]], selector: Selector) -> tuple[Room[Any], ...]:
+def sharded(reconcilers: Iterable[Reconciler[Any]], selector: Selector) -> tuple[Reconciler[Any], ...]:
     """The rooms, those of Machines narrowed to ``shard(selector)``."""
     narrowed = shard(selector)
-    return tuple(ShardedRoom(room, narrowed) if can_be_sharded(room) else room for room in rooms)
+    return tuple(
+        ShardedReconciler(reconciler, narrowed) if can_be_sharded(reconciler) else reconciler
+        for reconciler in reconcilers
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class ShardedRoom(RoomAround):
+class ShardedReconciler(ReconcilerWrapper):
     """A room that serves only the objects whose labels ``selector`` matches; one that is gone has no labels.
 
     Of selectors that divide all labels between them exactly one matches none, so that what a Machine has left behind
@@ -51,32 +54,33 @@ class ShardedRoom(RoomAround):
     selector: Selector
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
-        return self.room.needs(key, view) if self._serves(key, view) else None
+        return self.reconciler.needs(key, view) if self._serves(key, view) else None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
-        return self.room.observe(key, view, hosts) if self._serves(key, view) else None
+        return self.reconciler.observe(key, view, hosts) if self._serves(key, view) else None
 
     def _serves(self, key: Key, view: View) -> bool:
         obj = view.get(self.kind, key)
         return self.selector.matches(labels_of(obj) if obj is not None else {})
 
 
-def within(rooms: Iterable[Room[Any]], namespace: str) -> tuple[Room[Any], ...]:
+def within(reconcilers: Iterable[Reconciler[Any]], namespace: str) -> tuple[Reconciler[Any], ...]:
     """The rooms, those of our own kinds narrowed to the objects of ``namespace`` ("": all)."""
     return tuple(
-        NamespacedRoom(room, namespace) if namespace and room.kind.group == names.GROUP else room for room in rooms
+        NamespacedRoom(reconciler, namespace) if namespace and reconciler.kind.group == names.GROUP else reconciler
+        for reconciler in reconcilers
     )
 
 
 @dataclass(frozen=True, slots=True)
-class NamespacedRoom(RoomAround):
+class NamespacedRoom(ReconcilerWrapper):
     """A room that serves one namespace. Of others it reads nothing, so what it does not see there may well exist: a
     Node whose Machine lies in another namespace is not left over."""
 
     namespace: str
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
-        return self.room.needs(key, view) if key.namespace == self.namespace else None
+        return self.reconciler.needs(key, view) if key.namespace == self.namespace else None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
-        return self.room.observe(key, view, hosts) if key.namespace == self.namespace else None
+        return self.reconciler.observe(key, view, hosts) if key.namespace == self.namespace else None

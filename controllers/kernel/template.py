@@ -70,8 +70,8 @@ def is_made_of(machine_spec: object, part: Mapping[str, Any]) -> bool:
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
     """The hash in names and labels; each collision makes it one character longer, then other altogether."""
     part = rollout_part(template)
-    room = limits.MAX_TEMPLATE_HASH_LENGTH - HASH_LENGTH
-    if collisions <= room:
+    free = limits.MAX_TEMPLATE_HASH_LENGTH - HASH_LENGTH
+    if collisions <= free:
         return digest(part, HASH_LENGTH + collisions)
     return digest([part, collisions], HASH_LENGTH)
 

@@ -16,7 +16,7 @@ from providers.base.errors import ErrorClass
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ManagementCluster:
     """In the cluster that holds our objects: the Cluster has no kubeconfig Secret, or there is no Cluster."""
 
 
@@ -28,7 +28,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreached:
+class Unreachable:
     """In a cluster of their own, of which nobody knows how it is now: freeze, and say so.
 
     ``secret`` is "" if nobody could look yet whether there is one: then they may as well live at home.
@@ -44,9 +44,9 @@ class Unreached:
     finding_out: bool = False
 
 
-Workload = Home | Reached | Unreached
+Workload = ManagementCluster | Reached | Unreachable
 """Where the Nodes and Pods of a Cluster live."""
-HOME = Home()
+HOME = ManagementCluster()
 
 
 @dataclass(frozen=True, slots=True)

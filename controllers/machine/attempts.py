@@ -32,7 +32,7 @@ def current(observed: Observed) -> Attempt | None:
     if attempt is None:
         return None
     if attempt.spec_hash:
-        return attempt if attempt.spec_hash == observed.wish.spec_hash else None
+        return attempt if attempt.spec_hash == observed.desired.spec_hash else None
     return None if observed.spec_is_new and not observed.deleting else attempt
 
 

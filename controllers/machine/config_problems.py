@@ -16,7 +16,7 @@ from controllers.machine.phases import Stage
 def decide(observed: Observed) -> Decision:
     """Terminal only while no host runs: one bad edit of a class must not make a thousand running Machines failed."""
     reason, text = _reason(observed), describe(observed)
-    outcome: Outcome = Blocked(text) if observed.wish.waits else Failed(reason, text)
+    outcome: Outcome = Blocked(text) if observed.desired.waits else Failed(reason, text)
     stale, warning = up_to_date(False, reason, text), Failure(reason, text)
     match observed.reads.host:
         case HostPresent(host) if replacement.is_old(observed, host):
@@ -28,7 +28,7 @@ def decide(observed: Observed) -> Decision:
         case _ if observed.provider_id:
             return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
     said = infrastructure(False, reason, text)
-    if observed.wish.waits:
+    if observed.desired.waits:
         return Decision(Stage.WAITING, (), outcome, said, stale, warning=warning)
     failure = Failure(Reason.INVALID_CONFIGURATION, text)
     return Decision(Stage.REFUSED, (), outcome, said, stale, failure=failure, warning=warning)
@@ -40,8 +40,8 @@ def describe(observed: Observed) -> str:
 
 
 def _reason(observed: Observed) -> str:
-    if observed.wish.reason:
-        return str(observed.wish.reason)
+    if observed.desired.reason:
+        return str(observed.desired.reason)
     paths = {problem.path.rsplit(".", 1)[-1] for problem in observed.problems}
     unknown = any("no installed provider" in problem.message for problem in observed.problems)
     return str(Reason.PROVIDER_UNKNOWN if unknown and paths & {"apiVersion", "kind"} else Reason.INVALID_CONFIGURATION)

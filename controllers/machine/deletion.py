@@ -12,18 +12,18 @@ from dataclasses import replace
 
 from api import names
 from api.conditions import MachineCondition, Reason
-from controllers.drain.assess import LOOK_AGAIN, Drained, NotDrained
+from controllers.drain.assess import REQUEUE_AFTER, Drained, NotDrained
 from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, clocks, others, status, unreached
+from controllers.machine import attempts, clocks, deletion_guards, status, unreachable
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-from controllers.machine.polling import FIRST_LOOK, next_look
+from controllers.machine.polling import FIRST_LOOK, next_requeue
 from controllers.machine.replacement import delete_host
 from providers.base.contract import Host, HostState
 
@@ -55,9 +55,9 @@ def decide(observed: Observed) -> Decision | None:
             return _going(Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
         case HostAbsent(remains=remains) if remains is not None:
             return _delete_host(observed, remains, Drained(), ())
-        case HostAbsent() if unreached.is_frozen(observed) and not unreached.never_had_a_node(observed):
-            said = unreached.holds(observed, "its host is gone, its Node stays")
-            return _going(Blocked(said[1], unreached.LOOK_AGAIN), said)
+        case HostAbsent() if unreachable.is_frozen(observed) and not unreachable.never_had_a_node(observed):
+            said = unreachable.holds(observed, "its host is gone, its Node stays")
+            return _going(Blocked(said[1], unreachable.REQUEUE_AFTER), said)
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):
@@ -75,17 +75,17 @@ def _release(observed: Observed, why: str) -> Decision:
     """The Node goes, then the finalizer; a Node that can't be deleted holds the Machine until nodeDeletionTimeout."""
     nodes: list[Action] = []
     given_up: list[Action] = []
-    stays = observed.others.last_control_plane or unreached.gives_up_node(observed)
-    if observed.left_nodes and not stays:
+    stays = observed.deletion_guards.last_control_plane or unreachable.gives_up_node(observed)
+    if observed.stale_nodes and not stays:
         limit, since = observed.timeout("nodeDeletionTimeout"), clocks.read(observed, clocks.NODE)
         if limit is not None and since is None:
             text = f"the Node goes next: {why}"
             going = _going(Wait(0.0, text), (Reason.DELETING_NODE, text))
             return replace(going, record=clocks.started(observed, clocks.NODE))
         if limit is None or since is None or observed.now < since + limit:
-            nodes += (Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: {why}") for n in observed.left_nodes)
+            nodes += (Delete(ref_of(NODE, n), f"Node {n['metadata']['name']}: {why}") for n in observed.stale_nodes)
         else:
-            titles = ", ".join(node["metadata"]["name"] for node in observed.left_nodes)
+            titles = ", ".join(node["metadata"]["name"] for node in observed.stale_nodes)
             text = f"Node {titles} could not be deleted within nodeDeletionTimeout and is left behind"
             given_up.append(Event(observed.ref, "Warning", str(Reason.DELETING_NODE), text))
     kept = [name for name in observed.machine["metadata"].get("finalizers") or () if name not in OURS]
@@ -116,16 +116,16 @@ def _nobody_knows(observed: Observed, why: str) -> Decision:
 def _remove(observed: Observed, host: Host) -> Decision:
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted"
-        return _going(Wait(next_look(observed), text), (Reason.DELETING_HOST, text))
-    held = others.hold(observed.machine, observed.others)
+        return _going(Wait(next_requeue(observed), text), (Reason.DELETING_HOST, text))
+    held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
     if held:
         return _going(Blocked(held), (Reason.HOSTS_CONTROLLER, held))
-    if unreached.is_frozen(observed):
-        frozen = unreached.holds(observed, "its host stays")
-        return _going(Blocked(frozen[1], unreached.LOOK_AGAIN), frozen)
+    if unreachable.is_frozen(observed):
+        frozen = unreachable.holds(observed, "its host stays")
+        return _going(Blocked(frozen[1], unreachable.REQUEUE_AFTER), frozen)
     if clocks.read(observed, clocks.PRE_TERMINATE) is not None:
         # Whoever holds the pre-terminate hook was told that the Node is empty: it is not drained anew behind his back.
-        return _terminate(observed, host, Drained(), status.as_said(observed, MachineCondition.DRAINED))
+        return _terminate(observed, host, Drained(), status.as_reported(observed, MachineCondition.DRAINED))
     hook = _hook(observed, _PRE_DRAIN)
     if hook:
         text = f"waiting until the annotation {hook} is removed before draining"
@@ -141,12 +141,12 @@ def _empty(observed: Observed, host: Host) -> Decision:
     drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):
         said = (Reason.DRAINING, assessment.why)
-        going = _going(Blocked(assessment.why, LOOK_AGAIN), said, assessment.actions, drained)
+        going = _going(Blocked(assessment.why, REQUEUE_AFTER), said, assessment.actions, drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN), warning=warning(assessment))
     volumes = attached_volumes(observed, assessment, clocks.read(observed, clocks.VOLUMES))
     if volumes:
         text = f"waiting until volumes are detached from the Node: {volumes}"
-        going = _going(Blocked(text, LOOK_AGAIN), (Reason.WAITING_FOR_VOLUME_DETACH, text), (), drained)
+        going = _going(Blocked(text, REQUEUE_AFTER), (Reason.WAITING_FOR_VOLUME_DETACH, text), (), drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN, clocks.VOLUMES))
     return _terminate(observed, host, assessment, drained)
 

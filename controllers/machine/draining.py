@@ -10,7 +10,7 @@ from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, 
 from controllers.drain.volumes import Detaching, waits_for
 from controllers.kernel.conditions import Condition
 from controllers.kernel.refs import annotations_of
-from controllers.machine import unreached
+from controllers.machine import unreachable
 from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
@@ -21,13 +21,13 @@ _NO_VOLUME_WAIT = (names.NO_VOLUME_WAIT_ANNOTATION, names.OWN_NO_VOLUME_WAIT_ANN
 
 def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessment:
     """How far the drain is. A Machine without a Node has nothing to drain."""
-    given_up = unreached.gives_up_node(observed)
+    given_up = unreachable.gives_up_node(observed)
     if given_up:
         return Drained(given_up, out_of_reach=True)
-    node, host, others = observed.node_with_pods, observed.host, observed.others
+    node, host, deletion_guards = observed.node_with_pods, observed.host, observed.deletion_guards
     if node is None:
         return Drained()
-    if others.last_control_plane:
+    if deletion_guards.last_control_plane:
         return Drained("it is the last Machine of its control plane: nobody would be left to drain", out_of_reach=True)
     for annotation in _NO_DRAIN:
         if annotation in observed.annotations:
@@ -42,7 +42,7 @@ def drain(observed: Observed, started_at: datetime | None, why: str) -> Assessme
             machine_uid=observed.uid,
             node=node,
             now=observed.now,
-            around=observed.around,
+            drain_context=observed.drain_context,
             started_at=started_at,
             deadlines=observed.drain_deadlines,
             why=why,
@@ -58,7 +58,7 @@ def attached_volumes(observed: Observed, drained: Drained, started_at: datetime 
     if any(annotation in observed.annotations for annotation in _NO_VOLUME_WAIT):
         return ""
     timeout = observed.timeout("nodeVolumeDetachTimeout")
-    return waits_for(Detaching(node, observed.around, observed.now, started_at, timeout))
+    return waits_for(Detaching(node, observed.drain_context, observed.now, started_at, timeout))
 
 
 def warning(assessment: NotDrained) -> Failure | None:

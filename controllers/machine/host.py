@@ -15,7 +15,8 @@ from controllers.kernel.actions import Action, CreateHost, Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, replacement, unreached, update
+from controllers.machine import attempts, replacement, unreachable, update
+from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
     Decision,
@@ -26,9 +27,8 @@ from controllers.machine.decision import (
 from controllers.machine.node_link import Conflict
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-from controllers.machine.polling import next_look
+from controllers.machine.polling import next_requeue
 from controllers.machine.readiness import node_is_ready
-from controllers.machine.turns import Turn, turn
 from providers.base.contract import Host, HostRequest, HostState
 
 REPLACEMENT = "the replacement of its host"
@@ -75,8 +75,8 @@ def with_finalizer(observed: Observed) -> list[str] | None:
 def _absent(observed: Observed, request: HostRequest, remains: Host | None) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
         return lost(observed)
-    if observed.provider_id and observed.unreached is not None:
-        return unreached.hold_change(observed, REPLACEMENT)
+    if observed.provider_id and observed.unreachable is not None:
+        return unreachable.hold_change(observed, REPLACEMENT)
     if observed.provider_id and remains is not None:
         return replacement.remove_old(observed, remains)
     if observed.provider_id:
@@ -88,7 +88,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     attempt = attempts.current(observed)
     failure = attempts.terminal(attempt)
     doing = f"making the host of Machine {observed.name}"
-    waits = turn(observed.lines) if attempts.is_due(attempt, observed) else None
+    waits = must_queue(observed.lines) if attempts.is_due(attempt, observed) else None
     actions: list[Action] = []
     guard: list[Action] = []
     if attempts.is_due(attempt, observed) and waits is None:
@@ -102,7 +102,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     return Decision(
         stage,
         steps(guard, actions),
-        outcome if waits is None else Wait(waits.look_again, waits.why),
+        outcome if waits is None else Wait(waits.requeue_after, waits.why),
         infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
@@ -110,7 +110,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     )
 
 
-def _why_there_is_none(observed: Observed, waits: Turn | None) -> Condition:
+def _why_there_is_none(observed: Observed, waits: Queued | None) -> Condition:
     """A refusal of the provider says more than that others are served before."""
     attempt = attempts.current(observed)
     if attempt is not None:
@@ -132,8 +132,8 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
     is_old = replacement.is_old(observed, host)
     if isinstance(observed.link, Conflict) and observed.provider_id:
         return _in_conflict(observed, request, host, observed.link.why)
-    if observed.unreached is not None and (is_old or _is_bound_to_old(observed)):
-        return unreached.hold_change(observed, REPLACEMENT)
+    if observed.unreachable is not None and (is_old or _is_bound_to_old(observed)):
+        return unreachable.hold_change(observed, REPLACEMENT)
     if is_old:
         return replacement.remove_old(observed, host)
     if _is_bound_to_old(observed):
@@ -146,13 +146,15 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
-    given_up = replacement.give_up(observed, host, observed.taken_over) if observed.taken_over is not None else None
+    given_up = (
+        replacement.give_up(observed, host, observed.node_takeover) if observed.node_takeover is not None else None
+    )
     if given_up is not None:
         return given_up
     if host.spec_hash != request.spec_hash and observed.waits_for_its_set:
         return _held_by_its_set(observed, host)
-    if host.spec_hash != request.spec_hash and observed.unreached is not None:
-        return unreached.hold_change(observed, "the change of its host")
+    if host.spec_hash != request.spec_hash and observed.unreachable is not None:
+        return unreachable.hold_change(observed, "the change of its host")
     if host.spec_hash != request.spec_hash:
         return update.decide(observed, request, host)
     return _as_asked(observed, host)
@@ -188,7 +190,7 @@ def _bind(observed: Observed, host: Host) -> Decision:
         patch["metadata"] = {"finalizers": finalizers}
     why = f"Machine {observed.name} is bound to host {host.provider_id}"
     bind = Patch(observed.ref, patch, why, resource_version=observed.version)
-    return Decision(None, steps([bind]), Wait(next_look(observed), f"host {host.name} comes up"))
+    return Decision(None, steps([bind]), Wait(next_requeue(observed), f"host {host.name} comes up"))
 
 
 def _as_asked(observed: Observed, host: Host) -> Decision:
@@ -238,7 +240,7 @@ def _held_by_its_set(observed: Observed, host: Host) -> Decision:
 def _stage(observed: Observed, host: Host) -> Stage | None:
     if observed.node is not None:
         return Stage.JOINED
-    if observed.unreached is not None and observed.status.get("nodeRef"):
+    if observed.unreachable is not None and observed.status.get("nodeRef"):
         return None
     return Stage.CREATING if host.state is HostState.PENDING else Stage.BOOTED
 
@@ -258,6 +260,6 @@ def _outcome(observed: Observed, host: Host) -> Outcome:
         return Blocked(f"host {host.name} is switched off")
     if node_is_ready(observed.node) and host.state is not HostState.UPDATING:
         return Settled()
-    if observed.unreached is not None and host.state is HostState.RUNNING:
-        return Blocked(unreached.message(observed), unreached.LOOK_AGAIN)
-    return Wait(next_look(observed), f"waiting for the Node of host {host.name}")
+    if observed.unreachable is not None and host.state is HostState.RUNNING:
+        return Blocked(unreachable.message(observed), unreachable.REQUEUE_AFTER)
+    return Wait(next_requeue(observed), f"waiting for the Node of host {host.name}")

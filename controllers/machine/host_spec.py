@@ -22,7 +22,7 @@ HASH_LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredHost:
     """``request`` is None if and only if there are ``problems``; ``waits`` if they may go without another spec."""
 
     request: HostRequest | None
@@ -51,7 +51,7 @@ class _Read:
     labels: Mapping[str, str]
     spec: Any
     machine_class: Obj | None
-    wish: Wish
+    desired: DesiredHost
 
     def is_of(self, machine: Obj, machine_class: Obj | None) -> bool:
         return (
@@ -66,7 +66,7 @@ class _Read:
 _memory: Memory[_Read] = Memory()
 
 
-def wish_of(machine: Obj, view: View) -> Wish:
+def desired_host(machine: Obj, view: View) -> DesiredHost:
     """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem.
 
     Remembered as long as the Machine's spec and labels and its MachineClass are equal: each round asks twice, and most
@@ -77,19 +77,19 @@ def wish_of(machine: Obj, view: View) -> Wish:
     machine_class = view.get(MACHINE_CLASS, named) if named is not None else None
     known = _memory.of(uid)
     if known is not None and known.is_of(machine, machine_class):
-        return known.wish
-    wish = _wish_of(machine, view)
-    _memory.keep(uid, _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, wish))
-    return wish
+        return known.desired
+    desired = _desired_host(machine, view)
+    _memory.keep(uid, _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, desired))
+    return desired
 
 
-def _wish_of(machine: Obj, view: View) -> Wish:
+def _desired_host(machine: Obj, view: View) -> DesiredHost:
     spec = machine.get("spec")
     if not isinstance(spec, Mapping):
         return _refused(ConfigProblem("", "spec must be an object"))
     resolved = resolve(spec, key_of(machine).namespace, view)
     if not isinstance(resolved, Resolved):
-        return Wish(None, "", (resolved.problem,), resolved.reason, resolved.waits)
+        return DesiredHost(None, "", (resolved.problem,), resolved.reason, resolved.waits)
     try:
         request = _request(machine, spec, resolved.config)
         fault = next(registration(spec, "spec"), None)
@@ -97,11 +97,11 @@ def _wish_of(machine: Obj, view: View) -> Wish:
             raise _BadFieldError(fault.path.removeprefix("spec."), fault.message)
     except _BadFieldError as error:
         return _refused(error.problem)
-    return Wish(request, resolved.path)
+    return DesiredHost(request, resolved.path)
 
 
-def _refused(problem: ConfigProblem) -> Wish:
-    return Wish(None, "", (problem,), Reason.INVALID_CONFIGURATION)
+def _refused(problem: ConfigProblem) -> DesiredHost:
+    return DesiredHost(None, "", (problem,), Reason.INVALID_CONFIGURATION)
 
 
 def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -> HostRequest:
@@ -159,13 +159,13 @@ def node_annotations(machine: Obj) -> dict[str, str]:
     return {**_node_metadata(machine, "annotations"), **owner}
 
 
-def with_owner_label(wish: Wish) -> Wish:
+def with_owner_label(desired: DesiredHost) -> DesiredHost:
     """The same, with the label by which kubermatic's tools find a Node's Machine."""
-    request = wish.request
+    request = desired.request
     if request is None:
-        return wish
+        return desired
     labels = {**request.node.labels, names.NODE_OWNED_BY_LABEL: request.identity.machine_uid}
-    return replace(wish, request=replace(request, node=replace(request.node, labels=labels)))
+    return replace(desired, request=replace(request, node=replace(request.node, labels=labels)))
 
 
 def node_taints(machine: Obj) -> tuple[Taint, ...]:

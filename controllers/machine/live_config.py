@@ -21,7 +21,7 @@ def decide(observed: Observed) -> Condition | None:
         return None  # its schema's word goes first
     live = _found(observed)
     if isinstance(live, NotChecked):
-        return None if before is None else _as_said(before)
+        return None if before is None else _as_reported(before)
     said = live_config.condition(TYPE, live, "spec.")
     return None if before is None and said is not None and said.status == "True" else said
 
@@ -35,12 +35,12 @@ def is_news(observed: Observed) -> bool:
 def _found(observed: Observed) -> LiveCheck:
     """A host that was made of this very config proves that all it names was there."""
     host = observed.host
-    if host is not None and host.spec_hash == observed.wish.spec_hash:
+    if host is not None and host.spec_hash == observed.desired.spec_hash:
         return ConfigChecked()
     return observed.reads.live
 
 
-def _as_said(before: object) -> Condition:
+def _as_reported(before: object) -> Condition:
     assert isinstance(before, dict)
     reason = before.get("reason") or Reason.INVALID_CONFIGURATION
     return Condition(TYPE, before.get("status", "Unknown"), str(reason), before.get("message", ""))

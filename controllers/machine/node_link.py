@@ -15,7 +15,7 @@ from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
 from controllers.kernel.node_owner import provider_id_of as node_provider_id
 from controllers.kernel.refs import NODE, Key, Obj, uid_of
-from controllers.kernel.view import NODE_OWNER, PROVIDER_ID, Home, HostPresent, HostRead, View
+from controllers.kernel.view import NODE_OWNER, PROVIDER_ID, HostPresent, HostRead, ManagementCluster, View
 from providers.base.contract import Host
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -125,7 +125,7 @@ def _by_name(machine: Obj, host: Host, view: View) -> Link:
 def _is_older(node: Obj, machine: Obj, view: View) -> bool:
     born = parse_time(node["metadata"].get("creationTimestamp"))
     asked = parse_time(machine["metadata"].get("creationTimestamp"))
-    skew = timedelta() if isinstance(view.workload, Home) else CLOCK_SKEW
+    skew = timedelta() if isinstance(view.workload, ManagementCluster) else CLOCK_SKEW
     return born is None or asked is None or born + skew < asked
 
 

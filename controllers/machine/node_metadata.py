@@ -68,8 +68,8 @@ def _own_labels(node: Obj, ours: Sequence[str], wanted: NodeRegistration) -> Seq
     Kubelets register with it, and earlier releases kept it; on a Node that stays it would make no two Nodes alike.
     """
     label, uid = names.NODE_OWNED_BY_LABEL, wanted.annotations.get(names.NODE_MACHINE_UID_ANNOTATION)
-    others = [key for key in ours if key != label]
-    return [*others, label] if uid and labels_of(node).get(label) == uid else others
+    deletion_guards = [key for key in ours if key != label]
+    return [*deletion_guards, label] if uid and labels_of(node).get(label) == uid else deletion_guards
 
 
 def _changes(have: Mapping[str, str], ours: Sequence[str], want: Mapping[str, str]) -> dict[str, str | None]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from api import names
 from api.durations import parse_duration
-from controllers.drain import surroundings
+from controllers.drain import context
+from controllers.drain.context import NO_CONTEXT, DrainContext
 from controllers.drain.cordon import is_cordoned_for
 from controllers.drain.stages import Deadlines
-from controllers.drain.surroundings import NOTHING_AROUND, Surroundings
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.machine_class import class_digest
@@ -38,22 +38,22 @@ from controllers.kernel.view import (
     HOME,
     UNRECORDED,
     ConfigProblem,
-    Home,
     HostAbsent,
     HostNeed,
     HostPresent,
     HostReads,
     HostUnknown,
-    Unreached,
+    ManagementCluster,
+    Unreachable,
     View,
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import left_nodes, node_link, others, taken_over, turns
-from controllers.machine.host_spec import Wish, wish_of
+from controllers.machine import creation_limits, deletion_guards, node_link, node_takeover, stale_nodes
+from controllers.machine.creation_limits import InFlightLimit
+from controllers.machine.deletion_guards import NO_GUARDS, DeletionGuards
+from controllers.machine.host_spec import DesiredHost, desired_host
 from controllers.machine.node_link import Conflict, Link, Linked, Unlinked
-from controllers.machine.others import NO_OTHERS, Others
-from controllers.machine.turns import Line
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -65,14 +65,14 @@ NO_HOST_READS = HostReads(HostUnknown("the provider was not asked yet"))
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``left_nodes`` go when the Machine's host has gone, ``late_nodes`` at once: the hosts that made them have gone.
+    """``stale_nodes`` go when the Machine's host has gone, ``late_nodes`` at once: the hosts that made them have gone.
 
-    ``taken_over``: the one of ``late_nodes`` on which the present host reports; it stays as long as that host.
-    ``around`` and ``others`` are read while it may drain.
+    ``node_takeover``: the one of ``late_nodes`` on which the present host reports; it stays as long as that host.
+    ``drain_context`` and ``deletion_guards`` are read while it may drain.
 
     Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
     ``class_digest``: that of the MachineClass which the spec names, "" for none.
-    ``left_off``: labels and taints that may not reach the Node; ``wish`` has them no more.
+    ``left_off``: labels and taints that may not reach the Node; ``desired`` has them no more.
     ``applied_node_metadata``: what of the Node's metadata may be taken back as the Machine's own.
     ``refers_elsewhere``: ``status.nodeRef`` names a Node that nothing proves to be this Machine's.
     ``lines``: in which a Machine that has no host yet waits for its turn to get one.
@@ -81,26 +81,26 @@ class Observed:
     now: datetime
     machine: Obj
     paused: str
-    wish: Wish
+    desired: DesiredHost
     reads: HostReads
     link: Link
-    left_nodes: tuple[Obj, ...] = ()
+    stale_nodes: tuple[Obj, ...] = ()
     late_nodes: tuple[Obj, ...] = ()
-    taken_over: Obj | None = None
-    around: Surroundings = NOTHING_AROUND
-    others: Others = NO_OTHERS
+    node_takeover: Obj | None = None
+    drain_context: DrainContext = NO_CONTEXT
+    deletion_guards: DeletionGuards = NO_GUARDS
     workload: Workload = HOME
     cluster_is_going: bool = False
-    lines: tuple[Line, ...] = ()
+    lines: tuple[InFlightLimit, ...] = ()
     class_digest: str = ""
     left_off: tuple[str, ...] = ()
     applied_node_metadata: Mapping[str, Any] = field(default_factory=dict)
     refers_elsewhere: bool = False
 
     @property
-    def unreached(self) -> Unreached | None:
+    def unreachable(self) -> Unreachable | None:
         """Why nothing may be done that its Node would have to know of; None if its cluster can be reached."""
-        return self.workload if isinstance(self.workload, Unreached) else None
+        return self.workload if isinstance(self.workload, Unreachable) else None
 
     @property
     def goes_with_its_cluster(self) -> bool:
@@ -108,7 +108,7 @@ class Observed:
 
         Not so at home, where the Nodes of one Cluster carry the pods of a cluster that stays.
         """
-        return self.cluster_is_going and not isinstance(self.workload, Home) and bool(self.workload.secret)
+        return self.cluster_is_going and not isinstance(self.workload, ManagementCluster) and bool(self.workload.secret)
 
     @property
     def ref(self) -> Ref:
@@ -162,7 +162,7 @@ class Observed:
     @property
     def replaced_host(self) -> str:
         """Identity of the host that is being replaced, "" if none is (``status.replacement``)."""
-        return left_nodes.replaced_host(self.machine)
+        return stale_nodes.replaced_host(self.machine)
 
     @property
     def host(self) -> Host | None:
@@ -187,12 +187,12 @@ class Observed:
     @property
     def node_with_pods(self) -> Obj | None:
         """The Node to drain before its host goes."""
-        return self.own_node or self.taken_over
+        return self.own_node or self.node_takeover
 
     @property
     def problems(self) -> tuple[ConfigProblem, ...]:
         """What is wrong with the config: found here, or by the provider's schema."""
-        return self.wish.problems or self.reads.problems
+        return self.desired.problems or self.reads.problems
 
     @property
     def spec_is_new(self) -> bool:
@@ -226,14 +226,14 @@ def needs(key: Key, view: View) -> HostNeed | None:
     machine = view.get(MACHINE, key)
     if machine is None:
         return None
-    wish = wish_of(machine, view)
+    desired = desired_host(machine, view)
     return HostNeed(
         machine_uid=uid_of(machine),
-        config=wish.request.config if wish.request else None,
+        config=desired.request.config if desired.request else None,
         fresh_within=SETTLED_FRESH if _is_still(machine) else FRESH,
-        problems=wish.problems,
-        spec_hash=wish.spec_hash,
-        config_path=wish.config_path,
+        problems=desired.problems,
+        spec_hash=desired.spec_hash,
+        config_path=desired.config_path,
         made_in=_made_in(machine),
         namespace=key.namespace,
         live=not _is_still(machine) and not is_deleting(machine),
@@ -256,46 +256,52 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
         return None
     reads = hosts or NO_HOST_READS
     cluster = cluster_of(machine, view)
-    reached = not isinstance(view.workload, Unreached)
+    reached = not isinstance(view.workload, Unreachable)
     link = node_link.find(machine, reads.host, view) if reached else Unlinked()
-    late_nodes = left_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
-    wish, left_off = _allowed(wish_of(machine, view), key.namespace, settings.nodes)
+    late_nodes = stale_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
+    desired, left_off = _allowed(desired_host(machine, view), key.namespace, settings.nodes)
     observed = Observed(
         now=view.now,
         machine=machine,
         paused=paused_by((machine, cluster)),
-        wish=wish,
+        desired=desired,
         reads=reads,
         link=link,
-        left_nodes=left_nodes.of_any_host(machine, link, view) if reached else (),
+        stale_nodes=stale_nodes.of_any_host(machine, link, view) if reached else (),
         late_nodes=late_nodes,
-        taken_over=None if isinstance(link, Linked | Conflict) else taken_over.among(late_nodes, reads.host),
+        node_takeover=None if isinstance(link, Linked | Conflict) else node_takeover.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
         class_digest=class_digest(machine.get("spec"), key.namespace, view),
-        lines=turns.lines_of(machine, view, settings.limits) if _has_no_host_yet(machine, reads) else (),
+        lines=creation_limits.in_flight_limits(machine, view, settings.limits)
+        if _has_no_host_yet(machine, reads)
+        else (),
         left_off=left_off,
         applied_node_metadata=only_allowed(
             settings.nodes, key.namespace, status_of(machine).get("appliedNodeMetadata")
         ),
         refers_elsewhere=reached and not isinstance(reads.host, HostUnknown) and _refers_elsewhere(machine, view),
     )
-    node = observed.node or observed.taken_over
+    node = observed.node or observed.node_takeover
     if node is None or not _may_drain(observed, node):
         return observed
-    around = surroundings.observe(machine, node, view)
-    return replace(observed, around=around, others=others.observe(machine, node, settings.hosting_node, view))
+    drain_context = context.observe(machine, node, view)
+    return replace(
+        observed,
+        drain_context=drain_context,
+        deletion_guards=deletion_guards.observe(machine, node, settings.hosting_node, view),
+    )
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
     return _mapping(machine.get("status"))
 
 
-def _allowed(wish: Wish, namespace: str, policy: NodePolicy) -> tuple[Wish, tuple[str, ...]]:
-    if wish.request is None:
-        return wish, ()
-    kept, left_off = filtered(policy, namespace, wish.request.node)
-    return (replace(wish, request=replace(wish.request, node=kept)) if left_off else wish), left_off
+def _allowed(desired: DesiredHost, namespace: str, policy: NodePolicy) -> tuple[DesiredHost, tuple[str, ...]]:
+    if desired.request is None:
+        return desired, ()
+    kept, left_off = filtered(policy, namespace, desired.request.node)
+    return (replace(desired, request=replace(desired.request, node=kept)) if left_off else desired), left_off
 
 
 def _refers_elsewhere(machine: Obj, view: View) -> bool:
@@ -333,7 +339,7 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
     if observed.deleting or observed.replaced_host or is_cordoned_for(node, observed.uid):
         return True
     host = observed.host
-    return host is not None and host.spec_hash != observed.wish.spec_hash
+    return host is not None and host.spec_hash != observed.desired.spec_hash
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

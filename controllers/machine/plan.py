@@ -12,7 +12,7 @@ from controllers.machine.node_link import Conflict
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 
-QUIET_LOOK = 0.5
+QUIET_REQUEUE = 0.5
 """Seconds until the next look at a Machine whose report is held back."""
 
 
@@ -22,7 +22,7 @@ def plan(observed: Observed) -> Plan:
         return _paused(observed)
     if observed.deleting:
         return _deleting(observed)
-    request = observed.wish.request
+    request = observed.desired.request
     if request is None or observed.problems:
         return _living(observed, config_problems.decide(observed))
     return _living(observed, host.decide(observed, request))
@@ -43,11 +43,11 @@ def _deleting(observed: Observed) -> Plan:
 
 
 def _living(observed: Observed, decision: Decision) -> Plan:
-    told = _told(observed, decision)
+    told = _with_status(observed, decision)
     return replace(told, steps=(*told.steps, *replacement.delete_late_nodes(observed)))
 
 
-def _told(observed: Observed, decision: Decision) -> Plan:
+def _with_status(observed: Observed, decision: Decision) -> Plan:
     metadata = _metadata(observed, decision)
     if _changes_spec(decision):
         # The status is guarded by the version that this write changes: it is the next round's.
@@ -77,7 +77,7 @@ def _assembled(observed: Observed, decision: Decision, report: Patch | None, met
 
 
 def _metadata(observed: Observed, decision: Decision) -> Patch | None:
-    request = observed.wish.request
+    request = observed.desired.request
     node = observed.own_node
     if node is None or request is None or decision.stage is Stage.REPLACING or observed.is_bound_elsewhere:
         return None
@@ -106,5 +106,5 @@ def _when_available(observed: Observed, decision: Decision) -> Outcome:
 def _sooner(outcome: Outcome) -> Outcome:
     """A held-back report must come even if nothing else happens."""
     if isinstance(outcome, Wait):
-        return Wait(min(outcome.after, QUIET_LOOK), outcome.why)
-    return Wait(QUIET_LOOK, "the provider's next list tells more of its host")
+        return Wait(min(outcome.after, QUIET_REQUEUE), outcome.why)
+    return Wait(QUIET_REQUEUE, "the provider's next list tells more of its host")

@@ -16,7 +16,7 @@ _STEPS = ((30.0, FIRST_LOOK), (120.0, 2.0), (600.0, 10.0))
 _SLOWEST = 30.0
 
 
-def next_look(observed: Observed) -> float:
+def next_requeue(observed: Observed) -> float:
     """Seconds. All Machines of a scope share one list call, so looking often is cheap."""
     taken = (observed.now - _since(observed)).total_seconds()
     return next((pause for limit, pause in _STEPS if taken < limit), _SLOWEST)

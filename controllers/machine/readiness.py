@@ -8,7 +8,7 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find, is_true
 from controllers.kernel.refs import Obj
-from controllers.machine import taken_over, unreached
+from controllers.machine import node_takeover, unreachable
 from controllers.machine.decision import Decision, condition
 from controllers.machine.node_link import Conflict, Unlinked
 from controllers.machine.observe import Observed
@@ -24,13 +24,13 @@ def node_is_ready(node: Obj | None) -> bool:
 
 def node_condition(observed: Observed) -> Condition:
     """NodeReady: what the Node itself says, or why there is none."""
-    if observed.unreached is not None:
-        return unreached.node_condition(observed)
+    if observed.unreachable is not None:
+        return unreachable.node_condition(observed)
     type_, link = MachineCondition.NODE_READY, observed.link
     if isinstance(link, Conflict):
         return condition(type_, False, Reason.NODE_CONFLICT, link.why)
-    if observed.taken_over is not None:
-        return condition(type_, False, Reason.NODE_TAKEN_OVER, taken_over.message(observed.taken_over))
+    if observed.node_takeover is not None:
+        return condition(type_, False, Reason.NODE_TAKEN_OVER, node_takeover.message(observed.node_takeover))
     if isinstance(link, Unlinked):
         reference = observed.status.get("nodeRef")
         if isinstance(reference, Mapping) and observed.provider_id and not observed.replaced_host:
@@ -76,8 +76,8 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
         return condition(type_, False, Reason.REPLACING, "the host is replaced by a new one")
     if infrastructure is not None and infrastructure.status == "False":
         return condition(type_, False, infrastructure.reason, infrastructure.message)
-    if observed.unreached is not None:
-        return unreached.may_be_ready(observed)
+    if observed.unreachable is not None:
+        return unreachable.may_be_ready(observed)
     node = node_condition(observed)
     if node.status != "True":
         return condition(type_, False, node.reason, node.message)

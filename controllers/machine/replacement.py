@@ -11,18 +11,18 @@ for as long as the record stands, or, if the new host's kubelet has taken it ove
 from __future__ import annotations
 
 from api.conditions import Reason
-from controllers.drain.assess import LOOK_AGAIN, NotDrained
+from controllers.drain.assess import REQUEUE_AFTER, NotDrained
 from controllers.kernel.actions import Action, Delete, DeleteHost, Patch
 from controllers.kernel.conditions import Condition, format_time, parse_time
 from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Step, Wait, steps
 from controllers.kernel.refs import NODE, Obj, ref_of, resource_version_of
-from controllers.machine import attempts, left_nodes, others, taken_over
+from controllers.machine import attempts, deletion_guards, node_takeover, stale_nodes
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
-from controllers.machine.polling import next_look
+from controllers.machine.polling import next_requeue
 from providers.base.contract import Host, HostIdentity, HostState
 
 _MOST_EARLIER = 8
@@ -31,7 +31,7 @@ _MOST_EARLIER = 8
 def begin(observed: Observed, host: Host, why: str, reason: str = Reason.REPLACING) -> Decision:
     """Write down that this host is to be replaced. Nothing is touched before that is saved. ``reason``: the Event's."""
     before = observed.replaced_host
-    earlier = [*left_nodes.earlier_hosts(observed.machine), before] if before else []
+    earlier = [*stale_nodes.earlier_hosts(observed.machine), before] if before else []
     record = {
         **(dict.fromkeys(observed.status["replacement"]) if before else {}),
         "providerID": host.provider_id or host.id,
@@ -54,13 +54,13 @@ def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
     None while that is not certain.
     """
     since = host.created_at or parse_time(observed.status["replacement"].get("startedAt")) or observed.now
-    if not taken_over.is_certain(node, host, since, observed.now):
+    if not node_takeover.is_certain(node, host, since, observed.now):
         return None
-    why = taken_over.message(node)
+    why = node_takeover.message(node)
     if forbids_replacement(observed.machine):
         return Decision(
             Stage.BOOTED,
-            outcome=Blocked(f"{why}, and inPlace: Require forbids another host", LOOK_AGAIN),
+            outcome=Blocked(f"{why}, and inPlace: Require forbids another host", REQUEUE_AFTER),
             infrastructure=infrastructure(True, Reason.PROVISIONED),
             warning=Failure(Reason.NODE_TAKEN_OVER, why),
         )
@@ -69,7 +69,7 @@ def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
 
 def is_old(observed: Observed, host: Host) -> bool:
     """Whether ``host`` is the one that was recorded to go."""
-    return left_nodes.is_of(host, observed.replaced_host)
+    return stale_nodes.is_of(host, observed.replaced_host)
 
 
 def remove_old(observed: Observed, host: Host) -> Decision:
@@ -92,7 +92,7 @@ def remove_old(observed: Observed, host: Host) -> Decision:
     return Decision(
         Stage.REPLACING,
         steps(actions),
-        waiting if failed else Wait(next_look(observed), text),
+        waiting if failed else Wait(next_requeue(observed), text),
         infrastructure=said,
         up_to_date=stale,
         warning=Failure(said.reason, text) if failed else None,
@@ -102,7 +102,7 @@ def remove_old(observed: Observed, host: Host) -> Decision:
 def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
     """What has to be done before the old host may be deleted; None if nothing has."""
     recorded = observed.status["replacement"]
-    held = others.hold(observed.machine, observed.others)
+    held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
     if held:
         told = Failure(Reason.HOSTS_CONTROLLER, held)
         waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
@@ -112,7 +112,7 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
         return Decision(
             Stage.REPLACING,
             steps(assessment.actions),
-            Blocked(assessment.why, LOOK_AGAIN),
+            Blocked(assessment.why, REQUEUE_AFTER),
             up_to_date=stale,
             extra=(drained_condition(assessment),),
             warning=warning(assessment),
@@ -124,7 +124,7 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
     text = f"waiting until volumes are detached from the Node: {volumes}"
     return Decision(
         Stage.REPLACING,
-        outcome=Blocked(text, LOOK_AGAIN),
+        outcome=Blocked(text, REQUEUE_AFTER),
         up_to_date=up_to_date(False, Reason.WAITING_FOR_VOLUME_DETACH, text),
         extra=(drained_condition(assessment),),
         record={} if began else {"replacement": {"waitForNodeVolumeDetachStartTime": format_time(observed.now)}},
@@ -136,7 +136,7 @@ def forget_old(observed: Observed) -> Decision:
 
     A view that lags may show this when the new host runs already: then its kubelet must not lose the Node.
     """
-    nodes = [_delete(node) for node in observed.left_nodes if taken_over.may_go(node, observed.reads.host)]
+    nodes = [_delete(node) for node in observed.stale_nodes if node_takeover.may_go(node, observed.reads.host)]
     clear = Patch(
         observed.ref,
         {"spec": {"providerID": None}},
@@ -159,7 +159,7 @@ def delete_late_nodes(observed: Observed) -> tuple[Step, ...]:
     """
     host = observed.host
     joined = observed.node is not None and host is not None and host.provider_id == observed.provider_id
-    late = (node for node in observed.late_nodes if joined or taken_over.may_go(node, observed.reads.host))
+    late = (node for node in observed.late_nodes if joined or node_takeover.may_go(node, observed.reads.host))
     return steps([_delete(node) for node in late])
 
 
@@ -170,7 +170,7 @@ def _delete(node: Obj) -> Action:
 
 
 def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:
-    request = observed.wish.request
+    request = observed.desired.request
     meta = observed.machine["metadata"]
     identity = request.identity if request else HostIdentity(observed.uid, meta.get("namespace", ""), observed.name)
     return DeleteHost(observed.ref, identity, host, request.config if request else {}, why)

@@ -79,7 +79,7 @@ def write_paused(observed: Observed) -> Patch | None:
     return Patch(observed.ref, {"status": patch}, f"paused: {observed.paused}", "status", observed.version)
 
 
-def as_said(observed: Observed, type_: str) -> tuple[Condition, ...]:
+def as_reported(observed: Observed, type_: str) -> tuple[Condition, ...]:
     """A condition as it stands, to be left so by a decision that has nothing new to say of it."""
     return tuple(_kept(observed, {type_}))
 
@@ -94,7 +94,7 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
         return False
     if live_config.is_news(observed):
         return False
-    waited = _waited_for_its_turn(observed, decision)
+    waited = _was_queued(observed, decision)
     if (observed.spec_is_new and not waited) or observed.status.get("nodeRef"):
         return False
     if node_is_ready(observed.node):
@@ -108,7 +108,7 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     return observed.now < since + (SETTLE if host is not None else NO_HOST_SETTLE)
 
 
-def _waited_for_its_turn(observed: Observed, decision: Decision) -> bool:
+def _was_queued(observed: Observed, decision: Decision) -> bool:
     """Its turn has come, and its host (binding it made the spec a new one) comes up: it has had its report."""
     said, now = find(observed.status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY), decision.infrastructure
     waited = said is not None and said.get("reason") in TURNS
@@ -141,7 +141,7 @@ def reason_is_new(observed: Observed, decision: Decision) -> bool:
 
 
 def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
-    desired: dict[str, Any] = {
+    new_status: dict[str, Any] = {
         "observedGeneration": observed.generation,
         "conditions": _conditions(observed, _decided(observed, decision)),
         **_host_facts(observed),
@@ -151,19 +151,19 @@ def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
     }
     if decision.stage is not None:
         failure = decision.failure
-        desired |= {
+        new_status |= {
             "phase": str(TABLE[decision.stage].phase),
             "errorReason": str(failure.reason) if failure else None,
             "errorMessage": failure.message if failure else None,
             "failureReason": str(failure.reason) if failure else None,
             "failureMessage": failure.message if failure else None,
         }
-    return desired
+    return new_status
 
 
 def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     infra = _infrastructure(observed, decision)
-    stale = decision.up_to_date or next(iter(as_said(observed, MachineCondition.UP_TO_DATE)), None)
+    stale = decision.up_to_date or next(iter(as_reported(observed, MachineCondition.UP_TO_DATE)), None)
     ready = ready_condition(observed, decision, infra)
     available = available_condition(observed, ready)
     said = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
@@ -172,7 +172,7 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
 
 
 def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:
-    return decision.infrastructure or next(iter(as_said(observed, MachineCondition.INFRASTRUCTURE_READY)), None)
+    return decision.infrastructure or next(iter(as_reported(observed, MachineCondition.INFRASTRUCTURE_READY)), None)
 
 
 def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:
@@ -207,7 +207,7 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     node = observed.node
     if node is None:
         # A Node that is missing stays referenced (health checks tell by it); one of a replaced host does not.
-        forgets = observed.replaced_host and not observed.deleting and observed.unreached is None
+        forgets = observed.replaced_host and not observed.deleting and observed.unreachable is None
         forgets = forgets or observed.refers_elsewhere
         return {"nodeRef": None} if forgets else {}
     facts: dict[str, Any] = {"nodeRef": _reference(node)}
@@ -218,7 +218,7 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
         # What the Node no longer says is taken away, not left as it was.
         runtime = {"name": name, "version": version or None} if name else None
         facts["versions"] = {"kubelet": kubelet, "containerRuntime": runtime}
-    request = observed.wish.request
+    request = observed.desired.request
     if request is not None and not observed.deleting:
         applied = observed.applied_node_metadata
         facts["appliedNodeMetadata"] = node_metadata.record(node, applied, request.node)

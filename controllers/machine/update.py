@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from api.conditions import Reason
-from controllers.drain.assess import LOOK_AGAIN, NotDrained
+from controllers.drain.assess import REQUEUE_AFTER, NotDrained
 from controllers.drain.cordon import is_cordoned_for, uncordon
 from controllers.kernel.actions import Action, UpdateHost
 from controllers.kernel.conditions import Condition
@@ -75,7 +75,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
         return Decision(
             Stage.UPDATING,
             steps(assessment.actions),
-            Blocked(assessment.why, LOOK_AGAIN),
+            Blocked(assessment.why, REQUEUE_AFTER),
             infrastructure=_as_it_is(host),
             up_to_date=up_to_date(False, Reason.DRAINING, why),
             extra=(drained_condition(assessment),),
@@ -94,7 +94,7 @@ def _refused(observed: Observed, host: Host, why: str) -> Decision:
     return Decision(
         Stage.UPDATE_STUCK,
         steps([uncordon(node, back)] if node is not None and is_cordoned_for(node, observed.uid) else []),
-        Blocked(text, LOOK_AGAIN),
+        Blocked(text, REQUEUE_AFTER),
         infrastructure=_as_it_is(host),
         up_to_date=up_to_date(False, Reason.NEEDS_REPLACEMENT, text),
         warning=Failure(Reason.NEEDS_REPLACEMENT, text),

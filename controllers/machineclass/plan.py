@@ -17,7 +17,7 @@ from controllers.machineclass.observe import Observed
 
 ANSWER = 1.0
 """Seconds until the first answer of a provider is looked for."""
-LOOK_AGAIN = 20.0
+REQUEUE_AFTER = 20.0
 """Seconds until the next look at a class of which the last answer was not good."""
 _ACCEPTED, _VALID = str(ClassCondition.ACCEPTED), str(ClassCondition.CONFIGURATION_VALID)
 
@@ -67,7 +67,7 @@ def _until_its_provider_answers(observed: Observed) -> Outcome:
         return Settled()
     if isinstance(observed.live, NotChecked) and observed.live.asked:
         return Wait(ANSWER, "its provider looks for what it names")
-    return Wait(LOOK_AGAIN, "what it names is looked for again")
+    return Wait(REQUEUE_AFTER, "what it names is looked for again")
 
 
 def _news(observed: Observed, said: Condition) -> list[Action]:

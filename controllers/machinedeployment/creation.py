@@ -26,33 +26,33 @@ def is_collision(observed: Observed) -> bool:
     if controller_uid(found) != uid_of(observed.body):
         return True
     template = (found.get("spec") or {}).get("template") or {}
-    return not is_deleting(found) and rollout_part(template) != rollout_part(observed.wish.template)
+    return not is_deleting(found) and rollout_part(template) != rollout_part(observed.desired.template)
 
 
 def first_size(observed: Observed) -> int:
     """Replicas that the strategy allows at once."""
-    wish = observed.wish
+    desired = observed.desired
     total = sum(state.total for state in observed.sets)
-    if wish.strategy == StrategyType.RECREATE:
+    if desired.strategy == StrategyType.RECREATE:
         left = total + sum(len(state.members.deleting) for state in observed.sets)
-        return 0 if left else wish.replicas
-    if wish.strategy == StrategyType.ON_DELETE:
-        return max(wish.replicas - total, 0)
+        return 0 if left else desired.replicas
+    if desired.strategy == StrategyType.ON_DELETE:
+        return max(desired.replicas - total, 0)
     if total and observed.allowed.closed:
         return 0
-    goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in observed.sets)), 0)
-    return max(min(wish.limits.max_total - total, goal), 0)
+    goal = max(desired.replicas - min(desired.partition, sum(state.replicas for state in observed.sets)), 0)
+    return max(min(desired.limits.max_total - total, goal), 0)
 
 
 def new_set(observed: Observed) -> Create:
     """The MachineSet of the template in force, with all that the Cluster Autoscaler looks for."""
-    wish, deployment = observed.wish, observed.body
-    hash_ = hash_for_new(deployment, wish)
+    desired, deployment = observed.desired, observed.body
+    hash_ = hash_for_new(deployment, desired)
     name = machine_set_name(observed.ref.key.name, hash_)
     annotations = {
         **inherited_annotations(deployment),
         **revision_annotations(observed, None),
-        **scale_annotations(wish.replicas, wish.limits.max_total),
+        **scale_annotations(desired.replicas, desired.limits.max_total),
     }
     body = _body(observed, name, template_for(observed, hash_), annotations)
     body["spec"]["replicas"] = first_size(observed)
@@ -70,7 +70,7 @@ def history_set(observed: Observed, holder: SetState) -> Create:
 
 
 def _body(observed: Observed, name: str, template: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
-    wish, deployment = observed.wish, observed.body
+    desired, deployment = observed.desired, observed.body
     labels = template["metadata"]["labels"]
     selector = deployment["spec"]["selector"]
     return {
@@ -79,14 +79,14 @@ def _body(observed: Observed, name: str, template: dict[str, Any], annotations: 
         "metadata": {
             "name": name,
             "namespace": observed.ref.key.namespace,
-            "labels": {**labels, **standing_labels(deployment)},
+            "labels": {**labels, **inherited_labels(deployment)},
             "annotations": annotations,
             "ownerReferences": [reference_to(MACHINE_DEPLOYMENT, deployment)],
         },
         "spec": {
             "replicas": 0,
-            "minReadySeconds": int(wish.min_ready.total_seconds()),
-            "deletePolicy": wish.policy,
+            "minReadySeconds": int(desired.min_ready.total_seconds()),
+            "deletePolicy": desired.policy,
             "selector": {
                 **selector,
                 "matchLabels": {
@@ -102,14 +102,14 @@ def _body(observed: Observed, name: str, template: dict[str, Any], annotations: 
 
 def domains_for(observed: Observed, template: Mapping[str, Any]) -> dict[str, Any]:
     """``failureDomains`` of a MachineSet; none where an earlier template names one, as they exclude each other."""
-    named = observed.wish.failure_domains
+    named = observed.desired.failure_domains
     pinned = (template.get("spec") or {}).get("failureDomain")
     return {} if named is None or pinned else {"failureDomains": list(named)}
 
 
 def template_for(observed: Observed, hash_: str) -> dict[str, Any]:
     """The template in force with the hash among its labels."""
-    return with_hash(observed.wish.template, hash_)
+    return with_hash(observed.desired.template, hash_)
 
 
 def with_hash(template: Mapping[str, Any], hash_: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def with_hash(template: Mapping[str, Any], hash_: str) -> dict[str, Any]:
     return {**template, "metadata": metadata}
 
 
-def standing_labels(deployment: Obj) -> dict[str, str]:
+def inherited_labels(deployment: Obj) -> dict[str, str]:
     """By which people and the Cluster Autoscaler find the MachineSets of a deployment and a cluster."""
     name = label_value(deployment["metadata"]["name"])
     found = {

@@ -27,7 +27,7 @@ def turn(observed: Observed, now: SetState | None) -> Create | Patch | None:
 
     Where Machines of that template exist already, the rollout began by replacing and goes on so.
     """
-    if observed.wish.in_place == InPlace.NEVER:
+    if observed.desired.in_place == InPlace.NEVER:
         return _turn_back(observed, now)
     holder = biggest(observed.sets)
     if holder is None or holder.current or (now is not None and now.total) or _is_restart(observed, holder):
@@ -35,7 +35,7 @@ def turn(observed: Observed, now: SetState | None) -> Create | Patch | None:
     if not _kept(observed, holder):
         return history_set(observed, holder) if observed.history_name else None
     why = f"MachineSet {holder.name} gets the new template; its Machines are updated in place"
-    return _become(holder, observed.wish.template, budget(observed), why)
+    return _become(holder, observed.desired.template, budget(observed), why)
 
 
 def _turn_back(observed: Observed, now: SetState | None) -> Patch | None:
@@ -66,30 +66,30 @@ def sizes(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets
 
     Without ``maxUnavailable`` the surge takes the place of Machines that are being updated.
     """
-    wish = observed.wish
+    desired = observed.desired
     left = sum(state.total for state in old)
-    if left and wish.in_place == InPlace.REQUIRE:
+    if left and desired.in_place == InPlace.REQUIRE:
         return Targets(notes=(f"{counted(left, 'Machine')} of other MachineSets would have to be replaced",))
     if left:
         return None
-    waiting = max(len(now.outdated) - wish.partition, 0)
-    moves = (waiting or now.updating) and not wish.limits.unavailable and not observed.allowed.closed
-    size = wish.limits.max_total if moves and wish.replicas else wish.replicas
+    waiting = max(len(now.outdated) - desired.partition, 0)
+    moves = (waiting or now.updating) and not desired.limits.unavailable and not observed.allowed.closed
+    size = desired.limits.max_total if moves and desired.replicas else desired.replicas
     notes = [counted(waiting, "Machine waits", "Machines wait") + " to be updated in place"] if waiting else []
     possible = taken_back(observed, now, size)
     if possible > size:
-        least = wish.limits.min_available
+        least = desired.limits.min_available
         notes.append(f"{counted(possible - size, 'Machine')} too many for now: {least} available ones must stay")
     return Targets({now.uid: possible}, tuple(notes))
 
 
 def budget(observed: Observed) -> dict[str, Any]:
     """``spec.inPlaceUpdate`` of the current MachineSet."""
-    limit = 0 if observed.wish.paused else observed.allowed.limit
+    limit = 0 if observed.desired.paused else observed.allowed.limit
     return {
-        "policy": observed.wish.in_place,
-        "minAvailable": observed.wish.limits.min_available,
-        "partition": observed.wish.partition,
+        "policy": observed.desired.in_place,
+        "minAvailable": observed.desired.limits.min_available,
+        "partition": observed.desired.partition,
         **({"maxUpdating": limit} if limit is not None else {}),
     }
 
@@ -97,19 +97,19 @@ def budget(observed: Observed) -> dict[str, Any]:
 def is_let_on(observed: Observed, now: SetState) -> bool:
     """Whether Machines may be updated from now on that might not before."""
     have = (now.body.get("spec") or {}).get("inPlaceUpdate")
-    if observed.wish.in_place == InPlace.NEVER or not isinstance(have, Mapping):
+    if observed.desired.in_place == InPlace.NEVER or not isinstance(have, Mapping):
         return False
     return have.get("maxUpdating") == 0 and budget(observed).get("maxUpdating") != 0
 
 
 def would_replace(observed: Observed, now: SetState | None, old: Sequence[SetState]) -> bool:
     """Whether only replacing Machines could finish the rollout, and that is forbidden."""
-    return observed.wish.in_place == InPlace.REQUIRE and now is not None and any(state.total for state in old)
+    return observed.desired.in_place == InPlace.REQUIRE and now is not None and any(state.total for state in old)
 
 
 def _is_restart(observed: Observed, holder: SetState) -> bool:
     """A restart asks for other hosts, whatever else has changed."""
-    asked, have = rollout_part(observed.wish.template), rollout_part(_template(holder.body))
+    asked, have = rollout_part(observed.desired.template), rollout_part(_template(holder.body))
     return any(asked.get(name) != have.get(name) for name in RESTARTS)
 
 

@@ -41,7 +41,7 @@ from controllers.kernel.view import OWNER, View
 from controllers.machinedeployment import rollout_after
 from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
 from controllers.machinedeployment.rollback import Record, read_record, template_in_force
-from controllers.machinedeployment.wish import Wish, read_wish
+from controllers.machinedeployment.spec import DeploymentSpec, parse_spec
 
 READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, CLUSTER)
 _DAWN = datetime.min.replace(tzinfo=UTC)
@@ -117,12 +117,12 @@ class Observed:
     ``orphans``: MachineSets of the namespace that match the selector and that nobody controls.
     ``namesake``: the MachineSet that has the name which a new one would get, whoever owns it.
     ``allowed``: what disruption budgets say now.
-    ``rollback``: the record by which ``wish.template`` is another than the user's; None if it is the user's own.
+    ``rollback``: the record by which ``desired.template`` is another than the user's; None if it is the user's own.
     ``history_name``: a free name for a MachineSet that keeps the template of the biggest one, "" if none is needed.
     """
 
     body: Obj
-    wish: Wish
+    desired: DeploymentSpec
     now: datetime
     complete: bool = True
     paused: str = ""
@@ -148,38 +148,38 @@ def observe(key: Key, view: View) -> Observed | None:
     body = view.get(MACHINE_DEPLOYMENT, key)
     if body is None:
         return None
-    wish = read_wish(body)
-    cluster = cluster_of(body, view) if not wish.problem else None
+    desired = parse_spec(body)
+    cluster = cluster_of(body, view) if not desired.problem else None
     owned = view.indexed(MACHINE_SET, OWNER, uid_of(body))
-    if not wish.problem:
-        wish = replace(wish, template=rollout_after.in_force(wish.template, owned, wish.after, view.now))
-    record = read_record(_status(body)) if not wish.problem else None
-    in_force = template_in_force(record, wish.template, owned)
+    if not desired.problem:
+        desired = replace(desired, template=rollout_after.in_force(desired.template, owned, desired.after, view.now))
+    record = read_record(_status(body)) if not desired.problem else None
+    in_force = template_in_force(record, desired.template, owned)
     if in_force is not None:
-        wish = replace(wish, template=in_force)
-    want = rollout_part(wish.template)
+        desired = replace(desired, template=in_force)
+    want = rollout_part(desired.template)
     sets = tuple(
-        sorted((_state(found, wish, want, (view, cluster)) for found in owned), key=lambda s: (s.created, s.name))
+        sorted((_state(found, desired, want, (view, cluster)) for found in owned), key=lambda s: (s.created, s.name))
     )
     return Observed(
         body=body,
-        wish=wish,
+        desired=desired,
         now=view.now,
         complete=all(view.complete(kind) for kind in READS),
         paused=paused_by((body, cluster)),
         cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
         sets=sets,
-        orphans=_orphans(view, key.namespace, wish),
-        namesake=view.get(MACHINE_SET, Key(key.namespace, machine_set_name(key.name, hash_for_new(body, wish)))),
-        allowed=allowance(wish.budgets, _reason(wish), view.now),
+        orphans=_orphans(view, key.namespace, desired),
+        namesake=view.get(MACHINE_SET, Key(key.namespace, machine_set_name(key.name, hash_for_new(body, desired)))),
+        allowed=allowance(desired.budgets, _reason(desired), view.now),
         rollback=record if in_force is not None else None,
-        history_name=_history_name(key, sets, view) if wish.in_place != InPlace.NEVER else "",
+        history_name=_history_name(key, sets, view) if desired.in_place != InPlace.NEVER else "",
     )
 
 
-def _reason(wish: Wish) -> DisruptionReason:
+def _reason(desired: DeploymentSpec) -> DisruptionReason:
     """What the rollout does to Machines, in the words of disruption budgets."""
-    return DisruptionReason.REPLACE if wish.in_place == InPlace.NEVER else DisruptionReason.IN_PLACE_UPDATE
+    return DisruptionReason.REPLACE if desired.in_place == InPlace.NEVER else DisruptionReason.IN_PLACE_UPDATE
 
 
 def biggest(sets: tuple[SetState, ...]) -> SetState | None:
@@ -201,13 +201,13 @@ def _history_name(key: Key, sets: tuple[SetState, ...], view: View) -> str:
 _MOST_NAMES = 10
 
 
-def hash_for_new(body: Obj, wish: Wish) -> str:
+def hash_for_new(body: Obj, desired: DeploymentSpec) -> str:
     """The template hash that a new MachineSet gets; collisions seen so far are part of it."""
     collisions = _status(body).get("collisionCount") or 0
-    return template_hash(wish.template, collisions if is_count(collisions) and isinstance(collisions, int) else 0)
+    return template_hash(desired.template, collisions if is_count(collisions) and isinstance(collisions, int) else 0)
 
 
-def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, Obj | None]) -> SetState:
+def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: tuple[View, Obj | None]) -> SetState:
     """A MachineSet that can't be read is counted as it is; its own controller reports what is wrong."""
     view, cluster = around
     spec = body.get("spec")
@@ -226,13 +226,13 @@ def _state(body: Obj, wish: Wish, want: Mapping[str, Any], around: tuple[View, O
     digest = class_digest((template or {}).get("spec"), key_of(body).namespace, view) if readable else ""
     updates = _updates(spec, members, digest) if readable else (frozenset[str](), frozenset[str]())
     policy, domains = spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster)
-    going = _going(members, replicas, policy, domains, _available_first(wish, view))
+    going = _going(members, replicas, policy, domains, _available_first(desired, view))
     return SetState(
         body=body,
         replicas=replicas,
         members=members,
         going=going,
-        available=sum(1 for m in going if m is not None and m.is_available(wish.min_ready, view.now)),
+        available=sum(1 for m in going if m is not None and m.is_available(desired.min_ready, view.now)),
         revision=_number(annotations_of(body).get(names.REVISION_ANNOTATION)),
         current=readable and not is_deleting(body) and rollout_part(template or {}) == want,
         readable=readable and is_count(spec.get("replicas", 1)),
@@ -274,20 +274,20 @@ def _going(
     return (*(None for _ in range(missing + pending)), *staying)
 
 
-def _available_first(wish: Wish, view: View) -> Callable[[Members], Mapping[str, int]]:
+def _available_first(desired: DeploymentSpec, view: View) -> Callable[[Members], Mapping[str, int]]:
     """Of equally good victims those go that are missed most."""
-    return lambda members: {m.uid: 0 for m in members.active if m.is_available(wish.min_ready, view.now)}
+    return lambda members: {m.uid: 0 for m in members.active if m.is_available(desired.min_ready, view.now)}
 
 
-def _orphans(view: View, namespace: str, wish: Wish) -> tuple[Obj, ...]:
-    if wish.problem:
+def _orphans(view: View, namespace: str, desired: DeploymentSpec) -> tuple[Obj, ...]:
+    if desired.problem:
         return ()
     return tuple(
         body
         for body in view.indexed(MACHINE_SET, OWNER, "")
         if body["metadata"].get("namespace", "") == namespace
         and not is_deleting(body)
-        and wish.selector.matches(labels_of(body))
+        and desired.selector.matches(labels_of(body))
     )
 
 

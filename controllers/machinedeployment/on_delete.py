@@ -15,7 +15,7 @@ def follow(observed: Observed, now: SetState, old: Sequence[SetState]) -> Target
 
     When the deployment was scaled down: old unavailable Machines go first, then old ones, then new ones.
     """
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     available = available_uids(observed)
     stocks = [Stock(state, min(state.replicas, state.members.existing)) for state in old]
     excess = sum(map(len, stocks)) + now.replicas - wanted

@@ -52,24 +52,24 @@ def plan(observed: Observed) -> Plan:
         return Plan(
             status_step(observed.ref, observed.body, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",)
         )
-    if observed.wish.problem:
-        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.wish.problem)
+    if observed.desired.problem:
+        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.desired.problem)
     if is_deleting(observed.body):
         return _finish(observed, Targets(), [], [])
-    unclear = intents.outstanding(observed)
-    if unclear:
-        return _find_out(observed, unclear)
+    unresolved = intents.outstanding(observed)
+    if unresolved:
+        return _find_out(observed, unresolved)
     if observed.orphans:
         return _finish(observed, Targets(), list(adoptions(observed)), [])
     now = revisions.current(observed)
-    if not observed.wish.paused and not observed.cluster_deleting:
+    if not observed.desired.paused and not observed.cluster_deleting:
         turn = in_place.turn(observed, now)
         fewer = proportional_scale.give_up_first(observed, now, revisions.old(observed)) if turn is not None else None
         if fewer is not None:
             return _finish(observed, fewer, [*set_patches(observed, now, fewer)], [])
         if turn is not None:
             return _finish(observed, Targets(notes=(turn.why,)), [turn], [], Wait(GIVE_WAY, turn.why))
-    if now is None and not observed.wish.paused:
+    if now is None and not observed.desired.paused:
         return _make_current(observed)
     targets = _targets(observed, now)
     if progress.is_stopped(observed) and not _takes_a_step(observed, now, targets):
@@ -83,13 +83,13 @@ def plan(observed: Observed) -> Plan:
 
 def _targets(observed: Observed, now: SetState | None) -> Targets:
     old = revisions.old(observed)
-    if observed.wish.paused or now is None:
+    if observed.desired.paused or now is None:
         return _stand_still(observed, now, ())
     if observed.cluster_deleting:
         return Targets(notes=(f"Cluster {observed.cluster_deleting} is being deleted",))
-    if observed.wish.strategy == StrategyType.ON_DELETE:
+    if observed.desired.strategy == StrategyType.ON_DELETE:
         return follow(observed, now, old)
-    if observed.wish.strategy == StrategyType.RECREATE:
+    if observed.desired.strategy == StrategyType.RECREATE:
         return recreate(observed, now, old)
     return _rolling(observed, now, old)
 
@@ -100,7 +100,7 @@ def _rolling(observed: Observed, now: SetState, old: tuple[SetState, ...]) -> Ta
         return Targets(sizes.replicas, (*sizes.notes, observed.allowed.why))
     if proportional_scale.is_scaled(observed):
         return proportional_scale.scale(observed, now, old)
-    if observed.wish.in_place != InPlace.NEVER:
+    if observed.desired.in_place != InPlace.NEVER:
         sizes_in_place = in_place.sizes(observed, now, old)
         if sizes_in_place is not None:
             return sizes_in_place
@@ -148,12 +148,12 @@ def _make_current(observed: Observed) -> Plan:
     return Plan(steps([first], [create], [event]), Wait(GIVE_WAY, "the new MachineSet is on its way"))
 
 
-def _find_out(observed: Observed, unclear: list[SetState]) -> Plan:
-    shown = ", ".join(state.name for state in unclear)
+def _find_out(observed: Observed, unresolved: list[SetState]) -> Plan:
+    shown = ", ".join(state.name for state in unresolved)
     if intents.is_fresh(observed):
         why = f"sizes decided for {shown} are not visible yet"
         return _finish(observed, Targets(notes=(why,)), [], [], Wait(intents.PATIENCE, why))
-    return _finish(observed, Targets(), list(intents.touches(observed, unclear)), [])
+    return _finish(observed, Targets(), list(intents.touches(observed, unresolved)), [])
 
 
 def _forget(observed: Observed, now: SetState | None) -> list[Action]:
@@ -161,9 +161,9 @@ def _forget(observed: Observed, now: SetState | None) -> list[Action]:
 
     Under OnDelete it is done when people have deleted the last old Machine, perhaps never: nothing waits for that.
     """
-    if now is None or observed.wish.paused:
+    if now is None or observed.desired.paused:
         return []
-    done = progress.is_complete(observed) or observed.wish.strategy == StrategyType.ON_DELETE
+    done = progress.is_complete(observed) or observed.desired.strategy == StrategyType.ON_DELETE
     return list(revisions.to_forget(observed)) if done else []
 
 
@@ -175,7 +175,7 @@ def _finish(
     outcome: Outcome | None = None,
 ) -> Plan:
     status = status_patch(observed, intents.to_status(observed, targets))
-    change = StatusChange(observed.status, status, observed.wish.replicas, progress.is_complete(observed))
+    change = StatusChange(observed.status, status, observed.desired.replicas, progress.is_complete(observed))
     delay = 0.0 if changes or own else hold_back(change, _machines(observed), observed.now)
     first: list[Action] = []
     if changes or own or (status and not delay):
@@ -197,9 +197,9 @@ def _own_annotations(observed: Observed, now: SetState | None) -> list[Action]:
     have = annotations_of(observed.body)
     want: dict[str, Any] = dict(revisions.deployment_annotations(observed)) if now is not None else {}
     stamp = have.get(names.CAPI_PAUSED_ANNOTATION)
-    if observed.wish.paused and stamp is None:
+    if observed.desired.paused and stamp is None:
         want[names.CAPI_PAUSED_ANNOTATION] = SPEC_PAUSED_STAMP
-    elif not observed.wish.paused and stamp == SPEC_PAUSED_STAMP:
+    elif not observed.desired.paused and stamp == SPEC_PAUSED_STAMP:
         want[names.CAPI_PAUSED_ANNOTATION] = None
     patch = {key: value for key, value in want.items() if have.get(key) != value}
     if not patch:
@@ -221,10 +221,10 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
     waits: list[Wait] = []
     if delay:
         waits.append(Wait(delay, "its Machines are still changing; the counts are written when they rest"))
-    until = rollout_after.seconds_until(observed.wish.after, observed.now)
+    until = rollout_after.seconds_until(observed.desired.after, observed.now)
     if until:
         waits.append(Wait(until, "its Machines are to be replaced then (spec.rollout.after)"))
-    min_ready = observed.wish.min_ready
+    min_ready = observed.desired.min_ready
     moments = (machine.available_at(min_ready) for machine in alive(observed))
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:

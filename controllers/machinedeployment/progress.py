@@ -25,11 +25,11 @@ def is_rolling_out(observed: Observed) -> bool:
     now = current(observed)
     if now is None:
         return True
-    if now.updating or len(now.outdated) > observed.wish.partition:
+    if now.updating or len(now.outdated) > observed.desired.partition:
         return True
-    if sum(state.total for state in old(observed)) > observed.wish.partition:
+    if sum(state.total for state in old(observed)) > observed.desired.partition:
         return True
-    wanted = observed.wish.replicas - min(observed.wish.partition, sum(state.replicas for state in old(observed)))
+    wanted = observed.desired.replicas - min(observed.desired.partition, sum(state.replicas for state in old(observed)))
     return now.members.existing < wanted or any(not machine.node_name for machine in now.members.active)
 
 
@@ -39,7 +39,7 @@ def is_complete(observed: Observed) -> bool:
     return (
         now is not None
         and now.quiet
-        and now.replicas == now.available == observed.wish.replicas
+        and now.replicas == now.available == observed.desired.replicas
         and not now.outdated
         and not now.updating
         and all(state.total == 0 for state in old(observed))
@@ -70,24 +70,24 @@ def overdue_in(observed: Observed) -> float | None:
 
     A rollout that waits for people (OnDelete) or for a disruption budget is not late.
     """
-    if not observed.wish.deadline or observed.wish.paused or not is_rolling_out(observed):
+    if not observed.desired.deadline or observed.desired.paused or not is_rolling_out(observed):
         return None
     if _waits_for_people(observed) or observed.allowed.closed:
         return None
-    return (last_progress(observed) + observed.wish.deadline - observed.now).total_seconds()
+    return (last_progress(observed) + observed.desired.deadline - observed.now).total_seconds()
 
 
 def is_stopped(observed: Observed) -> bool:
     """It stood still for too long, and ``onFailure`` says to stop; what was taken back already is seen through."""
-    goes_on = observed.wish.on_failure == OnFailure.CONTINUE or observed.rollback is not None
+    goes_on = observed.desired.on_failure == OnFailure.CONTINUE or observed.rollback is not None
     return not goes_on and is_overdue(observed)
 
 
 def failed_rollout(observed: Observed) -> Record | None:
     """What to write down when the rollout is to be taken back now; None if it is not, or there is nothing before it."""
-    if observed.wish.on_failure != OnFailure.ROLLBACK or not is_stopped(observed):
+    if observed.desired.on_failure != OnFailure.ROLLBACK or not is_stopped(observed):
         return None
-    failed = template_hash(observed.wish.template)
+    failed = template_hash(observed.desired.template)
     now, before = current(observed), last_good(observed)
     if before is None:
         return None
@@ -103,7 +103,7 @@ def failed_rollout(observed: Observed) -> Record | None:
 
 def last_good(observed: Observed) -> SetState | None:
     """The MachineSet of the template that was rolled out completely last; where that is not known, of the last one."""
-    failed = template_hash(observed.wish.template)
+    failed = template_hash(observed.desired.template)
     hashes = {
         state.uid: template_hash(state.body["spec"]["template"])
         for state in observed.sets
@@ -116,7 +116,7 @@ def last_good(observed: Observed) -> SetState | None:
 
 def standstill(observed: Observed) -> str:
     """What to say of a rollout that is overdue."""
-    seconds = int(observed.wish.deadline.total_seconds())
+    seconds = int(observed.desired.deadline.total_seconds())
     stood = f"no progress since {format_time(last_progress(observed))}, more than {seconds} s ago"
     rollup = roll_up(machine for state in observed.sets for machine in (*state.members.active, *state.members.leaving))
     return f"{stood}: {rollup.text}" if rollup.text else stood
@@ -124,10 +124,10 @@ def standstill(observed: Observed) -> str:
 
 def _waits_for_people(observed: Observed) -> bool:
     """All that is there has joined, and what is left is to be deleted by somebody."""
-    if observed.wish.strategy != StrategyType.ON_DELETE:
+    if observed.desired.strategy != StrategyType.ON_DELETE:
         return False
     machines = [machine for state in observed.sets for machine in state.members.active]
-    return len(machines) >= observed.wish.replicas and all(machine.node_name for machine in machines)
+    return len(machines) >= observed.desired.replicas and all(machine.node_name for machine in machines)
 
 
 def is_overdue(observed: Observed) -> bool:

@@ -26,7 +26,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.template import IN_PLACE_SCALARS, difference
 from controllers.machinedeployment import in_place as in_place_update
-from controllers.machinedeployment.creation import domains_for, inherited_annotations, standing_labels, template_for
+from controllers.machinedeployment.creation import domains_for, inherited_annotations, inherited_labels, template_for
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.proportional_scale import scale_annotations
 from controllers.machinedeployment.revisions import revision_annotations
@@ -39,7 +39,7 @@ _TIMEOUTS = tuple(name for name in IN_PLACE_SCALARS if name.endswith("Timeout"))
 
 def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> list[Patch]:
     """Guarded by the version on which each was decided."""
-    in_place = observed.wish.in_place != InPlace.NEVER
+    in_place = observed.desired.in_place != InPlace.NEVER
     patches = []
     for state in observed.sets:
         if is_deleting(state.body) or not state.readable:
@@ -72,8 +72,8 @@ def adoptions(observed: Observed) -> list[Patch]:
 
 
 def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool) -> dict[str, Any]:
-    wish, spec = observed.wish, state.body.get("spec") or {}
-    want: dict[str, Any] = {"minReadySeconds": int(wish.min_ready.total_seconds()), "deletePolicy": wish.policy}
+    desired, spec = observed.desired, state.body.get("spec") or {}
+    want: dict[str, Any] = {"minReadySeconds": int(desired.min_ready.total_seconds()), "deletePolicy": desired.policy}
     have = {"minReadySeconds": spec.get("minReadySeconds") or 0, "deletePolicy": spec.get("deletePolicy") or "Random"}
     template = spec.get("template") or {}
     have["failureDomains"] = spec.get("failureDomains")
@@ -81,12 +81,14 @@ def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool)
     spec_patch = {key: value for key, value in merge_patch(have, want).items() if value != have[key]}
     if replicas != state.replicas:
         spec_patch["replicas"] = replicas
-    template_patch = _current_template(observed, state, template) if is_current else _timeouts(wish.template, template)
+    template_patch = (
+        _current_template(observed, state, template) if is_current else _timeouts(desired.template, template)
+    )
     if template_patch:
         spec_patch["template"] = template_patch
     annotations = _annotations(observed, state, is_current, scaled=replicas != state.replicas)
     metadata = {
-        "labels": merge_patch(labels_of(state.body), standing_labels(observed.body)),
+        "labels": merge_patch(labels_of(state.body), inherited_labels(observed.body)),
         "annotations": merge_patch(annotations_of(state.body), annotations),
     }
     metadata = {part: values for part, values in metadata.items() if values}
@@ -94,14 +96,14 @@ def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool)
 
 
 def _annotations(observed: Observed, state: SetState, is_current: bool, *, scaled: bool) -> dict[str, Any]:
-    wish = observed.wish
+    desired = observed.desired
     want: dict[str, Any] = {}
     if is_current:
         want.update(inherited_annotations(observed.body))
         want.update(revision_annotations(observed, state))
     if scaled or state.replicas > 0:
-        want.update(scale_annotations(wish.replicas, wish.limits.max_total))
-    if wish.strategy == StrategyType.ON_DELETE and not is_current and not wish.paused:
+        want.update(scale_annotations(desired.replicas, desired.limits.max_total))
+    if desired.strategy == StrategyType.ON_DELETE and not is_current and not desired.paused:
         want[names.DISABLE_CREATE_ANNOTATION] = BY_ON_DELETE
     elif annotations_of(state.body).get(names.DISABLE_CREATE_ANNOTATION) == BY_ON_DELETE:
         want[names.DISABLE_CREATE_ANNOTATION] = None

@@ -18,7 +18,7 @@ from controllers.machinedeployment.targets import Stock, Targets, within_ceiling
 def is_scaled(observed: Observed) -> bool:
     """The replicas asked for are others than those for which the MachineSets have their sizes."""
     active = _active(observed)
-    return len(active) > 1 and _differs(active, observed.wish.replicas)
+    return len(active) > 1 and _differs(active, observed.desired.replicas)
 
 
 def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, finish: bool = True) -> Targets:
@@ -26,23 +26,23 @@ def scale(observed: Observed, now: SetState | None, old: Sequence[SetState], *, 
 
     ``finish``: old Machines go when the new ones are all there (nothing is left to wait for).
     """
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     active = _active(observed)
-    room = _room(observed)
+    free = _free(observed)
     if len(active) <= 1:
         only = active[0] if active else now or (old[-1] if old else None)
         if only is None:
             return Targets()
-        size = min(wanted, max(only.replicas, room + only.total))
+        size = min(wanted, max(only.replicas, free + only.total))
         sizes = {only.uid: taken_back(observed, only, size)}
-        return Targets(within_ceiling(sizes, observed.sets, observed.wish.limits.max_total))
+        return Targets(within_ceiling(sizes, observed.sets, observed.desired.limits.max_total))
     if finish and now is not None and now.replicas == wanted and now.available >= wanted:
         return Targets({state.uid: 0 for state in old}, ("the new Machines are all there",))
     if not _differs(active, wanted):
         return Targets()
-    allowed = observed.wish.limits.max_total if wanted else 0
+    allowed = observed.desired.limits.max_total if wanted else 0
     add = allowed - sum(state.replicas for state in active)
-    sizes = _grow(active, allowed, min(add, room)) if add >= 0 else _shrink(observed, active, -add)
+    sizes = _grow(active, allowed, min(add, free)) if add >= 0 else _shrink(observed, active, -add)
     return Targets(within_ceiling(sizes, observed.sets, allowed))
 
 
@@ -52,8 +52,8 @@ def give_up_first(observed: Observed, now: SetState | None, old: Sequence[SetSta
 
     A set alone keeps the surge, which it is given again once it updates in place.
     """
-    active, most = _active(observed), observed.wish.limits.max_total if observed.wish.replicas else 0
-    if not _differs(active, observed.wish.replicas) or sum(state.replicas for state in active) <= most:
+    active, most = _active(observed), observed.desired.limits.max_total if observed.desired.replicas else 0
+    if not _differs(active, observed.desired.replicas) or sum(state.replicas for state in active) <= most:
         return None
     return Targets({active[0].uid: most}) if len(active) == 1 else scale(observed, now, old)
 
@@ -66,9 +66,9 @@ def _differs(active: Sequence[SetState], wanted: int) -> bool:
     return any(state.scaled_for not in (None, wanted) for state in active)
 
 
-def _room(observed: Observed) -> int:
+def _free(observed: Observed) -> int:
     """How many Machines may be made now: those that a set was told to give up hold hosts until they are gone."""
-    return max(observed.wish.limits.max_total - sum(state.total for state in observed.sets), 0)
+    return max(observed.desired.limits.max_total - sum(state.total for state in observed.sets), 0)
 
 
 def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:

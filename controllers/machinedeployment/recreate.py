@@ -10,7 +10,7 @@ from controllers.machinedeployment.targets import Targets
 
 
 def recreate(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     targets = {state.uid: 0 for state in old}
     left = sum(state.total + len(state.members.deleting) for state in old)
     targets[now.uid] = min(now.replicas, wanted) if left else wanted

@@ -62,7 +62,7 @@ def to_forget(observed: Observed) -> list[Delete]:
     """Empty old MachineSets beyond the limit, lowest revision first."""
     idle = [state for state in old(observed) if state.empty and not is_deleting(state.body)]
     idle.sort(key=lambda state: (state.revision, state.created, state.name))
-    limit = observed.wish.history_limit
+    limit = observed.desired.history_limit
     return [
         Delete(state.ref, f"MachineSet {state.name} (revision {state.revision}) is beyond revisionHistoryLimit {limit}")
         for state in idle[: max(len(idle) - limit, 0)]

@@ -17,7 +17,7 @@ from controllers.machinedeployment.targets import Stock, Targets, within_ceiling
 
 def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     """One round from the old MachineSets to ``now``, the current one."""
-    limits = observed.wish.limits
+    limits = observed.desired.limits
     available = available_uids(observed)
     new_size, notes = _size_of_new(observed, now, old)
     kept = min(now.replicas, new_size)
@@ -26,7 +26,7 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     stocks = [Stock(state) for state in old]
     stocks.sort(key=lambda stock: not stock.head_is_annotated())
     may_go = sum(map(len, stocks)) + kept - limits.min_available - (kept - new_available)
-    may_go = min(may_go, sum(map(len, stocks)) - observed.wish.partition)
+    may_go = min(may_go, sum(map(len, stocks)) - observed.desired.partition)
     spare = new_available + sum(stock.count(available) for stock in stocks) - limits.min_available
     undisturbed = disruption.left(observed, observed.allowed)
     if undisturbed is not None:
@@ -42,7 +42,7 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
         targets |= within_ceiling({now.uid: new_size}, observed.sets, limits.max_total)
     if undisturbed != 0 and not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
         return Targets({**targets, **_break_deadlock(stocks, available)}, (*notes, "breaking a deadlock by one"))
-    left = sum(map(len, stocks)) - observed.wish.partition
+    left = sum(map(len, stocks)) - observed.desired.partition
     if undisturbed == 0 and left > 0:
         notes.append(f"as many Machines are down as may be: {observed.allowed.why}")
     elif left > 0:
@@ -59,7 +59,7 @@ def available_uids(observed: Observed) -> frozenset[str]:
         machine.uid
         for state in observed.sets
         for machine in state.going
-        if machine is not None and machine.is_available(observed.wish.min_ready, observed.now)
+        if machine is not None and machine.is_available(observed.desired.min_ready, observed.now)
     )
 
 
@@ -69,10 +69,10 @@ def taken_back(observed: Observed, state: SetState, size: int) -> int:
 
     Who scales the deployment down is obeyed at once: that takes the Machines that he has marked.
     """
-    if state.scaled_for != observed.wish.replicas:
+    if state.scaled_for != observed.desired.replicas:
         return size
     available, stock = available_uids(observed), Stock(state)
-    spare = len(available) - observed.wish.limits.min_available
+    spare = len(available) - observed.desired.limits.min_available
     while len(stock) > size:
         spare -= 1 if stock.head_is_available(available) else 0
         if spare < 0:
@@ -83,14 +83,14 @@ def taken_back(observed: Observed, state: SetState, size: int) -> int:
 
 def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> tuple[int, list[str]]:
     """Up as far as the ceiling allows; down straight to what is wanted (its unavailable Machines go first)."""
-    wish = observed.wish
-    goal = max(wish.replicas - min(wish.partition, sum(state.replicas for state in old)), 0)
+    desired = observed.desired
+    goal = max(desired.replicas - min(desired.partition, sum(state.replicas for state in old)), 0)
     if now.replicas >= goal:
         return taken_back(observed, now, goal), []
     # Machines of its own that it was to give up are kept when it may be bigger again: they take no room from it.
-    most = wish.limits.max_total - sum(state.total for state in old)
+    most = desired.limits.max_total - sum(state.total for state in old)
     if most <= now.replicas:
-        limit, total = counted(wish.limits.max_total, "Machine"), now.total + sum(state.total for state in old)
+        limit, total = counted(desired.limits.max_total, "Machine"), now.total + sum(state.total for state in old)
         return now.replicas, [f"new Machines wait: there may be {limit} with the surge, and there are {total}"]
     return min(most, goal), []
 
@@ -113,9 +113,9 @@ def _take_while_spare(stocks: Sequence[Stock], available: frozenset[str], may_go
             spare -= costs
 
 
-def _within_ceiling(stock: Stock, available: frozenset[str], room: int) -> int:
+def _within_ceiling(stock: Stock, available: frozenset[str], free: int) -> int:
     """After the deployment was scaled down in a rollout: new Machines that are not available give way first."""
-    while len(stock) > max(room, 0) and not stock.head_is_available(available):
+    while len(stock) > max(free, 0) and not stock.head_is_available(available):
         stock.take()
     return len(stock)
 

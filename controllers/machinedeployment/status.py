@@ -36,7 +36,7 @@ def alive(observed: Observed) -> tuple[MachineFacts, ...]:
 
 def count(observed: Observed) -> Counts:
     machines, now = alive(observed), current(observed)
-    min_ready = observed.wish.min_ready
+    min_ready = observed.desired.min_ready
     return Counts(
         replicas=len(machines),
         updated=len(now.members.active) + len(now.members.leaving) - len(now.outdated) if now else 0,
@@ -47,22 +47,22 @@ def count(observed: Observed) -> Counts:
 
 def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
     """The smallest patch of ``status`` to what is seen now, with the journal of what is decided; may be empty."""
-    counts, wish = count(observed), observed.wish
-    desired: dict[str, Any] = {
+    counts, desired = count(observed), observed.desired
+    new_status: dict[str, Any] = {
         "observedGeneration": generation_of(observed.body),
         "replicas": counts.replicas,
         "updatedReplicas": counts.updated,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
-        "unavailableReplicas": max(wish.replicas, counts.replicas) - counts.available,
-        "labelSelector": str(wish.selector),
+        "unavailableReplicas": max(desired.replicas, counts.replicas) - counts.available,
+        "labelSelector": str(desired.selector),
         **error_fields("", ""),
         "rollback": observed.rollback.to_status() if observed.rollback is not None else None,
         **_remembered(observed),
         **journal,
         "conditions": _merged(observed, _conditions(observed, counts)),
     }
-    return merge_patch(observed.status, desired)
+    return merge_patch(observed.status, new_status)
 
 
 def _remembered(observed: Observed) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _remembered(observed: Observed) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if observed.status.get("observedGeneration") != generation_of(observed.body):
         found["specSeenAt"] = format_time(observed.now)
-    if is_complete(observed) and observed.wish.replicas:
-        found["completedHash"] = template_hash(observed.wish.template)
+    if is_complete(observed) and observed.desired.replicas:
+        found["completedHash"] = template_hash(observed.desired.template)
     return found
 
 
@@ -83,17 +83,17 @@ def paused_patch(observed: Observed) -> dict[str, Any]:
 
 def invalid_patch(observed: Observed) -> dict[str, Any]:
     """Terminal: the spec can't be used. The Machines stay as they are."""
-    problem, reason = observed.wish.problem, Reason.INVALID_CONFIGURATION
+    problem, reason = observed.desired.problem, Reason.INVALID_CONFIGURATION
     decided = [
         Condition(DeploymentCondition.AVAILABLE, "Unknown", reason, problem),
         Condition(DeploymentCondition.PROGRESSING, "False", reason, problem),
     ]
-    desired = {
+    new_status = {
         "observedGeneration": generation_of(observed.body),
         **error_fields(ErrorReason.INVALID_CONFIGURATION, problem),
         "conditions": _merged(observed, decided),
     }
-    return merge_patch(observed.status, desired)
+    return merge_patch(observed.status, new_status)
 
 
 def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
 
 
 def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
-    least = observed.wish.limits.min_available
+    least = observed.desired.limits.min_available
     if counts.available >= least:
         return Condition(DeploymentCondition.AVAILABLE, "True", Reason.AVAILABLE)
     available = counted(counts.available, "Machine is available", "Machines are available")
@@ -132,7 +132,7 @@ def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
 
 def _progressing(observed: Observed) -> Condition:
     """apps/v1's meaning: True while it moves and when it is done, False once it stood still for too long."""
-    if observed.wish.paused:
+    if observed.desired.paused:
         return Condition(DeploymentCondition.PROGRESSING, "Unknown", Reason.PAUSED, "spec.paused is set")
     if observed.rollback is not None:
         return Condition(DeploymentCondition.PROGRESSING, "False", Reason.ROLLED_BACK, observed.rollback.text)
@@ -148,7 +148,7 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     left = counts.replicas - counts.updated
     if left == 0 and current(observed) is not None:
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
-    if not is_rolling_out(observed) and left <= observed.wish.partition:
+    if not is_rolling_out(observed) and left <= observed.desired.partition:
         message = counted(left, "Machine stays", "Machines stay") + " with an earlier template, as partition says"
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.PARTITION_REACHED, message)
     message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
@@ -161,7 +161,7 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
 def _up_to_date(observed: Observed) -> list[Condition]:
     """How far an update in place is; only where there are such."""
     now = current(observed)
-    if observed.wish.in_place == InPlace.NEVER or now is None:
+    if observed.desired.in_place == InPlace.NEVER or now is None:
         return []
     type_ = DeploymentCondition.MACHINES_UP_TO_DATE
     refused = [m.refusal for m in now.members.active if m.uid in now.updating and m.refusal]
@@ -169,7 +169,7 @@ def _up_to_date(observed: Observed) -> list[Condition]:
         message = f"{counted(len(refused), 'Machine')} can't be updated in place: {min(refused)}"
         return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
     left = len(now.outdated) + len(now.updating)
-    if left > observed.wish.partition or now.updating:
+    if left > observed.desired.partition or now.updating:
         message = counted(left, "Machine is", "Machines are") + " still to be updated in place"
         return [Condition(type_, "False", Reason.NOT_UP_TO_DATE, message)]
     return [Condition(type_, "True", Reason.UP_TO_DATE)]
@@ -207,7 +207,7 @@ def _balanced(observed: Observed) -> list[Condition]:
 
 def _disruption(observed: Observed) -> list[Condition]:
     """Only where there are budgets, and only about what is being rolled out: at rest no window changes the status."""
-    if not observed.wish.budgets:
+    if not observed.desired.budgets:
         return []
     type_, allowed = DeploymentCondition.DISRUPTION_ALLOWED, observed.allowed
     if allowed.problem:
@@ -219,7 +219,7 @@ def _disruption(observed: Observed) -> list[Condition]:
 
 def _machines_ready(observed: Observed, machines: tuple[MachineFacts, ...], rollup: Rollup) -> Condition:
     type_ = DeploymentCondition.MACHINES_READY
-    if not machines and observed.wish.replicas:
+    if not machines and observed.desired.replicas:
         return Condition(type_, "False", Reason.PENDING, "no Machine exists yet")
     if not rollup.text:
         return Condition(type_, "True", Reason.READY)
@@ -228,7 +228,7 @@ def _machines_ready(observed: Observed, machines: tuple[MachineFacts, ...], roll
 
 
 def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     if counts.replicas >= wanted or is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
     message = f"from {counts.replicas} to {counted(wanted, 'Machine')}"
@@ -245,6 +245,6 @@ def _scaling_down(observed: Observed) -> Condition:
 
 
 def _paused(observed: Observed) -> Condition:
-    if observed.wish.paused:
+    if observed.desired.paused:
         return Condition(DeploymentCondition.PAUSED, "True", Reason.PAUSED, "spec.paused stops rollouts, not scaling")
     return Condition(DeploymentCondition.PAUSED, "False", Reason.NOT_PAUSED)

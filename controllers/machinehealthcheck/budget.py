@@ -17,7 +17,7 @@ from controllers.kernel.remediation import unhealthy_since
 from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen, is_bad
 from controllers.machinehealthcheck.observe import Observed, Target, in_treatment
-from controllers.machinehealthcheck.wish import Strategy
+from controllers.machinehealthcheck.spec import Strategy
 
 STUBBORN_PERIOD = timedelta(minutes=1)
 """Shortest wait between replacements that are not known to help, whatever ``retryPeriod`` says (MAO#736)."""
@@ -38,13 +38,13 @@ class Stock:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``condemned``: names of Machines whose owner is to replace them. ``look_at``: when a wait is over.
+    """``selected_for_deletion``: names of Machines whose owner is to replace them. ``look_at``: when a wait is over.
 
     ``spare``: further replacements that the budget allows, None: any number. ``notes``: why others are not chosen.
     ``given_up``: names of Machines that were replaced too often.
     """
 
-    condemned: frozenset[str] = frozenset()
+    selected_for_deletion: frozenset[str] = frozenset()
     spare: int | None = None
     look_at: datetime | None = None
     notes: tuple[str, ...] = ()
@@ -52,12 +52,12 @@ class Choice:
 
 
 def stock(observed: Observed) -> Stock:
-    strategy, now = observed.wish.strategy, observed.now
+    strategy, now = observed.desired.strategy, observed.now
     going = observed.leaving | observed.unborn
     moving, bad = set(going), set(going)
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
-        asked_for = target.machine.condemned or in_treatment(target.machine.body)
+        asked_for = target.machine.selected_for_deletion or in_treatment(target.machine.body)
         if not target.deferred and (young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen))):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
@@ -89,15 +89,15 @@ def _is_young(target: Target, strategy: Strategy, now: datetime) -> bool:
 
 def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
     """Whom to condemn, if the circuit is closed."""
-    strategy, now = observed.wish.strategy, observed.now
+    strategy, now = observed.desired.strategy, observed.now
     limit = strategy.max_in_flight
     most = None if limit is None else resolve(limit, held.expected, "up")
     moving, notes = set(held.moving), []
-    condemned: list[str] = []
+    selected_for_deletion: list[str] = []
     waits: list[datetime] = []
     given_up: list[str] = []
     for target, verdict in _in_order(observed.targets):
-        why = _never(target, verdict, frozen, needs_owner=observed.wish.template is None)
+        why = _never(target, verdict, frozen, needs_owner=observed.desired.template is None)
         tried = 0 if verdict.asked else retries(target, strategy, now)
         ready_at = _ready_at(target, verdict, strategy, tried)
         whose = place(target, strategy, now)
@@ -113,9 +113,9 @@ def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
             notes.append(f"Machine {target.name} is not replaced now: {why}")
             continue
         moving.add(whose)
-        condemned.append(target.name)
+        selected_for_deletion.append(target.name)
     spare = None if most is None else max(most - len(moving), 0)
-    return Choice(frozenset(condemned), spare, min(waits, default=None), tuple(notes), tuple(given_up))
+    return Choice(frozenset(selected_for_deletion), spare, min(waits, default=None), tuple(notes), tuple(given_up))
 
 
 def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
@@ -128,7 +128,7 @@ def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
         found,
         key=lambda pair: (
             pair[0].deferred,
-            not (pair[0].machine.condemned or in_treatment(pair[0].machine.body)),
+            not (pair[0].machine.selected_for_deletion or in_treatment(pair[0].machine.body)),
             not pair[1].asked,
             -pair[0].machine.created.timestamp(),
             pair[0].name,

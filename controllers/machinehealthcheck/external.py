@@ -32,7 +32,7 @@ def object_kind(template: Template) -> Kind:
 def actions(observed: Observed, choice: Choice) -> list[Action]:
     """Objects to make and to drop. They come before the Machines' conditions that speak of them: who dies in between
     does it again, which does nothing twice (the name is the Machine's)."""
-    template = observed.wish.template
+    template = observed.desired.template
     if template is None:
         return []
     made = (_make(observed, template, target) for target in observed.targets if begins(target, choice))
@@ -41,7 +41,11 @@ def actions(observed: Observed, choice: Choice) -> list[Action]:
 
 def begins(target: Target, choice: Choice) -> bool:
     """Its turn has come. It is called unhealthy first, so that the object's controller finds that said."""
-    return target.name in choice.condemned and target.machine.unhealthy and not in_treatment(target.machine.body)
+    return (
+        target.name in choice.selected_for_deletion
+        and target.machine.unhealthy
+        and not in_treatment(target.machine.body)
+    )
 
 
 def conditions(target: Target, choice: Choice) -> list[Condition]:

@@ -20,7 +20,7 @@ from api.durations import format_duration
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Obj, annotations_of
-from controllers.machinehealthcheck.wish import Signal, Wish
+from controllers.machinehealthcheck.spec import HealthCheckSpec, Signal
 from providers.base.errors import ErrorClass
 
 NODE_GRACE = timedelta(seconds=30)
@@ -90,19 +90,21 @@ class Trust:
     nodes: datetime
 
 
-def judge(machine: MachineFacts, node: Obj | None, wish: Wish, trust: Trust) -> Verdict:
+def judge(machine: MachineFacts, node: Obj | None, desired: HealthCheckSpec, trust: Trust) -> Verdict:
     if names.REMEDIATE_ANNOTATION in annotations_of(machine.body):
         message = f"the annotation {names.REMEDIATE_ANNOTATION} asks for it"
         return Unhealthy(Reason.HAS_REMEDIATE_ANNOTATION, message, asked=True, alone=True)
     if machine.failed:
         return _failed(machine)
     if not machine.node_name:
-        return _without_node(machine, wish, trust)
+        return _without_node(machine, desired, trust)
     if node is None:
         return _node_gone(machine, trust)
     said = _conditions(node)
-    found = _signalled(wish.node_signals, said, "Node", trust.now, trust.nodes)
-    found = found or _signalled(wish.machine_signals, _conditions(machine.body), "Machine", trust.now, trust.machines)
+    found = _signalled(desired.node_signals, said, "Node", trust.now, trust.nodes)
+    found = found or _signalled(
+        desired.machine_signals, _conditions(machine.body), "Machine", trust.now, trust.machines
+    )
     return found or Healthy()
 
 
@@ -119,17 +121,17 @@ def _failed(machine: MachineFacts) -> Verdict:
     return Unhealthy(Reason.MACHINE_FAILED, message, incurable=incurable, alone=True, stubborn=True)
 
 
-def _without_node(machine: MachineFacts, wish: Wish, trust: Trust) -> Verdict:
+def _without_node(machine: MachineFacts, desired: HealthCheckSpec, trust: Trust) -> Verdict:
     status = machine.body.get("status") or {}
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     if host is not None and host.get("status") != "True" and host.get("reason") in _PROVIDERS_TURN:
         return Starting(f"it waits for its provider: {host.get('reason')}")
-    if wish.startup is None:
+    if desired.startup is None:
         return Starting("no Node has joined yet")
-    deadline = max(machine.created, _clock(status, host), trust.machines) + wish.startup
+    deadline = max(machine.created, _clock(status, host), trust.machines) + desired.startup
     if trust.now < deadline:
         return Starting("no Node has joined yet", deadline)
-    message = f"no Node joined within {_span(wish.startup)}"
+    message = f"no Node joined within {_span(desired.startup)}"
     return Unhealthy(Reason.NODE_STARTUP_TIMEOUT, message, stubborn=True)
 
 

@@ -34,8 +34,8 @@ from controllers.kernel.refs import (
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
 from controllers.kernel.view import NAMESPACE, View
 from controllers.machinehealthcheck.health import DAWN, Trust, Unhealthy, Unseen, Verdict, judge
-from controllers.machinehealthcheck.sight import OUTAGE, Sight, Sights
-from controllers.machinehealthcheck.wish import Wish, read_wish
+from controllers.machinehealthcheck.node_source import OUTAGE, NodeSource, NodeSources
+from controllers.machinehealthcheck.spec import HealthCheckSpec, parse_spec
 
 READS = (MACHINE_HEALTH_CHECK, MACHINE, MACHINE_SET, CLUSTER, NODE)
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -68,7 +68,7 @@ class Observed:
     """
 
     body: Obj
-    wish: Wish
+    desired: HealthCheckSpec
     now: datetime
     outage: str = ""
     paused: str = ""
@@ -102,35 +102,35 @@ def observe(key: Key, view: View, allowed: frozenset[TemplateKind] = frozenset()
     body = view.get(MACHINE_HEALTH_CHECK, key)
     if body is None:
         return None
-    wish = read_wish(body, allowed)
+    desired = parse_spec(body, allowed)
     machines = view.current_since(MACHINE)
     if machines is None or not all(view.complete(kind) for kind in READS if kind != NODE):
-        return Observed(body, wish, view.now, outage=OUTAGE)
-    if wish.problem or is_deleting(body):
-        return Observed(body, wish, view.now)
-    sights = Sights(view)
+        return Observed(body, desired, view.now, outage=OUTAGE)
+    if desired.problem or is_deleting(body):
+        return Observed(body, desired, view.now)
+    sights = NodeSources(view)
     others = _older_checks(body, view)
     targets: list[Target] = []
     leaving: set[str] = set()
     elsewhere = 0
-    for machine in selected(wish, key.namespace, view):
+    for machine in selected(desired, key.namespace, view):
         if any(covers(other, machine) for other in others):
             elsewhere += 1
         elif is_deleting(machine):
             facts = machine_facts.read(machine)
-            leaving.update({facts.key.name} if facts.condemned else ())
+            leaving.update({facts.key.name} if facts.selected_for_deletion else ())
         elif not _is_left_alone(machine, view):
-            sight = sights.of(machine)
-            if sight.outage:
-                return Observed(body, wish, view.now, outage=sight.outage)
-            target = _target(machine, wish, machines, sight)
+            node_source = sights.of(machine)
+            if node_source.outage:
+                return Observed(body, desired, view.now, outage=node_source.outage)
+            target = _target(machine, desired, machines, node_source)
             sick = isinstance(target.verdict, Unhealthy)
             targets.append(replace(target, deferred=_is_deferred(target.machine, view)) if sick else target)
     return Observed(
         body=body,
-        wish=wish,
+        desired=desired,
         now=view.now,
-        paused=paused_by((body, _cluster(wish, key.namespace, view))),
+        paused=paused_by((body, _cluster(desired, key.namespace, view))),
         targets=tuple(targets),
         leaving=frozenset(leaving),
         unborn=_unborn((target.machine for target in targets), view),
@@ -138,11 +138,11 @@ def observe(key: Key, view: View, allowed: frozenset[TemplateKind] = frozenset()
     )
 
 
-def covers(wish: Wish, machine: Obj) -> bool:
-    """Whether a check with ``wish`` looks at ``machine``; both are of the same namespace."""
-    if wish.cluster_name and cluster_name_of(machine) != wish.cluster_name:
+def covers(desired: HealthCheckSpec, machine: Obj) -> bool:
+    """Whether a check with ``desired`` looks at ``machine``; both are of the same namespace."""
+    if desired.cluster_name and cluster_name_of(machine) != desired.cluster_name:
         return False
-    return wish.selector.matches(labels_of(machine))
+    return desired.selector.matches(labels_of(machine))
 
 
 def node_of(machine: Obj, view: View) -> Obj | None:
@@ -172,22 +172,22 @@ def in_treatment(machine: Obj) -> bool:
     return find((machine.get("status") or {}).get("conditions"), MachineCondition.EXTERNALLY_REMEDIATED) is not None
 
 
-def selected(wish: Wish, namespace: str, view: View) -> Iterable[Obj]:
+def selected(desired: HealthCheckSpec, namespace: str, view: View) -> Iterable[Obj]:
     """The Machines of the check's namespace that it looks at."""
-    return (machine for machine in view.indexed(MACHINE, NAMESPACE, namespace) if covers(wish, machine))
+    return (machine for machine in view.indexed(MACHINE, NAMESPACE, namespace) if covers(desired, machine))
 
 
-def _target(machine: Obj, wish: Wish, followed: datetime, sight: Sight) -> Target:
+def _target(machine: Obj, desired: HealthCheckSpec, followed: datetime, node_source: NodeSource) -> Target:
     """``followed``: since when the Machines have been."""
     facts = machine_facts.read(machine)
-    node = None if sight.lost else node_of(machine, sight.view)
+    node = None if node_source.lost else node_of(machine, node_source.view)
     status, spec = machine.get("status") or {}, machine.get("spec") or {}
     zone = labels_of(node).get(ZONE_LABEL) if node is not None else None
     zone = zone or status.get("failureDomain") or spec.get("failureDomain") or ""
-    if sight.lost:
-        return Target(facts, Unseen(sight.lost, facts.unhealthy), str(zone), place_of(machine))
-    trust = Trust(sight.view.now, max(followed, sight.nodes), sight.nodes)
-    return Target(facts, judge(facts, node, wish, trust), str(zone), place_of(machine))
+    if node_source.lost:
+        return Target(facts, Unseen(node_source.lost, facts.unhealthy), str(zone), place_of(machine))
+    trust = Trust(node_source.view.now, max(followed, node_source.nodes), node_source.nodes)
+    return Target(facts, judge(facts, node, desired, trust), str(zone), place_of(machine))
 
 
 def _is_deferred(machine: MachineFacts, view: View) -> bool:
@@ -203,14 +203,14 @@ def _is_left_alone(machine: Obj, view: View) -> bool:
     return bool(paused_by((machine, cluster))) or (cluster is not None and is_deleting(cluster))
 
 
-def _cluster(wish: Wish, namespace: str, view: View) -> Obj | None:
-    return view.get(CLUSTER, Key(namespace, wish.cluster_name)) if wish.cluster_name else None
+def _cluster(desired: HealthCheckSpec, namespace: str, view: View) -> Obj | None:
+    return view.get(CLUSTER, Key(namespace, desired.cluster_name)) if desired.cluster_name else None
 
 
-def _older_checks(body: Obj, view: View) -> list[Wish]:
+def _older_checks(body: Obj, view: View) -> list[HealthCheckSpec]:
     """Two checks of one Machine would contradict each other for ever: the older one has it."""
     others = view.indexed(MACHINE_HEALTH_CHECK, NAMESPACE, key_of(body).namespace)
-    return [read_wish(other) for other in others if uid_of(other) != uid_of(body) and _age(other) < _age(body)]
+    return [parse_spec(other) for other in others if uid_of(other) != uid_of(body) and _age(other) < _age(body)]
 
 
 def _age(check: Obj) -> tuple[datetime, str]:

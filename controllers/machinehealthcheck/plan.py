@@ -25,7 +25,7 @@ from controllers.machinehealthcheck.short_circuit import Circuit, circuit
 
 OUTAGE_LOOK = 5.0
 """Seconds between looks while the API server can't be followed."""
-HELD_LOOK = 30.0
+HELD_REQUEUE = 30.0
 """Seconds between looks while replacing is held up by what only others can end."""
 SOONEST = 0.1
 RESTRICTED, UNHEALTHY = "RemediationRestricted", "MachineMarkedUnhealthy"
@@ -37,14 +37,14 @@ def plan(observed: Observed) -> Plan:
         return Plan()
     if observed.outage:
         return Plan(outcome=Wait(OUTAGE_LOOK, observed.outage))
-    if observed.wish.problem:
+    if observed.desired.problem:
         return _invalid(observed)
     if observed.paused:
         paused = status_step(observed.ref, observed.body, report.paused_patch(observed))
         return Plan(paused, Settled(), (f"paused: {observed.paused}",))
-    frozen = freeze(observed.targets) if observed.wish.strategy.freezes else NO_FREEZE
+    frozen = freeze(observed.targets) if observed.desired.strategy.freezes else NO_FREEZE
     held = stock(observed)
-    closed = circuit(observed.wish.limit, len(held.bad), held.expected)
+    closed = circuit(observed.desired.limit, len(held.bad), held.expected)
     choice = Choice() if closed.why else choose(observed, frozen, held)
     marks = [patch for target in observed.targets if (patch := report.machine_patch(observed, target, choice))]
     outside = external.actions(observed, choice)
@@ -61,7 +61,7 @@ def plan(observed: Observed) -> Plan:
 
 
 def _invalid(observed: Observed) -> Plan:
-    problem, reason, patch = observed.wish.problem, observed.wish.reason, report.invalid_patch(observed)
+    problem, reason, patch = observed.desired.problem, observed.desired.reason, report.invalid_patch(observed)
     said = report.restriction_is_new(observed, patch)
     events: list[Action] = [Event(observed.ref, "Warning", reason, problem)] if said else []
     written = status_step(observed.ref, observed.body, patch)
@@ -98,7 +98,7 @@ def _outcome(observed: Observed, choice: Choice, held_up: str, delay: float) -> 
     moments += [choice.look_at] if choice.look_at is not None else []
     after = max((min(moments) - observed.now).total_seconds(), SOONEST) if moments else None
     if held_up:
-        return Blocked(held_up, min(after or HELD_LOOK, delay or HELD_LOOK, HELD_LOOK))
+        return Blocked(held_up, min(after or HELD_REQUEUE, delay or HELD_REQUEUE, HELD_REQUEUE))
     if delay and (after is None or delay < after):
         return Wait(delay, "the Machines are still changing; the counts are written when they rest")
     return Wait(after, "a Machine may have become unhealthy by then") if after is not None else Settled()

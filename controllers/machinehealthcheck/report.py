@@ -16,7 +16,7 @@ from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen
 from controllers.machinehealthcheck.observe import Observed, Target
 from controllers.machinehealthcheck.short_circuit import Circuit
-from controllers.machinehealthcheck.wish import OWNED
+from controllers.machinehealthcheck.spec import OWNED
 
 MOST_NAMES = 1000
 """Unhealthy Machines that the status names."""
@@ -33,8 +33,10 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
         return None  # the last word stands
     facts = target.machine
     status = facts.body.get("status") or {}
-    decided = _on_machine(facts, target, target.name in choice.condemned and observed.wish.template is None)
-    if observed.wish.template is not None:
+    decided = _on_machine(
+        facts, target, target.name in choice.selected_for_deletion and observed.desired.template is None
+    )
+    if observed.desired.template is not None:
         decided += external.conditions(target, choice)
     before = status.get("conditions") or ()
     if not decided and not any(c.get("type") in OWNED for c in before):
@@ -50,7 +52,7 @@ def status_patch(observed: Observed, circuit: Circuit, frozen: Freeze, choice: C
     """The smallest patch of the check's status."""
     sick = sorted(target.name for target in observed.targets if _is_sick(target))
     left = circuit.left if choice.spare is None else min(circuit.left, choice.spare)
-    desired = {
+    new_status = {
         "observedGeneration": generation_of(observed.body),
         "expectedMachines": len(observed.targets),
         "currentHealthy": sum(1 for target in observed.targets if isinstance(target.verdict, Healthy)),
@@ -59,8 +61,8 @@ def status_patch(observed: Observed, circuit: Circuit, frozen: Freeze, choice: C
         "conditions": _conditions(observed, [_allowed(observed, circuit, frozen, choice)]),
     }
     if not sick and "unhealthyMachines" not in observed.status:
-        del desired["unhealthyMachines"]
-    return merge_patch(observed.status, desired)
+        del new_status["unhealthyMachines"]
+    return merge_patch(observed.status, new_status)
 
 
 def paused_patch(observed: Observed) -> dict[str, Any]:
@@ -73,9 +75,11 @@ def paused_patch(observed: Observed) -> dict[str, Any]:
 
 def invalid_patch(observed: Observed) -> dict[str, Any]:
     """The spec can't be used: nothing is looked at."""
-    said = Condition(HealthCheckCondition.REMEDIATION_ALLOWED, "False", observed.wish.reason, observed.wish.problem)
-    desired = {"observedGeneration": generation_of(observed.body), "conditions": _conditions(observed, [said])}
-    return merge_patch(observed.status, desired)
+    said = Condition(
+        HealthCheckCondition.REMEDIATION_ALLOWED, "False", observed.desired.reason, observed.desired.problem
+    )
+    new_status = {"observedGeneration": generation_of(observed.body), "conditions": _conditions(observed, [said])}
+    return merge_patch(observed.status, new_status)
 
 
 def restriction_is_new(observed: Observed, patch: dict[str, Any]) -> Condition | None:
@@ -94,7 +98,7 @@ def is_news(facts: MachineFacts) -> bool:
     return not facts.unhealthy
 
 
-def _on_machine(facts: MachineFacts, target: Target, condemned: bool) -> list[Condition]:
+def _on_machine(facts: MachineFacts, target: Target, selected_for_deletion: bool) -> list[Condition]:
     type_ = MachineCondition.HEALTH_CHECK_SUCCEEDED
     conditions = (facts.body.get("status") or {}).get("conditions")
     if not isinstance(target.verdict, Unhealthy):
@@ -106,7 +110,7 @@ def _on_machine(facts: MachineFacts, target: Target, condemned: bool) -> list[Co
         # It looks bad again before it was well: the old word stands until there is a new one.
         return [Condition(type_, "False", str(known.get("reason")), str(known.get("message") or ""))]
     said = [Condition(type_, "False", target.verdict.reason, target.verdict.message)]
-    if condemned:
+    if selected_for_deletion:
         said.append(
             Condition(
                 MachineCondition.OWNER_REMEDIATED,
@@ -121,7 +125,7 @@ def _on_machine(facts: MachineFacts, target: Target, condemned: bool) -> list[Co
 def _why(target: Target, choice: Choice) -> str:
     if not isinstance(target.verdict, Unhealthy):
         return f"Machine {target.name} is healthy again"
-    if target.name in choice.condemned:
+    if target.name in choice.selected_for_deletion:
         return f"Machine {target.name} is unhealthy and to be remediated: {target.verdict.message}"
     return f"Machine {target.name} is unhealthy: {target.verdict.message}"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from api.intorstring import resolve
 from controllers.kernel.wording import counted
-from controllers.machinehealthcheck.wish import Limit
+from controllers.machinehealthcheck.spec import Limit
 
 
 @dataclass(frozen=True, slots=True)

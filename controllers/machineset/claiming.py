@@ -32,9 +32,9 @@ class Claims:
 
 
 def claims(observed: Observed) -> Claims:
-    room = max(max(observed.wish.replicas, MIN_RELEASES) - observed.released, 0)
-    strays = tuple(sorted(observed.strays, key=lambda machine: machine.key))
-    return Claims(observed.orphans, strays[:room], strays[room:])
+    free = max(max(observed.desired.replicas, MIN_RELEASES) - observed.released, 0)
+    unmatched = tuple(sorted(observed.unmatched, key=lambda machine: machine.key))
+    return Claims(observed.orphans, unmatched[:free], unmatched[free:])
 
 
 def freeze_reason(observed: Observed, decided: Claims) -> str:

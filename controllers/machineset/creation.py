@@ -48,8 +48,8 @@ def missing(observed: Observed, claims: Claims) -> int:
 
     A Machine that goes for its health is replaced when it is seen going: its delete may not have reached the server.
     """
-    going = sum(machine.condemned for machine in observed.members.leaving)
-    return observed.wish.replicas - observed.members.existing - len(claims.adopted) - going
+    going = sum(machine.selected_for_deletion for machine in observed.members.leaving)
+    return observed.desired.replicas - observed.members.existing - len(claims.adopted) - going
 
 
 def retried(observed: Observed) -> tuple[int, ...]:
@@ -94,7 +94,7 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
         if not machine.failed or not _blames_configuration(machine):
             continue
         if want is None:
-            want = rollout_part({"spec": observed.wish.template.get("spec")})
+            want = rollout_part({"spec": observed.desired.template.get("spec")})
         if is_made_of(machine.body.get("spec"), want):
             return machine
     return None
@@ -106,22 +106,22 @@ def _blames_configuration(machine: MachineFacts) -> bool:
     return names.ErrorReason.INVALID_CONFIGURATION in reasons
 
 
-def births(
+def creates(
     observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place], domains: Mapping[int, str]
 ) -> list[Create]:
     """The creates for these ordinals; ``places``: whose place some of them take; ``domains``: where their hosts go.
 
     Their bodies share what is equal: a plan is read only.
     """
-    body, template = observed.body, observed.wish.template
+    body, template = observed.body, observed.desired.template
     set_name = observed.ref.key.name
     meta = template.get("metadata") or {}
-    labels = {**_standing_labels(observed), **(meta.get("labels") or {})}
+    labels = {**_inherited_labels(observed), **(meta.get("labels") or {})}
     annotations = {
         **(meta.get("annotations") or {}),
         names.PROPAGATED_ANNOTATION: propagation.record_text(template),
     }
-    if observed.wish.in_place is not None:
+    if observed.desired.in_place is not None:
         annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     if observed.class_digest:
         annotations[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest
@@ -145,7 +145,7 @@ def births(
                 },
                 "spec": {**spec, FAILURE_DOMAIN: domains[ordinal]} if ordinal in domains else spec,
             },
-            why=f"MachineSet {set_name} needs {counted(observed.wish.replicas, 'Machine')}",
+            why=f"MachineSet {set_name} needs {counted(observed.desired.replicas, 'Machine')}",
         )
         for ordinal in ordinals
     ]
@@ -156,7 +156,7 @@ def _identity(ordinal: int, place: Place | None) -> dict[str, str]:
     return {**identity, names.REMEDIATION_FOR_ANNOTATION: place.to_text()} if place is not None else identity
 
 
-def _standing_labels(observed: Observed) -> dict[str, str]:
+def _inherited_labels(observed: Observed) -> dict[str, str]:
     """Labels by which people and the Cluster Autoscaler find the Machines of a cluster and a set."""
     found = {
         names.MACHINESET_NAME_LABEL: label_value(observed.ref.key.name),

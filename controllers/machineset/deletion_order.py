@@ -21,7 +21,7 @@ from controllers.machineset.observe import Observed
 
 MAX_BATCH = 1000
 """Machines deleted in one round."""
-LOOK_AGAIN = 1.0
+REQUEUE_AFTER = 1.0
 """Seconds after which a scale-down that was just asked for is looked at again if nothing else happens."""
 
 _WHY = {
@@ -35,7 +35,7 @@ _WHY = {
 
 
 def _why(machine: MachineFacts, disruption: Disruption) -> str:
-    if machine.condemned:
+    if machine.selected_for_deletion:
         return "a health check asks to replace it"
     if rank(machine) is not Rank.READY:
         return _WHY[rank(machine)]
@@ -54,7 +54,7 @@ def asked_just_now(observed: Observed) -> bool:
     return observed.status.get("observedGeneration") != generation_of(observed.body)
 
 
-def condemned(observed: Observed, claims: Claims) -> Removal:
+def selected_for_deletion(observed: Observed, claims: Claims) -> Removal:
     """Who has to go now, beyond those whose going was decided before.
 
     Machines that are released in this round are no longer there to be too many: counted here as well, one that leaves
@@ -63,8 +63,8 @@ def condemned(observed: Observed, claims: Claims) -> Removal:
     released = {machine.key for machine in claims.released}
     staying = tuple(machine for machine in observed.members.active if machine.key not in released)
     members = replace(observed.members, active=staying)
-    wish, places = observed.wish, observed.disruption.places
-    found = removal(members, wish.replicas, wish.policy, observed.domains, places)
+    desired, places = observed.desired, observed.disruption.places
+    found = removal(members, desired.replicas, desired.policy, observed.domains, places)
     return Removal(found.pending[:MAX_BATCH], found.victims[:MAX_BATCH])
 
 
@@ -75,14 +75,14 @@ def taken_back(observed: Observed, missing: int) -> frozenset[str]:
     Whether their delete was sent is not known; if it was, they are seen going soon and replaced then. The best go back,
     but none that is to go for its health.
     """
-    best_last = in_order(observed.members.recallable, observed.wish.policy)
+    best_last = in_order(observed.members.recallable, observed.desired.policy)
     return frozenset(machine.key.name for machine in best_last[len(best_last) - min(missing, len(best_last)) :])
 
 
 def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> list[Delete]:
     """Deletes of the chosen ones, and once more of those that are ``leaving`` and not seen going yet."""
-    namespace, wish = observed.ref.key.namespace, observed.wish
-    title = f"MachineSet {observed.ref.key.name} needs {counted(wish.replicas, 'Machine')}"
+    namespace, desired = observed.ref.key.namespace, observed.desired
+    title = f"MachineSet {observed.ref.key.name} needs {counted(desired.replicas, 'Machine')}"
     actions = [
         Delete(
             Ref(MACHINE, Key(namespace, machine_name(observed.prefix, ordinal))),

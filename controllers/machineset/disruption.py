@@ -31,10 +31,10 @@ from controllers.kernel.workload import cluster_key_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import read_budget
 from controllers.scheduling.drainability import DrainRules
+from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
 from controllers.scheduling.shapes import NodeShape, PodShape
-from controllers.scheduling.tenants import Tenants
 
 LOOKED_AT = (NODE, POD, POD_DISRUPTION_BUDGET, NAMESPACE)
 _MOVABLE, _NO_ROOM, _BLOCKED = range(3)
@@ -57,9 +57,9 @@ class Disruption:
 NO_MATTER = Disruption()
 
 
-def disruption(body: Obj, members: Members, wish: tuple[int, str], view: View) -> Disruption:
-    """``wish``: replicas and policy. Nothing is looked at unless a Ready Machine has to go."""
-    replicas, policy = wish
+def disruption(body: Obj, members: Members, desired: tuple[int, str], view: View) -> Disruption:
+    """``desired``: replicas and policy. Nothing is looked at unless a Ready Machine has to go."""
+    replicas, policy = desired
     if policy != DeletePolicy.LEAST_DISRUPTIVE:
         return NO_MATTER
     excess = members.existing - replicas - len(members.pending)
@@ -77,57 +77,57 @@ def disruption(body: Obj, members: Members, wish: tuple[int, str], view: View) -
 
 def _ordered(ready: list[MachineFacts], going: set[str], view: View) -> Disruption:
     """Those of the least priority don't come first here: the order of victims puts priority before this."""
-    picture = _Picture(view, going)
-    candidates = [Candidate(machine.node_name) for machine in ready if machine.node_name not in picture.unclear]
+    projected = _Projected(view, going)
+    candidates = [Candidate(machine.node_name) for machine in ready if machine.node_name not in projected.unresolved]
     plan = plan_removal(
         RemovalQuestion(
-            picture.nodes,
-            picture.pods,
+            projected.nodes,
+            projected.pods,
             candidates,
             DrainRules(view.now),
             tuple(read_budget(budget) for budget in view.all(POD_DISRUPTION_BUDGET)),
             {namespace["metadata"]["name"]: labels_of(namespace) for namespace in view.all(NAMESPACE)},
         ),
-        tenants=picture.tenants,
+        pods_by_node=projected.pods_by_node,
     )
-    order = _by_node(plan, picture)
+    order = _by_node(plan, projected)
     steps = {key: place for place, key in enumerate(sorted({key for _, key, _ in order}))}
     machines = {machine.node_name: machine.uid for machine in ready}
     places = {machines[node]: steps[key] for node, key, _ in order}
     return Disruption(places, {machines[node]: why for node, _, why in order})
 
 
-def _by_node(plan: RemovalPlan, picture: _Picture) -> list[tuple[str, _Disturbs, str]]:
+def _by_node(plan: RemovalPlan, projected: _Projected) -> list[tuple[str, _Disturbs, str]]:
     """Those whose pods find a place together, then the others, those with a pod that blocks last; least used first."""
     found: list[tuple[str, _Disturbs, str]] = []
     for removed in plan.removed:
         pods = counted(len(removed.moves), "pod") if removed.moves else ""
         why = f"{pods} of it can move" if pods else "no pod has to leave it"
-        found.append((removed.node, (_MOVABLE, bool(pods), picture.load(removed.node)), why))
+        found.append((removed.node, (_MOVABLE, bool(pods), projected.load(removed.node)), why))
     for kept in plan.kept:
         grade = _BLOCKED if kept.reason is Staying.BLOCKED_BY_POD else _NO_ROOM
-        found.append((kept.node, (grade, True, picture.load(kept.node)), kept.why))
+        found.append((kept.node, (grade, True, projected.load(kept.node)), kept.why))
     return found
 
 
-class _Picture:
-    """The cluster as ``plan_removal`` asks for it. ``unclear``: Nodes with a pod that can't be read."""
+class _Projected:
+    """The cluster as ``plan_removal`` asks for it. ``unresolved``: Nodes with a pod that can't be read."""
 
     def __init__(self, view: View, going: set[str]) -> None:
-        reader, pods, self.unclear = Reader(), list[PodShape](), set[str]()
+        reader, pods, self.unresolved = Reader(), list[PodShape](), set[str]()
         for body in view.all(POD):
             try:
                 pods.append(reader.pod(body))
             except ShapeError:
-                self.unclear.add(str((body.get("spec") or {}).get("nodeName") or ""))
+                self.unresolved.add(str((body.get("spec") or {}).get("nodeName") or ""))
         self.pods = pods
-        self.tenants = Tenants(pods)
+        self.pods_by_node = PodsByNode(pods)
         self.nodes = tuple(self._shapes(view.all(NODE), going))
         self._shape_of = {node.name: node for node in self.nodes}
 
     def load(self, node: str) -> float:
         shape = self._shape_of.get(node)
-        return self.tenants.load(shape) if shape is not None else 1.0
+        return self.pods_by_node.load(shape) if shape is not None else 1.0
 
     def _shapes(self, nodes: Iterable[Obj], going: set[str]) -> Iterable[NodeShape]:
         """Nodes that are not Ready, on their way out or not clear are no place for pods."""
@@ -138,5 +138,5 @@ class _Picture:
             except ShapeError:
                 continue
             ready = is_true((body.get("status") or {}).get("conditions"), "Ready")
-            takes = ready and not is_deleting(body) and name not in going and name not in self.unclear
+            takes = ready and not is_deleting(body) and name not in going and name not in self.unresolved
             yield shape if takes else replace(shape, unschedulable=True)

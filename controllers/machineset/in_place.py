@@ -36,9 +36,9 @@ class Progress:
 
 
 def progress(observed: Observed) -> Progress:
-    if observed.wish.in_place is None:
+    if observed.desired.in_place is None:
         return Progress()
-    revision = Revision(observed.wish.template, observed.class_digest)
+    revision = Revision(observed.desired.template, observed.class_digest)
     active = observed.members.active
     on_their_way = tuple(machine for machine in active if revision.is_on_its_way(machine))
     return Progress(
@@ -50,28 +50,28 @@ def progress(observed: Observed) -> Progress:
 
 def updates(observed: Observed) -> list[Patch]:
     """One guarded patch for each Machine that gets the template now."""
-    wish = observed.wish.in_place
-    if wish is None:
+    desired = observed.desired.in_place
+    if desired is None:
         return []
-    revision = Revision(observed.wish.template, observed.class_digest)
-    return [_update(observed, machine, revision) for machine in _chosen(observed, wish)]
+    revision = Revision(observed.desired.template, observed.class_digest)
+    return [_update(observed, machine, revision) for machine in _chosen(observed, desired)]
 
 
-def _chosen(observed: Observed, wish: InPlaceUpdate) -> list[MachineFacts]:
+def _chosen(observed: Observed, desired: InPlaceUpdate) -> list[MachineFacts]:
     found = progress(observed)
-    if wish.max_updating == 0 or (wish.required and found.refused):
+    if desired.max_updating == 0 or (desired.required and found.refused):
         return []
     moving = {machine.uid for machine in found.on_their_way}
     up = {m.uid for m in observed.members.active if m.uid not in moving and _is_up(observed, m)}
-    room = len(found.outdated) - wish.partition
-    spare = len(up) - wish.min_available
-    if wish.max_updating is not None:
-        spare = min(spare, wish.max_updating - _down(observed, up))
+    free = len(found.outdated) - desired.partition
+    spare = len(up) - desired.min_available
+    if desired.max_updating is not None:
+        spare = min(spare, desired.max_updating - _down(observed, up))
     chosen: list[MachineFacts] = []
     costly = up.union(machine.uid for machine in found.outdated if machine.up_to_date is None and machine.ready)
-    for machine in sorted(in_order(found.outdated, observed.wish.policy), key=lambda m: m.uid in costly):
+    for machine in sorted(in_order(found.outdated, observed.desired.policy), key=lambda m: m.uid in costly):
         costs = 1 if machine.uid in costly else 0
-        if len(chosen) >= room or costs > spare:
+        if len(chosen) >= free or costs > spare:
             break
         spare -= costs
         chosen.append(machine)
@@ -80,7 +80,7 @@ def _chosen(observed: Observed, wish: InPlaceUpdate) -> list[MachineFacts]:
 
 def _is_up(observed: Observed, machine: MachineFacts) -> bool:
     """Of which nothing is known (its provider was not heard yet) is not counted on, nor taken for free."""
-    return machine.up_to_date is True and machine.is_available(observed.wish.min_ready, observed.now)
+    return machine.up_to_date is True and machine.is_available(observed.desired.min_ready, observed.now)
 
 
 def _down(observed: Observed, up: set[str]) -> int:
@@ -91,11 +91,11 @@ def _down(observed: Observed, up: set[str]) -> int:
 
 
 def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Patch:
-    wish = observed.wish
-    template, have = wish.template.get("spec") or {}, machine.body.get("spec") or {}
+    desired = observed.desired
+    template, have = desired.template.get("spec") or {}, machine.body.get("spec") or {}
     theirs = _of_revision(template)
     spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
-    required = wish.in_place is not None and wish.in_place.required
+    required = desired.in_place is not None and desired.in_place.required
     given = annotations_of(machine.body)
     notes: dict[str, Any] = {names.TEMPLATE_ANNOTATION: revision.digest}
     if required:
@@ -113,8 +113,8 @@ def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Pa
 
 def permissions(observed: Observed) -> list[Patch]:
     """Machines that were to be changed in place only may be replaced when the policy was loosened since."""
-    wish = observed.wish.in_place
-    if wish is None or wish.required:
+    desired = observed.desired.in_place
+    if desired is None or desired.required:
         return []
     title = observed.ref.key.name
     return [
@@ -129,7 +129,7 @@ def permissions(observed: Observed) -> list[Patch]:
 
 def up_to_date_condition(observed: Observed) -> list[Condition]:
     """How far it is; only where Machines are updated in place."""
-    if observed.wish.in_place is None:
+    if observed.desired.in_place is None:
         return []
     found, type_ = progress(observed), SetCondition.MACHINES_UP_TO_DATE
     if found.refused:

@@ -12,7 +12,7 @@ from api.machinerules import failure_domains_fault
 from api.names import DeletePolicy, InPlace
 from api.selectors import NOTHING, Selector
 from controllers.kernel import machine_facts
-from controllers.kernel.failure_domains import Resting, domains_of, in_turn, read_resting
+from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
@@ -53,7 +53,7 @@ class InPlaceUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SetSpec:
     """``spec``, with defaults filled in. ``problem`` names the field that can't be used, "" if all can."""
 
     replicas: int = 0
@@ -69,7 +69,7 @@ class Wish:
 class Observed:
     """Everything that the plan of one MachineSet may know.
 
-    ``strays``: owned, but their labels no longer match; they are members until their release is visible.
+    ``unmatched``: owned, but their labels no longer match; they are members until their release is visible.
     ``orphans``: they match and nobody controls them. ``released``: how many that once left still exist.
     ``domains``: failure domains to spread over, in the order in which this set takes them; () if it does not spread.
     ``resting``: what the status remembers of those that were exhausted.
@@ -77,16 +77,16 @@ class Observed:
     """
 
     body: Obj
-    wish: Wish
+    desired: SetSpec
     now: datetime
     complete: bool = True
     paused: str = ""
     deployment: Obj | None = None
     cluster_deleting: str = ""
-    journal: Ordinals = field(default_factory=Ordinals)
+    ordinals: Ordinals = field(default_factory=Ordinals)
     prefix: str = ""
     members: Members = field(default_factory=Members)
-    strays: tuple[MachineFacts, ...] = ()
+    unmatched: tuple[MachineFacts, ...] = ()
     orphans: tuple[MachineFacts, ...] = ()
     released: int = 0
     domains: tuple[str, ...] = ()
@@ -109,67 +109,69 @@ def observe(key: Key, view: View) -> Observed | None:
     body = view.get(MACHINE_SET, key)
     if body is None:
         return None
-    wish, journal = read_wish(body), Ordinals()
+    desired, ordinals = parse_spec(body), Ordinals()
     status = body.get("status")
     try:
-        journal = read_ordinals(status if isinstance(status, Mapping) else {})
+        ordinals = read_ordinals(status if isinstance(status, Mapping) else {})
     except OrdinalsError as error:
-        wish = Wish(problem=f"status.ordinals: {error}")
-    cluster = cluster_of(body, view) if not wish.problem else None
+        desired = SetSpec(problem=f"status.ordinals: {error}")
+    cluster = cluster_of(body, view) if not desired.problem else None
     deployment = _owner(body, view)
     prefix = machine_prefix(key.name, uid_of(body))
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
-    journal = journal.above(ordinal for ordinal in used if ordinal is not None)
-    journal = journal.without(_taken(journal, view, key, prefix, uid_of(body)))
-    members = partition(owned, journal, prefix, view.now)
-    matches = wish.selector.matches
+    ordinals = ordinals.above(ordinal for ordinal in used if ordinal is not None)
+    ordinals = ordinals.without(_taken(ordinals, view, key, prefix, uid_of(body)))
+    members = partition(owned, ordinals, prefix, view.now)
+    matches = desired.selector.matches
     return Observed(
         body=body,
-        wish=wish,
+        desired=desired,
         now=view.now,
         complete=all(view.complete(kind) for kind in READS),
         paused=paused_by((body, deployment, cluster)),
         deployment=deployment,
         cluster_deleting=cluster["metadata"]["name"] if cluster and is_deleting(cluster) else "",
-        journal=journal,
+        ordinals=ordinals,
         prefix=prefix,
         members=members,
-        domains=in_turn(domains_of(body, cluster), uid_of(deployment or body)),
+        domains=rotation_of(domains_of(body, cluster), uid_of(deployment or body)),
         resting=read_resting(body),
-        class_digest=class_digest(wish.template.get("spec"), key.namespace, view),
-        strays=tuple(machine for machine in members.active if not matches(machine.labels)),
-        disruption=disruption(body, members, (wish.replicas, wish.policy), view) if not wish.problem else NO_MATTER,
-        **_ownerless(view, body, wish),
+        class_digest=class_digest(desired.template.get("spec"), key.namespace, view),
+        unmatched=tuple(machine for machine in members.active if not matches(machine.labels)),
+        disruption=disruption(body, members, (desired.replicas, desired.policy), view)
+        if not desired.problem
+        else NO_MATTER,
+        **_ownerless(view, body, desired),
     )
 
 
-def read_wish(body: Obj) -> Wish:
+def parse_spec(body: Obj) -> SetSpec:
     """``spec`` of a MachineSet; never raises: a spec that slipped past the schema becomes a ``problem``."""
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
-        return Wish(problem="spec: must be an object")
+        return SetSpec(problem="spec: must be an object")
     replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
     if replicas is None:
         replicas = 1
     if not is_count(replicas) or replicas > limits.MAX_REPLICAS:
-        return Wish(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {limits.MAX_REPLICAS}")
+        return SetSpec(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {limits.MAX_REPLICAS}")
     if not is_count(min_ready):
-        return Wish(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
+        return SetSpec(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
     pattern = read_pattern(spec, MACHINE)
     if pattern.problem:
-        return Wish(problem=pattern.problem)
+        return SetSpec(problem=pattern.problem)
     policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
     if policy not in tuple(DeletePolicy):
-        return Wish(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
+        return SetSpec(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
     fault = failure_domains_fault(spec.get("failureDomains"))
     if fault:
-        return Wish(problem=f"spec.failureDomains: {fault}")
+        return SetSpec(problem=f"spec.failureDomains: {fault}")
     in_place = _read_in_place(spec.get("inPlaceUpdate"))
     if isinstance(in_place, str):
-        return Wish(problem=f"spec.inPlaceUpdate{in_place}")
+        return SetSpec(problem=f"spec.inPlaceUpdate{in_place}")
     selector, template = pattern.selector, pattern.template
-    return Wish(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
+    return SetSpec(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
 
 
 def _read_in_place(found: object) -> InPlaceUpdate | str | None:
@@ -194,21 +196,21 @@ def _owner(body: Obj, view: View) -> Obj | None:
     return view.by_uid(MACHINE_DEPLOYMENT, uid) if uid else None
 
 
-def _ownerless(view: View, body: Obj, wish: Wish) -> dict[str, Any]:
+def _ownerless(view: View, body: Obj, desired: SetSpec) -> dict[str, Any]:
     """Orphans of the namespace that match, and the number of those that were released by this MachineSet."""
     namespace, uid = key_of(body).namespace, uid_of(body)
     orphans, released = [], 0
     for machine in view.indexed(MACHINE, OWNER, ""):
         if machine["metadata"].get("namespace", "") != namespace:
             continue
-        if not is_deleting(machine) and wish.selector.matches(machine["metadata"].get("labels")):
+        if not is_deleting(machine) and desired.selector.matches(machine["metadata"].get("labels")):
             orphans.append(machine_facts.read(machine))
         elif annotations_of(machine).get(names.RELEASED_FROM_ANNOTATION) == uid:
             released += 1
     return {"orphans": tuple(sorted(orphans, key=lambda machine: machine.key)), "released": released}
 
 
-def _taken(journal: Ordinals, view: View, key: Key, prefix: str, uid: str) -> list[int]:
+def _taken(ordinals: Ordinals, view: View, key: Key, prefix: str, uid: str) -> list[int]:
     """Reserved ordinals whose Machine exists and belongs to somebody else (released right after it was made)."""
-    found = ((o, view.get(MACHINE, Key(key.namespace, machine_name(prefix, o)))) for o in journal.reserved)
+    found = ((o, view.get(MACHINE, Key(key.namespace, machine_name(prefix, o)))) for o in ordinals.reserved)
     return [ordinal for ordinal, machine in found if machine is not None and controller_uid(machine) != uid]

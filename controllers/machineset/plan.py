@@ -43,7 +43,7 @@ NO_CLAIMS, NO_REMOVAL = Claims(), Removal((), ())
 class Decision:
     """What to do in this round, and the journal that must be written before."""
 
-    journal: Ordinals
+    ordinals: Ordinals
     claims: Claims = NO_CLAIMS
     created: tuple[int, ...] = ()
     removal: Removal = NO_REMOVAL
@@ -60,13 +60,13 @@ def plan(observed: Observed) -> Plan:
         return Plan(
             status_step(observed.ref, observed.body, paused_patch(observed)), Settled(), (f"paused: {observed.paused}",)
         )
-    if observed.wish.problem:
-        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.wish.problem)
+    if observed.desired.problem:
+        return invalid(observed.ref, observed.body, invalid_patch(observed), observed.desired.problem)
     decision = replace(decide(observed), spread=spreading.spread(observed))
     changes = _changes(observed, decision)
     frozen = freeze_reason(observed, decision.claims)
     patch = status_patch(
-        observed, decision.journal, Findings(decision.held, frozen, decision.remediation, decision.spread)
+        observed, decision.ordinals, Findings(decision.held, frozen, decision.remediation, decision.spread)
     )
     delay = 0.0 if changes else _hold_back(observed, patch)
     first: list[Action] = []
@@ -84,60 +84,60 @@ def plan(observed: Observed) -> Plan:
 def decide(observed: Observed) -> Decision:
     """Partition what there is to do: never creates and deletes in one round."""
     members = observed.members
-    seen = observed.journal.reserved.difference(members.pending)
-    journal = observed.journal.without(seen).condemn(machine.key.name for machine in members.leaving)
+    seen = observed.ordinals.reserved.difference(members.pending)
+    ordinals = observed.ordinals.without(seen).condemn(machine.key.name for machine in members.leaving)
     if is_deleting(observed.body):
-        return Decision(journal, held=creation.hold(observed))
+        return Decision(ordinals, held=creation.hold(observed))
     claimed = claims(observed)
     sick = remediation(observed)
     if sick.victims:
-        leaving = journal.leaving.union(machine.key.name for machine in sick.victims)
-        return Decision(journal.condemn(leaving), claimed, removal=Removal((), sick.victims), remediation=sick)
+        leaving = ordinals.leaving.union(machine.key.name for machine in sick.victims)
+        return Decision(ordinals.condemn(leaving), claimed, removal=Removal((), sick.victims), remediation=sick)
     missing = creation.missing(observed, claimed)
     # Who leaves the selector now is made anew once the release is seen, but nobody goes meanwhile who could stay.
     back = deletion_order.taken_back(observed, max(missing + len(claimed.released), 0))
-    journal, wanted = journal.condemn(journal.leaving - back), max(missing - len(back), 0)
-    chosen = deletion_order.condemned(observed, claimed)
+    ordinals, wanted = ordinals.condemn(ordinals.leaving - back), max(missing - len(back), 0)
+    chosen = deletion_order.selected_for_deletion(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
     notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
             return Decision(
-                journal,
+                ordinals,
                 claimed,
                 remediation=sick,
                 notes=(*notes, "victims are chosen once this generation was observed"),
             )
         notes += (observed.disruption.unknown,) if observed.disruption.unknown else ()
-        leaving = journal.leaving.union(machine.key.name for machine in chosen.victims)
-        journal = journal.without(chosen.pending).condemn(leaving)
-        return Decision(journal, claimed, removal=chosen, remediation=sick, notes=notes)
+        leaving = ordinals.leaving.union(machine.key.name for machine in chosen.victims)
+        ordinals = ordinals.without(chosen.pending).condemn(leaving)
+        return Decision(ordinals, claimed, removal=chosen, remediation=sick, notes=notes)
     again = creation.retried(observed)
     held = creation.hold(observed) if wanted or again else None
     if held is not None:
-        return Decision(journal, claimed, held=held, remediation=sick, notes=(*notes, held.why))
+        return Decision(ordinals, claimed, held=held, remediation=sick, notes=(*notes, held.why))
     fresh = min(wanted, max(creation.MAX_BATCH - len(again), 0))
-    new = tuple(range(journal.next, journal.next + fresh))
-    return Decision(journal.reserve(fresh), claimed, created=again + new, remediation=sick, notes=notes)
+    new = tuple(range(ordinals.next, ordinals.next + fresh))
+    return Decision(ordinals.reserve(fresh), claimed, created=again + new, remediation=sick, notes=notes)
 
 
 def _changes(observed: Observed, decision: Decision) -> list[Action]:
     if is_deleting(observed.body):
         return []
-    strays = {machine.key for machine in observed.strays}
-    flows_to = (machine for machine in observed.members.active if machine.key not in strays)
+    unmatched = {machine.key for machine in observed.unmatched}
+    flows_to = (machine for machine in observed.members.active if machine.key not in unmatched)
     title = observed.ref.key.name
-    flowing = propagation.propagate(observed.wish.template, flows_to, title)
+    flowing = propagation.propagate(observed.desired.template, flows_to, title)
     return [
         *claim_patches(observed, decision.claims),
         *flowing,
-        *creation.births(
+        *creation.creates(
             observed,
             decision.created,
             places_for(decision.remediation.places, decision.created),
             spreading.places(observed, decision.spread, decision.created),
         ),
-        *deletion_order.deletes(observed, decision.removal, decision.journal.leaving),
+        *deletion_order.deletes(observed, decision.removal, decision.ordinals.leaving),
         *([] if flowing else [*_elsewhere(observed, decision), *_in_place(observed, decision)]),
     ]
 
@@ -157,8 +157,8 @@ def _in_place(observed: Observed, decision: Decision) -> list[Action]:
 
 
 def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
-    members, wanted = observed.members, observed.wish.replicas
-    if observed.journal.reserved and members.deleting:
+    members, wanted = observed.members, observed.desired.replicas
+    if observed.ordinals.reserved and members.deleting:
         return 0.0  # a number must leave the journal while its deleted Machine is seen, or it would be given out again
     on_their_way = members.pending or members.leaving or members.deleting
     arrived = not on_their_way and len(members.active) == wanted and all(machine.ready for machine in members.active)
@@ -203,8 +203,8 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     members = observed.members
     if decision.created or decision.removal.victims or members.pending or members.leaving:
         waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
-    elif members.existing > observed.wish.replicas:
-        waits.append(Wait(deletion_order.LOOK_AGAIN, "a mark on a Machine may still be on its way"))
+    elif members.existing > observed.desired.replicas:
+        waits.append(Wait(deletion_order.REQUEUE_AFTER, "a mark on a Machine may still be on its way"))
     if members.preserved:
         until = min(machine.preserve_until or observed.now for machine in members.preserved)
         waits.append(Wait((until - observed.now).total_seconds(), "a failed Machine is preserved until then"))
@@ -214,7 +214,7 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     if decision.remediation.look_at is not None:
         after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
         waits.append(Wait(after, decision.remediation.deferred))
-    moments = (machine.available_at(observed.wish.min_ready) for machine in members.active)
+    moments = (machine.available_at(observed.desired.min_ready) for machine in members.active)
     coming = [moment for moment in moments if moment is not None and moment > observed.now]
     if coming:
         seconds = (min(coming) - observed.now).total_seconds()

@@ -52,19 +52,23 @@ NO_REMEDIATION = Remediation()
 
 def remediation(observed: Observed) -> Remediation:
     open_places = _open_places(observed)
-    strays = {machine.key for machine in observed.strays}
-    all_condemned = [m for m in observed.members.active if m.condemned and m.key not in strays]
-    if not all_condemned:
+    unmatched = {machine.key for machine in observed.unmatched}
+    all_selected_for_deletion = [
+        m for m in observed.members.active if m.selected_for_deletion and m.key not in unmatched
+    ]
+    if not all_selected_for_deletion:
         return Remediation(places=open_places)
-    judged = [m for m in all_condemned if not _is_refuted(m)]
-    condemned = [m for m in judged if _recovery_ends(m) <= observed.now]
-    if not condemned:
-        said = f"{counted(len(all_condemned), 'unhealthy Machine')} became ready, its health check has to look again"
+    judged = [m for m in all_selected_for_deletion if not _is_refuted(m)]
+    selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
+    if not selected_for_deletion:
+        said = f"{counted(len(all_selected_for_deletion), 'unhealthy Machine')} became ready, its health check has to look again"
         return Remediation((), open_places, said, min(map(_recovery_ends, judged), default=None))
     why = _deferred(observed)
     if why:
-        return Remediation(places=open_places, deferred=f"{counted(len(condemned), 'unhealthy Machine')} kept: {why}")
-    newest_first = sorted(condemned, key=lambda machine: (-machine.created.timestamp(), machine.key.name))
+        return Remediation(
+            places=open_places, deferred=f"{counted(len(selected_for_deletion), 'unhealthy Machine')} kept: {why}"
+        )
+    newest_first = sorted(selected_for_deletion, key=lambda machine: (-machine.created.timestamp(), machine.key.name))
     victims = tuple(newest_first[: max(MOST_REMEDIATED - len(open_places), 0)])
     left = tuple(place_of(machine.body).replaced(machine.key.name, observed.now) for machine in victims)
     return Remediation(victims, (*open_places, *left))
@@ -84,7 +88,7 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     type_ = SetCondition.REMEDIATING
     if found.deferred:
         return [Condition(type_, "True", Reason.REMEDIATION_DEFERRED, found.deferred)]
-    going = sum(machine.condemned for machine in (*observed.members.leaving, *observed.members.deleting))
+    going = sum(machine.selected_for_deletion for machine in (*observed.members.leaving, *observed.members.deleting))
     moving = max(len(found.places), going + len(found.victims))
     if moving:
         said = counted(moving, "unhealthy Machine is being replaced", "unhealthy Machines are being replaced")
@@ -114,7 +118,7 @@ def _open_places(observed: Observed) -> tuple[Place, ...]:
     members = observed.members
     taken = {place_of(machine.body).machine for machine in (*members.active, *members.leaving, *members.deleting)}
     left = tuple(place for place in places if place.machine and place.machine not in taken)
-    return left if observed.wish.replicas > len(members.active) else ()
+    return left if observed.desired.replicas > len(members.active) else ()
 
 
 def _deferred(observed: Observed) -> str:

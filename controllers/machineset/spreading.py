@@ -151,11 +151,11 @@ def _moves(observed: Observed, short: list[MachineFacts], domains: tuple[str, ..
 
 
 def _short_of_a_host(observed: Observed) -> list[MachineFacts]:
-    strays = {machine.key for machine in observed.strays}
+    unmatched = {machine.key for machine in observed.unmatched}
     found = [
         machine
         for machine in observed.members.active
-        if machine.shortage and machine.failure_domain in observed.domains and machine.key not in strays
+        if machine.shortage and machine.failure_domain in observed.domains and machine.key not in unmatched
     ]
     return sorted(found, key=lambda machine: (machine.created, machine.key))
 

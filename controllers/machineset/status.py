@@ -39,16 +39,16 @@ class Counts:
     going: int
 
 
-def count(observed: Observed, journal: Ordinals) -> Counts:
-    wish, members = observed.wish, observed.members
+def count(observed: Observed, ordinals: Ordinals) -> Counts:
+    desired, members = observed.desired, observed.members
     alive = (*members.active, *members.leaving)
-    staying = [machine for machine in alive if machine.key.name not in journal.leaving]
-    labels = ((wish.template.get("metadata") or {}).get("labels") or {}).items()
+    staying = [machine for machine in alive if machine.key.name not in ordinals.leaving]
+    labels = ((desired.template.get("metadata") or {}).get("labels") or {}).items()
     return Counts(
         replicas=len(alive),
         fully_labeled=sum(1 for machine in alive if labels <= machine.labels.items()),
         ready=sum(1 for machine in staying if machine.ready),
-        available=sum(1 for machine in staying if machine.is_available(wish.min_ready, observed.now)),
+        available=sum(1 for machine in staying if machine.is_available(desired.min_ready, observed.now)),
         going=len(members.deleting) + len(members.leaving),
     )
 
@@ -67,29 +67,29 @@ class Findings:
     spread: Spread = NO_SPREAD
 
 
-def status_patch(observed: Observed, journal: Ordinals, found: Findings) -> dict[str, Any]:
+def status_patch(observed: Observed, ordinals: Ordinals, found: Findings) -> dict[str, Any]:
     """The smallest patch of ``status`` to what is seen now; empty if it says so already."""
-    counts = count(observed, journal)
+    counts = count(observed, ordinals)
     conditions = [
         *_conditions(observed, counts, found.held),
         *_frozen(observed, found.frozen),
         *condition(observed, found.remediation),
         *spreading.condition(observed, found.spread),
     ]
-    desired: dict[str, Any] = {
+    new_status: dict[str, Any] = {
         "replicas": counts.replicas,
         "fullyLabeledReplicas": counts.fully_labeled,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
         "observedGeneration": generation_of(observed.body),
-        "labelSelector": str(observed.wish.selector),
-        "ordinals": _journal(observed.status, journal),
+        "labelSelector": str(observed.desired.selector),
+        "ordinals": _ordinals(observed.status, ordinals),
         **error_fields("", ""),
         "restingFailureDomains": spreading.to_status(found.spread),
         "remediated": to_status(found.remediation.places),
         "conditions": _merged(observed, conditions),
     }
-    return merge_patch(observed.status, desired)
+    return merge_patch(observed.status, new_status)
 
 
 def paused_patch(observed: Observed) -> dict[str, Any]:
@@ -100,19 +100,19 @@ def paused_patch(observed: Observed) -> dict[str, Any]:
 
 def invalid_patch(observed: Observed) -> dict[str, Any]:
     """Terminal: the spec can't be used. Counts and journal stay as they are."""
-    problem = observed.wish.problem
+    problem = observed.desired.problem
     reason = Reason.INVALID_CONFIGURATION
     decided = [
         Condition(SetCondition.READY, "False", reason, problem),
         Condition(SetCondition.SCALING_UP, "False", reason, problem),
         Condition(SetCondition.SCALING_DOWN, "False", reason, problem),
     ]
-    desired = {
+    new_status = {
         "observedGeneration": generation_of(observed.body),
         **error_fields(ErrorReason.INVALID_CONFIGURATION, problem),
         "conditions": _merged(observed, decided),
     }
-    return merge_patch(observed.status, desired)
+    return merge_patch(observed.status, new_status)
 
 
 def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
@@ -120,9 +120,9 @@ def _merged(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]
     return merge(conditions, decided, generation_of(observed.body), observed.now)
 
 
-def _journal(status: Mapping[str, Any], journal: Ordinals) -> dict[str, Any]:
+def _ordinals(status: Mapping[str, Any], ordinals: Ordinals) -> dict[str, Any]:
     """Without nulls where there is nothing to remove: not every server drops them from a new object."""
-    written = journal.to_status()
+    written = ordinals.to_status()
     have = status.get("ordinals")
     return written if isinstance(have, Mapping) else {key: value for key, value in written.items() if value is not None}
 
@@ -133,7 +133,7 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
     conditions = [
         _ready(observed, counts, rollup, held),
         _available(observed, counts, rollup),
-        _machines_ready(alive, observed.wish.replicas, rollup),
+        _machines_ready(alive, observed.desired.replicas, rollup),
         _scaling_up(observed, counts, rollup, held),
         _scaling_down(observed, counts),
         Condition(SetCondition.PAUSED, "False", Reason.NOT_PAUSED),
@@ -156,7 +156,7 @@ def _frozen(observed: Observed, why: str) -> list[Condition]:
 
 
 def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     if counts.ready >= wanted and counts.replicas == wanted:
         return Condition(SetCondition.READY, "True", Reason.READY)
     if counts.replicas > wanted:
@@ -169,7 +169,7 @@ def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None
 
 
 def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     if counts.available >= wanted:
         return Condition(AVAILABLE, "True", Reason.AVAILABLE)
     waiting = counts.ready >= wanted
@@ -188,7 +188,7 @@ def _machines_ready(alive: tuple[MachineFacts, ...], wanted: int, rollup: Rollup
 
 
 def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:
-    wanted = observed.wish.replicas
+    wanted = observed.desired.replicas
     if len(observed.members.active) >= wanted or is_deleting(observed.body):
         return Condition(SetCondition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
     message = f"from {counts.replicas} to {counted(wanted, 'Machine')}"
@@ -199,7 +199,7 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup, held: Hold |
 
 
 def _scaling_down(observed: Observed, counts: Counts) -> Condition:
-    wanted, going = observed.wish.replicas, counts.going
+    wanted, going = observed.desired.replicas, counts.going
     excess = len(observed.members.active) - wanted
     if excess <= 0 and not going and not is_deleting(observed.body):
         return Condition(SetCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)

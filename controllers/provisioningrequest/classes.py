@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from api import provisioning_names
 from controllers.autoscaler.requests import Request
-from controllers.autoscaler.seating import Seats
+from controllers.autoscaler.reservations import Reservation
 
 ENTRY_POINTS = "nodewright.provisioning_classes"
 """Group of entry points under which packages offer classes."""
@@ -22,14 +22,14 @@ ENTRY_POINTS = "nodewright.provisioning_classes"
 class Found:
     """All pods have room on Nodes that are there; it is booked."""
 
-    seats: Seats
+    reservation: Reservation
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
     """All pods will have room once Nodes that are on their way are there. ``added``: group → Nodes to be asked for."""
 
-    seats: Seats
+    reservation: Reservation
     added: Mapping[str, int]
 
 
@@ -53,7 +53,7 @@ class Trial(Protocol):
     def parameters(self) -> Mapping[str, str]:
         """Those of the request, above the defaults of its class."""
 
-    def fit(self) -> Seats:
+    def fit(self) -> Reservation:
         """Room for the pods on Nodes that are there; what is ``short`` has none."""
 
     def grow(self) -> Growth | NotFound:
@@ -76,12 +76,12 @@ class CheckCapacity:
     names = (provisioning_names.CHECK_CAPACITY, provisioning_names.PROPOSED_CHECK_CAPACITY)
 
     def decide(self, trial: Trial) -> Verdict:
-        seats = trial.fit()
-        if not seats.short:
-            return Found(seats)
+        reservation = trial.fit()
+        if not reservation.short:
+            return Found(reservation)
         wanted = sum(count for _, count in trial.request.pods)
         return NotFound(
-            f"{sum(count for _, count in seats.short)} of {wanted} pods have no room on the Nodes there are"
+            f"{sum(count for _, count in reservation.short)} of {wanted} pods have no room on the Nodes there are"
         )
 
 
@@ -91,8 +91,8 @@ class AtomicScaleUp:
     names = (provisioning_names.ATOMIC_SCALE_UP, provisioning_names.PROPOSED_ATOMIC_SCALE_UP)
 
     def decide(self, trial: Trial) -> Verdict:
-        seats = trial.fit()
-        return trial.grow() if seats.short else Found(seats)
+        reservation = trial.fit()
+        return trial.grow() if reservation.short else Found(reservation)
 
 
 def by_name(found: Iterable[ProvisioningClass]) -> dict[str, ProvisioningClass]:

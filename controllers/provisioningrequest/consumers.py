@@ -56,7 +56,7 @@ def consumer_events(
             yield Event(each.pod, "Normal", REASON, _of_pod(each.request, request)[:_LONGEST])
     for key, count in pods.items():
         those = counted(count, "pod")
-        why = f"{those} that consume it found no Node, and none is made for them: {_standing(by_key[key])}"
+        why = f"{those} that consume it found no Node, and none is made for them: {_cluster_state(by_key[key])}"
         yield Event(by_key[key].ref, "Warning", REASON, why[:_LONGEST])
 
 
@@ -65,11 +65,11 @@ def _of_pod(named: Key, request: Request | None) -> str:
         return f"it consumes ProvisioningRequest {named}, which does not exist; the pod waits until there is one"
     return (
         f"it consumes ProvisioningRequest {named}, whose class only checks for room: no Node is made for it; "
-        f"{_standing(request)}"
+        f"{_cluster_state(request)}"
     )
 
 
-def _standing(request: Request) -> str:
+def _cluster_state(request: Request) -> str:
     """What has become of the room, as the request itself says it."""
     if request.says(ProvisioningCondition.FAILED):
         return "the request has failed"

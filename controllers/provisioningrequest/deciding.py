@@ -11,19 +11,19 @@ from api.durations import format_duration
 from controllers.autoscaler.health import unhealthy
 from controllers.autoscaler.record import Record, fits
 from controllers.autoscaler.requests import Request
-from controllers.autoscaler.seating import Seats
+from controllers.autoscaler.reservations import Reservation
 from controllers.kernel.conditions import Condition, format_time
 from controllers.provisioningrequest.classes import CheckCapacity, Found, Growth, NotFound
-from controllers.provisioningrequest.ground import Ground
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.options import NO_RETRY
 from controllers.provisioningrequest.rollback import made_for, still_here
 from controllers.provisioningrequest.stages import Stage, deadline_of, problem_of, stage_of
+from controllers.provisioningrequest.trial_snapshot import TrialSnapshot
 
 _ACCEPTED, _PROVISIONED, _AVAILABLE, _FAILED, _EXPIRED, _REVOKED = ProvisioningCondition.__members__.values()
 MOST_TRIED = 100
 """Requests that are tried in one look: each costs some milliseconds, in which the process does nothing else."""
-NEXT_LOOK = "it is its turn in the next look"
+NEXT_REQUEUE = "it is its turn in the next look"
 _TRUE: Literal["True"] = "True"
 _FALSE: Literal["False"] = "False"
 
@@ -44,10 +44,10 @@ class Decided:
     note: str = ""
 
 
-def decide_all(observed: Observed, ground: Ground) -> tuple[Decided, ...]:
-    """In order: those who hold room first, then those who came first. ``ground`` knows which bookings end."""
-    desk = _Desk(observed, ground)
-    return tuple(desk.decide(request) for request in observed.requests)
+def decide_all(observed: Observed, trial_snapshot: TrialSnapshot) -> tuple[Decided, ...]:
+    """In order: those who hold room first, then those who came first. ``trial_snapshot`` knows which bookings end."""
+    planner = RequestPlanner(observed, trial_snapshot)
+    return tuple(planner.decide(request) for request in observed.requests)
 
 
 def end_of_booking(request: Request, observed: Observed) -> Condition | None:
@@ -65,11 +65,11 @@ def end_of_booking(request: Request, observed: Observed) -> Condition | None:
     return Condition(_EXPIRED, _TRUE, Reason.CAPACITY_RESERVATION_TIME_EXPIRED, why)
 
 
-class _Desk:
-    def __init__(self, observed: Observed, ground: Ground) -> None:
+class RequestPlanner:
+    def __init__(self, observed: Observed, trial_snapshot: TrialSnapshot) -> None:
         self._observed = observed
-        self._ground = ground
-        self._cluster = observed.standing.observed
+        self._trial_snapshot = trial_snapshot
+        self._cluster = observed.cluster_state.observed
         self._frozen = unhealthy(self._cluster)
         self._tries = MOST_TRIED
         self._leaving_machines = {key for request in observed.requests for key in request.record.leaving}
@@ -129,7 +129,7 @@ class _Desk:
         end = end_of_booking(request, self._observed)
         if end is not None:
             return _over(request, end)
-        held = self._ground.held[request.ref]
+        held = self._trial_snapshot.held[request.ref]
         if not held.short or self._frozen or request.problem:
             return Decided(request, Stage.BOOKED, note="")
         shaken = sorted(self._observed.shaken.intersection(request.record.nodes))
@@ -137,43 +137,43 @@ class _Desk:
             return Decided(request, Stage.BOOKED, note=f"Node {shaken[0]} is not Ready and may be again")
         return self._moved(request, held)
 
-    def _moved(self, request: Request, held: Seats) -> Decided:
+    def _moved(self, request: Request, held: Reservation) -> Decided:
         """Booked pods whose room is gone get other room if there is any."""
         there = {node.name for node in self._cluster.nodes}
         gone = [name for name in request.record.nodes if name not in there]
-        seats = self._ground.move(request)
-        if not seats.short and seats.upcoming:
+        reservation = self._trial_snapshot.move(request)
+        if not reservation.short and reservation.upcoming:
             return Decided(request, Stage.BOOKED, note="there is room for it on Nodes that are on their way")
-        if not seats.short:
+        if not reservation.short:
             kept = [name for name in request.record.nodes if name in there]
-            nodes = tuple(sorted({*seats.nodes, *kept}))
+            nodes = tuple(sorted({*reservation.nodes, *kept}))
             return Decided(request, Stage.BOOKED, record=replace(request.record, nodes=nodes))
         if not gone and request.left != request.pods:
             return Decided(request, Stage.BOOKED, note="its own pods have taken the room in another way than foreseen")
         what = f"Nodes are gone: {', '.join(gone[:5])}" if gone else "others took room on its Nodes"
-        why = f"{_count(seats)} of {_wanted(request)} pods have no room any more; {what}"
+        why = f"{_count(reservation)} of {_wanted(request)} pods have no room any more; {what}"
         return _over(request, Condition(_REVOKED, _TRUE, Reason.CAPACITY_IS_GONE, why))
 
     # -- Nodes on their way --------------------------------------------------------------------------------------------
 
     def _growing(self, request: Request) -> Decided:
-        unclear = self._frozen or self._unclear(request)
-        if unclear:
-            return Decided(request, Stage.GROWING, note=unclear)
+        unresolved = self._frozen or self._unresolved(request)
+        if unresolved:
+            return Decided(request, Stage.GROWING, note=unresolved)
         deadline, why = deadline_of(request, self._observed)
         if request.problem or self._observed.now >= deadline:
             return self._roll_back(request, request.problem or why)
-        held = self._ground.held[request.ref]
+        held = self._trial_snapshot.held[request.ref]
         if held.short:
             return self._grow_more(request, held)
         if held.upcoming:
             return self._on_its_way(request, held, request.record, {})
         return self._provisioned(request, held)
 
-    def _unclear(self, request: Request) -> str:
+    def _unresolved(self, request: Request) -> str:
         """Why nobody can say now what is on its way for it; "" if that is known."""
         states = {state.id: state for state in self._cluster.groups}
-        there = {f"{ref.kind.name}/{ref.key}" for ref in self._observed.standing.refs.values()}
+        there = {f"{ref.kind.name}/{ref.key}" for ref in self._observed.cluster_state.refs.values()}
         for name in request.record.groups:
             if name not in states and name in there:
                 return f"{name} is left alone for now"
@@ -181,47 +181,49 @@ class _Desk:
                 return f"nobody knows what Nodes of {name} are like: {states[name].problem}"
         return ""
 
-    def _grow_more(self, request: Request, held: Seats) -> Decided:
+    def _grow_more(self, request: Request, held: Reservation) -> Decided:
         """A part of what was asked for will not come: from elsewhere, or not at all."""
-        verdict = self._ground.more(request, self._observed.parameters_of(request))
+        verdict = self._trial_snapshot.more(request, self._observed.parameters_of(request))
         if not isinstance(verdict, Growth):
             why = verdict.why if isinstance(verdict, NotFound) else "the room is gone"
             return self._roll_back(request, f"{_progress(held)}; {why}")
         groups = dict(request.record.groups)
         for name in {*groups, *verdict.added}:
-            holds = verdict.seats.upcoming.get(name, 0) + self._young(request, name, verdict.seats)
+            holds = verdict.reservation.upcoming.get(name, 0) + self._young(request, name, verdict.reservation)
             groups[name] = max(groups.get(name, 0), holds)
-        return self._on_its_way(request, verdict.seats, replace(request.record, groups=groups), verdict.added)
+        return self._on_its_way(request, verdict.reservation, replace(request.record, groups=groups), verdict.added)
 
-    def _young(self, request: Request, group: str, seats: Seats) -> int:
+    def _young(self, request: Request, group: str, reservation: Reservation) -> int:
         """Nodes of the group that it holds and that joined since it asked for them."""
-        since, names = request.record.since, set(seats.nodes)
+        since, names = request.record.since, set(reservation.nodes)
         machines = next((state.machines for state in self._cluster.groups if state.id == group), ())
         return sum(1 for m in machines if m.node_name in names and (since is None or m.created >= since))
 
-    def _on_its_way(self, request: Request, seats: Seats, record: Record, added: Mapping[str, int]) -> Decided:
-        said = Condition(_PROVISIONED, _FALSE, Reason.PROVISIONING_IN_PROGRESS, _progress(seats))
+    def _on_its_way(
+        self, request: Request, reservation: Reservation, record: Record, added: Mapping[str, int]
+    ) -> Decided:
+        said = Condition(_PROVISIONED, _FALSE, Reason.PROVISIONING_IN_PROGRESS, _progress(reservation))
         return _said(request, _accepted(), said, record=record, added=added)
 
-    def _provisioned(self, request: Request, seats: Seats) -> Decided:
+    def _provisioned(self, request: Request, reservation: Reservation) -> Decided:
         made = bool(request.record.groups)
         reason = Reason.CAPACITY_IS_PROVISIONED if made else Reason.CAPACITY_IS_FOUND
-        nodes = f"{seats.size}/{seats.size} nodes ready" if made else "the cluster has the room"
+        nodes = f"{reservation.size}/{reservation.size} nodes ready" if made else "the cluster has the room"
         until = self._observed.now + self._observed.defaults_of(request).limits.booking_time
         why = f"{nodes}, booked until {format_time(until)}"
         said = [_accepted(), Condition(_PROVISIONED, _TRUE, reason, why)]
         if isinstance(self._observed.classes.get(request.class_name), CheckCapacity):
             said.append(Condition(_AVAILABLE, _TRUE, reason, nodes))
-        record = Record(seats.nodes, request.record.groups)
+        record = Record(reservation.nodes, request.record.groups)
         if not fits(record):
-            why = f"{len(seats.nodes)} Nodes are more than the status of a request can name"
+            why = f"{len(reservation.nodes)} Nodes are more than the status of a request can name"
             return self._fail(request, Reason.INVALID_PARAMETERS, why)
         return _said(request, *said, record=record)
 
     # -- rolling back --------------------------------------------------------------------------------------------------
 
     def _roll_back(self, request: Request, why: str) -> Decided:
-        leaving = made_for(request, self._ground.held, self._cluster, self._leaving_machines)
+        leaving = made_for(request, self._trial_snapshot.held, self._cluster, self._leaving_machines)
         self._leaving_machines.update(leaving)
         record = replace(request.record, leaving=leaving, since=None)
         if not leaving:
@@ -231,7 +233,7 @@ class _Desk:
         return _said(request, _accepted(), said, record=record)
 
     def _leaving(self, request: Request) -> Decided:
-        left = still_here(request.record.leaving, self._observed.standing)
+        left = still_here(request.record.leaving, self._observed.cluster_state)
         if left:
             return Decided(request, Stage.LEAVING, note=f"{len(left)} Machines have yet to go")
         if request.over:
@@ -245,18 +247,18 @@ class _Desk:
         if self._frozen:
             return Decided(request, Stage.FRESH, note=self._frozen)
         if not self._tries:
-            return Decided(request, Stage.FRESH, note=NEXT_LOOK)
+            return Decided(request, Stage.FRESH, note=NEXT_REQUEUE)
         self._tries -= 1
         class_ = self._observed.classes[request.class_name]
-        verdict = self._ground.decide(request, class_, self._observed.parameters_of(request))
+        verdict = self._trial_snapshot.decide(request, class_, self._observed.parameters_of(request))
         match verdict:
-            case Found(seats):
-                return self._provisioned(request, seats)
-            case Growth(seats, added):
+            case Found(reservation):
+                return self._provisioned(request, reservation)
+            case Growth(reservation, added):
                 record = replace(request.record, nodes=(), groups=dict(added), since=self._observed.now)
-                return self._on_its_way(request, seats, record, added)
+                return self._on_its_way(request, reservation, record, added)
             case NotFound(why):
-                if self._observed.standing.asking:
+                if self._observed.cluster_state.asking:
                     return Decided(request, Stage.FRESH, note="providers have yet to say what their hosts are like")
                 return self._tried_in_vain(request, request.record, why)
 
@@ -293,13 +295,13 @@ def _accepted() -> Condition:
     return Condition(_ACCEPTED, _TRUE, Reason.ACCEPTED, "")
 
 
-def _progress(seats: Seats) -> str:
-    return f"{len(seats.nodes)}/{seats.size} nodes ready"
+def _progress(reservation: Reservation) -> str:
+    return f"{len(reservation.nodes)}/{reservation.size} nodes ready"
 
 
 def _wanted(request: Request) -> int:
     return sum(count for _, count in request.pods)
 
 
-def _count(seats: Seats) -> int:
-    return sum(count for _, count in seats.short)
+def _count(reservation: Reservation) -> int:
+    return sum(count for _, count in reservation.short)

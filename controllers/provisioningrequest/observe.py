@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from api import provisioning_names
+from controllers.autoscaler.cluster_state import ClusterState, gather
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request
-from controllers.autoscaler.standing import Standing, stand
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.refs import CONFIG_MAP, NODE, POD, Key, Obj, is_deleting
 from controllers.kernel.view import View
@@ -25,7 +25,7 @@ class Observed:
     consume a request and found no Node.
     """
 
-    standing: Standing
+    cluster_state: ClusterState
     options: ProvisioningOptions = field(default_factory=ProvisioningOptions)
     classes: Mapping[str, ProvisioningClass] = field(default_factory=lambda: dict(BUILT_IN))
     defaults: Mapping[str, ClassDefaults] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Observed:
 
     @property
     def now(self) -> datetime:
-        return self.standing.observed.now
+        return self.cluster_state.observed.now
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        return self.standing.observed.requests
+        return self.cluster_state.observed.requests
 
     def defaults_of(self, request: Request) -> ClassDefaults:
         return self.defaults.get(request.class_name) or ClassDefaults(limits=self.options.limits)
@@ -59,9 +59,9 @@ class Setting:
 def observe(view: View, setting: Setting, reader: Reader) -> Observed:
     config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, provisioning_names.PROVISIONING_CLASSES))
     options = setting.options
-    standing = stand(view, setting.autoscaler, reader)
+    cluster_state = gather(view, setting.autoscaler, reader)
     return Observed(
-        standing,
+        cluster_state,
         options,
         setting.classes,
         read_defaults((config or {}).get("data") or {}, options.limits),

@@ -18,12 +18,12 @@ from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
 from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
 from controllers.provisioningrequest.consumers import consumer_events
-from controllers.provisioningrequest.deciding import NEXT_LOOK, Decided, decide_all, end_of_booking
+from controllers.provisioningrequest.deciding import NEXT_REQUEUE, Decided, decide_all, end_of_booking
 from controllers.provisioningrequest.figures import figures
-from controllers.provisioningrequest.ground import Ground
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.rollback import Leaving, plan_leaving
 from controllers.provisioningrequest.stages import Stage
+from controllers.provisioningrequest.trial_snapshot import TrialSnapshot
 
 _AT_REST = frozenset({Stage.OTHERS, Stage.UNKNOWN_CLASS, Stage.OVER, Stage.OLD})
 _AT_ONCE = timedelta(milliseconds=100)
@@ -40,30 +40,30 @@ _TOLD = (
 
 
 def plan(observed: Observed) -> Plan:
-    options = observed.standing.observed.options
-    pause = why_not(observed.standing)
+    options = observed.cluster_state.observed.options
+    pause = why_not(observed.cluster_state)
     if pause:
         return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
-    ground = Ground(_without_ended(observed))
-    decided = decide_all(observed, ground)
+    trial_snapshot = TrialSnapshot(_without_ended(observed))
+    decided = decide_all(observed, trial_snapshot)
     leaving = Leaving((), {}, marked=True)
-    if not unhealthy(observed.standing.observed):
-        leaving = plan_leaving((key for each in decided for key in _going(each)), observed.standing.observed)
+    if not unhealthy(observed.cluster_state.observed):
+        leaving = plan_leaving((key for each in decided for key in _going(each)), observed.cluster_state.observed)
     busy = any(each.stage not in _AT_REST for each in decided)
     wait = options.scan_interval if busy else _IDLE
-    if any(each.note == NEXT_LOOK for each in decided):
+    if any(each.note == NEXT_REQUEUE for each in decided):
         wait = _AT_ONCE
     return Plan(
         _steps(observed, decided, leaving),
         Wait(wait.total_seconds(), "the next look") if decided or leaving.marked or observed.waiting else Settled(),
         tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
-        figures(observed, decided, ground),
+        figures(observed, decided, trial_snapshot),
     )
 
 
 def _without_ended(observed: Observed) -> Cluster:
     """The cluster in which bookings that end now hold nothing any more."""
-    cluster = observed.standing.observed
+    cluster = observed.cluster_state.observed
     requests = (replace(each, ended=end_of_booking(each, observed) is not None) for each in cluster.requests)
     return replace(cluster, requests=tuple(requests))
 
@@ -88,7 +88,7 @@ def _scales(observed: Observed, decided: Iterable[Decided], leaving: Leaving) ->
     for each in decided:
         more.update(each.added)
     found: list[Action] = []
-    for state in observed.standing.observed.groups:
+    for state in observed.cluster_state.observed.groups:
         added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
         if added == fewer:
             continue

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from api import names
-from controllers.autoscaler.health import hopeless
+from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.health import unprovisionable
 from controllers.autoscaler.observe import MARK, GroupState
 from controllers.autoscaler.observe import Observed as Cluster
 from controllers.autoscaler.requests import Request
-from controllers.autoscaler.seating import Seats
-from controllers.autoscaler.standing import Standing
+from controllers.autoscaler.reservations import Reservation
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref, annotations_of
@@ -29,7 +29,7 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def made_for(
-    request: Request, held: Mapping[Ref, Seats], cluster: Cluster, spoken_for: Container[Key]
+    request: Request, held: Mapping[Ref, Reservation], cluster: Cluster, spoken_for: Container[Key]
 ) -> tuple[Key, ...]:
     """Machines that were made for it and that nobody else needs: younger than its wish, without pods of others, within
     what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for other requests.
@@ -44,18 +44,18 @@ def made_for(
     return tuple(found)
 
 
-def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Seats], cluster: Cluster) -> list[Key]:
+def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservation], cluster: Cluster) -> list[Key]:
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
     young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
     young = [m for m in young if not state.is_going(m) and not m.annotated]
     young.sort(key=lambda machine: (machine.created, machine.key), reverse=True)
-    lost = {machine.key for machine, _ in hopeless(state, cluster)}
-    others = [seats for ref, seats in held.items() if ref != request.ref]
-    theirs = {name for seats in others for name in seats.nodes}
+    lost = {machine.key for machine, _ in unprovisionable(state, cluster)}
+    others = [reservation for ref, reservation in held.items() if ref != request.ref]
+    theirs = {name for reservation in others for name in reservation.nodes}
     busy = {pod.node for pod in cluster.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror}
     coming = [m for m in young if not m.node_name and m.key not in lost]
-    promised = sum(seats.upcoming.get(state.id, 0) for seats in others)
+    promised = sum(reservation.upcoming.get(state.id, 0) for reservation in others)
     free = coming[: max(0, len(coming) - promised)]
     nodes = [m for m in young if m.node_name and m.node_name not in theirs and m.node_name not in busy]
     return [machine.key for machine in ([m for m in young if m.key in lost] + free + nodes)]
@@ -70,15 +70,15 @@ class Leaving:
     marked: bool = False
 
 
-def still_here(keys: Iterable[Key], standing: Standing) -> tuple[Key, ...]:
+def still_here(keys: Iterable[Key], cluster_state: ClusterState) -> tuple[Key, ...]:
     """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
     alone for now nobody knows, and it is waited for.
     """
-    groups = standing.observed.groups
+    groups = cluster_state.observed.groups
     known = {machine.key: state for state in groups for machine in state.machines}
     alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
     going = {key for key in alive if known[key].surplus or known[key].group.spare}
-    return tuple(key for key in keys if key in going or (standing.paused and key not in known))
+    return tuple(key for key in keys if key in going or (cluster_state.paused and key not in known))
 
 
 def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:

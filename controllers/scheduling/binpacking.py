@@ -15,7 +15,7 @@ import numpy as np
 
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
-from controllers.scheduling.fitting import PLENTY, room_of
+from controllers.scheduling.fitting import PLENTY, headroom_of
 from controllers.scheduling.placement import place
 from controllers.scheduling.rules import rules_of
 from controllers.scheduling.shapes import CPU, HOSTNAME, MEMORY, NodeShape
@@ -138,7 +138,7 @@ class _Packing:
             self.hit_limit = True
             return 0
         row = self._spare()
-        per_node = int(room_of(self.snapshot, pod_class, np.array([row]))[0])
+        per_node = int(headroom_of(self.snapshot, pod_class, np.array([row]))[0])
         if not per_node:
             return 0
         per_node = min(per_node, self._most_per_node(pod_class))

@@ -46,7 +46,7 @@ def read_budget(budget: Mapping[str, Any]) -> Budget:
     return Budget(namespace, name, selector, allowed)
 
 
-class Purse:
+class PDBBudgets:
     """What is left of the budgets."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from controllers.scheduling.disruption import Purse
+from controllers.scheduling.disruption import PDBBudgets
 from controllers.scheduling.shapes import Owner, PodKind, PodShape
 
 SYSTEM_NAMESPACE = "kube-system"
@@ -79,9 +79,9 @@ class DrainRules:
 class Verdicts:
     """One verdict for all pods that share kind and owner, as long as neither age nor leave-taking decides."""
 
-    def __init__(self, rules: DrainRules, purse: Purse) -> None:
+    def __init__(self, rules: DrainRules, pdb_budgets: PDBBudgets) -> None:
         self._rules = rules
-        self._purse = purse
+        self._budgets = pdb_budgets
         self._known: dict[PodKind, tuple[Owner | None, Verdict]] = {}
         """A kind has one owner as a rule; of several the last is kept."""
 
@@ -91,13 +91,13 @@ class Verdicts:
         ageless = not pod.deleting and pod.namespace != SYSTEM_NAMESPACE
         if ageless and known is not None and known[0] is pod.owner:
             return known[1]
-        found = verdict(pod, self._rules, self._purse)
+        found = verdict(pod, self._rules, self._budgets)
         if ageless:
             self._known[pod.kind] = (pod.owner, found)
         return found
 
 
-def verdict(pod: PodShape, rules: DrainRules, purse: Purse) -> Verdict:
+def verdict(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Verdict:
     """One pod's. Every reason names what to change."""
     keeping = pod.kind.keeping
     if keeping.mirror or _is_long_terminating(pod, rules.now):
@@ -111,7 +111,7 @@ def verdict(pod: PodShape, rules: DrainRules, purse: Purse) -> Verdict:
         return Moves()
     if keeping.finished:
         return Stays()
-    return _held_back(pod, rules, purse) or Moves()
+    return _held_back(pod, rules, pdb_budgets) or Moves()
 
 
 def _controller(pod: PodShape, rules: DrainRules) -> Blocks | None:
@@ -126,14 +126,14 @@ def _controller(pod: PodShape, rules: DrainRules) -> Blocks | None:
     return None
 
 
-def _held_back(pod: PodShape, rules: DrainRules, purse: Purse) -> Blocks | None:
+def _held_back(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Blocks | None:
     keeping = pod.kind.keeping
     if keeping.safe_to_evict == "on-completion":
         return Blocks(Blocking.ON_COMPLETION, "its annotation safe-to-evict wants to wait until it is finished")
     if not keeping.replicated and (pod.owner is None or rules.custom_controllers_block):
         kind = f"only a {pod.owner.kind}" if pod.owner else "no controller"
         return Blocks(Blocking.NOT_REPLICATED, f"{kind} would make it anew")
-    if rules.system_pods_block and _is_young_system_pod(pod, rules) and not purse.covering(pod.kind):
+    if rules.system_pods_block and _is_young_system_pod(pod, rules) and not pdb_budgets.covering(pod.kind):
         return Blocks(Blocking.SYSTEM_POD, f"it is in {SYSTEM_NAMESPACE}, has no PodDisruptionBudget and is young")
     if keeping.safe_to_evict == "false":
         return Blocks(Blocking.NOT_SAFE, 'its annotation safe-to-evict is "false"')

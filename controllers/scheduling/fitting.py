@@ -14,25 +14,25 @@ PLENTY = 1 << 40
 """More pods than there are."""
 
 
-def room_of(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Ints:
+def headroom_of(snapshot: Snapshot, pod_class: PodClass, rows: Ints) -> Ints:
     """The pods that one Node of each of ``rows`` takes, by all that pods of the class don't change for each other."""
     demand = pod_class.demand
-    room = snapshot.room(demand.requests, rows)
+    headroom = snapshot.headroom(demand.requests, rows)
     if demand.blocked:
-        return np.zeros_like(room)
+        return np.zeros_like(headroom)
     allowed: Bools = snapshot.admits(pod_class, rows) & ~snapshot.closed[rows]
     for term in snapshot.aversions(pod_class):
         allowed &= ~inhabited(snapshot, term.topology_key, snapshot.counts(Averse(term)))[rows]
     if demand.ports:
         allowed &= snapshot.counts(Listening(demand.ports))[rows] == 0
-        np.minimum(room, 1, out=room)
+        np.minimum(headroom, 1, out=headroom)
     for term in demand.anti_affinity:
         if not pod_class.is_meant_by(term):
             allowed &= ~inhabited(snapshot, term.topology_key, snapshot.counts(MeantByAll((term,))))[rows]
     if demand.volumes:
         allowed &= _volumes_come_along(snapshot, pod_class, rows)
-    room[~allowed] = 0
-    return room
+    headroom[~allowed] = 0
+    return headroom
 
 
 def inhabited(snapshot: Snapshot, topology_key: str, counts: Ints) -> Bools:

@@ -14,10 +14,10 @@ import numpy as np
 
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
-from controllers.scheduling.fitting import room_of
-from controllers.scheduling.lanes import Lane, deal
+from controllers.scheduling.fitting import headroom_of
 from controllers.scheduling.rules import Apart, Evenly, Rule, rules_of
 from controllers.scheduling.snapshot import Snapshot
+from controllers.scheduling.zone_first_fit import Lane, deal
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ def place(snapshot: Snapshot, pod_class: PodClass, count: int, order: Sequence[i
     rows: Ints = snapshot.rows if order is None else np.asarray(order, np.int64)
     placing = _Placing(snapshot, pod_class, Placed(rows))
     if count and len(rows):
-        room = room_of(snapshot, pod_class, rows)
-        rules = rules_of(snapshot, pod_class) if room.any() else []
+        headroom = headroom_of(snapshot, pod_class, rows)
+        rules = rules_of(snapshot, pod_class) if headroom.any() else []
         if not rules:
-            placing.pour(count, room)
+            placing.pour(count, headroom)
         else:
-            _Stepwise(placing, room, rules).place(count)
+            _Stepwise(placing, headroom, rules).place(count)
     return placing.placed
 
 
@@ -58,10 +58,10 @@ class _Placing:
     pod_class: PodClass
     placed: Placed
 
-    def pour(self, count: int, room: Ints) -> list[tuple[int, int]]:
-        """Fill the rows one after the other, up to ``room`` per Node; returns the cuts that ``share_out`` made."""
+    def pour(self, count: int, headroom: Ints) -> list[tuple[int, int]]:
+        """Fill the rows one after the other, up to ``headroom`` per Node; returns the cuts that ``share_out`` made."""
         order = self.placed.order
-        per_node = np.minimum(room, count)
+        per_node = np.minimum(headroom, count)
         filled = np.cumsum(per_node * self.snapshot.copies[order])
         whole = int(np.searchsorted(filled, count, side="right"))
         done = int(filled[whole - 1]) if whole else 0
@@ -100,12 +100,12 @@ class _Placing:
 class _Stepwise:
     """Placement under rules by which pods of the class change something for each other."""
 
-    def __init__(self, placing: _Placing, room: Ints, rules: list[Rule]) -> None:
+    def __init__(self, placing: _Placing, headroom: Ints, rules: list[Rule]) -> None:
         self._placing = placing
         self._snapshot = placing.snapshot
         self._placed = placing.placed
-        self._room = np.zeros(len(placing.snapshot), np.int64)
-        self._room[placing.placed.order] = room
+        self._reconciler = np.zeros(len(placing.snapshot), np.int64)
+        self._reconciler[placing.placed.order] = headroom
         self._rules = rules
         self._per_node_only = all(rule.per_node_only for rule in rules)
 
@@ -126,45 +126,45 @@ class _Stepwise:
         if spread is None:
             return False
         for rule in single:
-            np.minimum(self._room, np.where(rule.open(), rule.most_per_node(), 0), out=self._room)
+            np.minimum(self._reconciler, np.where(rule.open(), rule.most_per_node(), 0), out=self._reconciler)
         places, totals, skew = spread
-        lanes = self._lanes(places)
-        deal(lanes, totals, skew, count)
-        for lane in lanes:
+        zone_first_fit = self._zone_lanes(places)
+        deal(zone_first_fit, totals, skew, count)
+        for lane in zone_first_fit:
             if lane.dealt:
-                room = np.where(places[self._placed.order] == lane.place, self._room[self._placed.order], 0)
-                for row, _ in self._placing.pour(lane.dealt, room):
-                    self._room = np.append(self._room, self._room[row])
+                headroom = np.where(places[self._placed.order] == lane.place, self._reconciler[self._placed.order], 0)
+                for row, _ in self._placing.pour(lane.dealt, headroom):
+                    self._reconciler = np.append(self._reconciler, self._reconciler[row])
                     places = np.append(places, places[row])
         return True
 
-    def _lanes(self, places: Ints) -> list[Lane]:
+    def _zone_lanes(self, places: Ints) -> list[Lane]:
         order = self._placed.order
-        room = (self._room * self._snapshot.copies)[order]
+        headroom = (self._reconciler * self._snapshot.copies)[order]
         here = places[order]
-        lanes = []
-        for place_ in np.unique(here[(room > 0) & (here >= 0)]).tolist():
-            positions = np.flatnonzero((here == place_) & (room > 0))
-            lanes.append(Lane(place_, positions.tolist(), room[positions].tolist()))
-        return lanes
+        zone_first_fit = []
+        for place_ in np.unique(here[(headroom > 0) & (here >= 0)]).tolist():
+            positions = np.flatnonzero((here == place_) & (headroom > 0))
+            zone_first_fit.append(Lane(place_, positions.tolist(), headroom[positions].tolist()))
+        return zone_first_fit
 
     def _wave(self, left: int) -> bool:
         """Many rows at once, where every place is one Node: as long as no rule's picture changes for other Nodes."""
         order = self._placed.order
-        room = self._room[order]
+        headroom = self._reconciler[order]
         for rule in self._rules:
-            np.minimum(room, np.where(rule.open(), rule.most_per_node(), 0)[order], out=room)
+            np.minimum(headroom, np.where(rule.open(), rule.most_per_node(), 0)[order], out=headroom)
         for rule in self._rules:
-            room[rule.changes_at(order, room) :] = 0
-        if not room.any():
+            headroom[rule.changes_at(order, headroom) :] = 0
+        if not headroom.any():
             return False
-        self._after(lambda: self._placing.pour(left, room))
+        self._after(lambda: self._placing.pour(left, headroom))
         return True
 
     def _step(self, left: int) -> bool:
         """One row."""
         order = self._placed.order
-        has_room = (self._room > 0)[order]
+        has_room = (self._reconciler > 0)[order]
         opened = np.logical_and.reduce([rule.open() for rule in self._rules])[order] & has_room
         position = int(np.argmax(opened))
         if not opened[position]:
@@ -173,7 +173,7 @@ class _Stepwise:
         waiting = bool(has_room[:position].any())
         batches = [rule.batch(row, waiting=waiting) for rule in self._rules]
         copies = int(self._snapshot.copies[row])
-        per_node = min(int(self._room[row]), *(batch.per_node for batch in batches))
+        per_node = min(int(self._reconciler[row]), *(batch.per_node for batch in batches))
         in_all = min(left, per_node * copies, *(batch.in_all for batch in batches))
         self._after(lambda: self._placing.share_out(position, min(per_node, in_all), in_all))
         return True
@@ -184,6 +184,6 @@ class _Stepwise:
         for row, _ in act():
             for rule in self._rules:
                 rule.split(row)
-            self._room = np.append(self._room, self._room[row])
+            self._reconciler = np.append(self._reconciler, self._reconciler[row])
         for share in self._placed.shares[before:]:
-            self._room[share.row] -= share.per_node
+            self._reconciler[share.row] -= share.per_node

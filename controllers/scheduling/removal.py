@@ -17,13 +17,13 @@ import numpy as np
 
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
-from controllers.scheduling.disruption import Budget, Purse
+from controllers.scheduling.disruption import Budget, PDBBudgets
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Verdicts
+from controllers.scheduling.incremental_fit import Seeker
+from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.schedulable import explain
-from controllers.scheduling.seeking import Seeker
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
 from controllers.scheduling.snapshot import Snapshot
-from controllers.scheduling.tenants import Tenants
 
 _MOST_EXPLAINED = 3
 """Classes of pods for which it is told Node by Node why they find no place; asking is slow."""
@@ -47,14 +47,14 @@ class Staying(StrEnum):
 class Candidate:
     """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against.
 
-    ``first``: it goes before all that are not, because nobody would miss it. ``bundle``: all candidates of that name go
+    ``first``: it goes before all that are not, because nobody would miss it. ``atomic_group``: all candidates of that name go
     together or none does; "": it goes alone.
     """
 
     name: str
     group: str = ""
     first: bool = False
-    bundle: str = ""
+    atomic_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +112,19 @@ class RemovalPlan:
 
 
 def plan_removal(
-    question: RemovalQuestion, snapshot: Snapshot | None = None, tenants: Tenants | None = None
+    question: RemovalQuestion, snapshot: Snapshot | None = None, pods_by_node: PodsByNode | None = None
 ) -> RemovalPlan:
     """Least disturbing first: empty Nodes, then those of least utilisation.
 
     ``snapshot``: one of the same Nodes and pods that is there already, with room taken by pods that are on their way;
-    it is the same afterwards. ``tenants``: of the same pods, where that is there already.
+    it is the same afterwards. ``pods_by_node``: of the same pods, where that is there already.
     """
     if snapshot is None:
         classes = Classes((pod.kind for pod in question.pods), question.namespaces)
         snapshot = Snapshot(question.nodes, question.pods, classes)
     snapshot.fork()
     try:
-        return _plan(_Planner(question, snapshot, tenants or Tenants(question.pods)))
+        return _plan(_Planner(question, snapshot, pods_by_node or PodsByNode(question.pods)))
     finally:
         snapshot.revert()
 
@@ -132,31 +132,31 @@ def plan_removal(
 def _plan(planner: _Planner) -> RemovalPlan:
     removed: list[Removed] = []
     kept: list[Kept] = []
-    for bundle in planner.in_bundles():
-        answer = planner.consider(bundle, len(removed))
+    for atomic_group in planner.in_atomic_groups():
+        answer = planner.consider(atomic_group, len(removed))
         if isinstance(answer, Kept):
-            kept += _all_kept(bundle, answer)
+            kept += _all_kept(atomic_group, answer)
         else:
             removed += answer
     return RemovalPlan(tuple(removed), tuple(kept))
 
 
-def _all_kept(bundle: Sequence[Candidate], because: Kept) -> list[Kept]:
-    why = f"{len(bundle)} Nodes go together or not at all, and {because.node} stays: {because.why}"
+def _all_kept(atomic_group: Sequence[Candidate], because: Kept) -> list[Kept]:
+    why = f"{len(atomic_group)} Nodes go together or not at all, and {because.node} stays: {because.why}"
     return [
         because if candidate.name == because.node else Kept(candidate.name, Staying.TOGETHER, why)
-        for candidate in bundle
+        for candidate in atomic_group
     ]
 
 
 class _Planner:
-    def __init__(self, question: RemovalQuestion, snapshot: Snapshot, tenants: Tenants) -> None:
+    def __init__(self, question: RemovalQuestion, snapshot: Snapshot, pods_by_node: PodsByNode) -> None:
         self._question = question
-        self._purse = Purse(question.budgets)
-        self._verdicts = Verdicts(question.rules, self._purse)
-        self._tenants = tenants
+        self._budgets = PDBBudgets(question.budgets)
+        self._verdicts = Verdicts(question.rules, self._budgets)
+        self._pods_by_node = pods_by_node
         self._snapshot = snapshot
-        self._load = {node.name: tenants.load(node) for node in question.nodes}
+        self._load = {node.name: pods_by_node.load(node) for node in question.nodes}
         self._receiving: dict[str, str] = {}
         self._gone: Counter[str] = Counter()
         self._explained: dict[PodClass, str] = {}
@@ -165,29 +165,31 @@ class _Planner:
         self._in_order = sorted(known.values(), key=self._disturbance)
         self._seeker = Seeker(snapshot, self._destination_order())
 
-    def in_bundles(self) -> list[Sequence[Candidate]]:
+    def in_atomic_groups(self) -> list[Sequence[Candidate]]:
         """Each where the first of it stands."""
         bundles: dict[tuple[str, str], list[Candidate]] = {}
         for candidate in self._in_order:
-            bundles.setdefault((candidate.bundle, "" if candidate.bundle else candidate.name), []).append(candidate)
+            bundles.setdefault((candidate.atomic_group, "" if candidate.atomic_group else candidate.name), []).append(
+                candidate
+            )
         return list(bundles.values())
 
-    def consider(self, bundle: Sequence[Candidate], removed: int) -> list[Removed] | Kept:
+    def consider(self, atomic_group: Sequence[Candidate], removed: int) -> list[Removed] | Kept:
         """What becomes of all of them, or the one that stays."""
-        group, size = bundle[0].group, len(bundle)
+        group, size = atomic_group[0].group, len(atomic_group)
         moving: dict[str, list[PodShape]] = {}
-        for candidate in bundle:
+        for candidate in atomic_group:
             found = self._hindrance(candidate, removed, size) or self._moving(candidate.name)
             if isinstance(found, Kept):
                 return found
             moving[candidate.name] = found
         everything = list(chain.from_iterable(moving.values()))
-        over = self._purse.lacks(everything)
+        over = self._budgets.lacks(everything)
         if over is not None:
             return Kept(over.pod.node, Staying.BLOCKED_BY_POD, f"pod {over.pod}: {over.why}", over.pod, Blocking.BUDGET)
         answer = self._move(moving)
         if not isinstance(answer, Kept):
-            self._purse.take(everything)
+            self._budgets.take(everything)
             self._gone[group] += size
         return answer
 
@@ -208,7 +210,7 @@ class _Planner:
     def _moving(self, name: str) -> list[PodShape] | Kept:
         """The pods that need another place."""
         moving: list[PodShape] = []
-        for pod in self._tenants.on(name):
+        for pod in self._pods_by_node.on(name):
             found = self._verdicts.of(pod)
             if isinstance(found, Blocks):
                 return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
@@ -257,7 +259,7 @@ class _Planner:
         return size
 
     def _disturbance(self, candidate: Candidate) -> tuple[bool, bool, float, str]:
-        occupied = any(not pod.kind.keeping.daemon_set for pod in self._tenants.on(candidate.name))
+        occupied = any(not pod.kind.keeping.daemon_set for pod in self._pods_by_node.on(candidate.name))
         return not candidate.first, occupied, self._load.get(candidate.name, 0.0), candidate.name
 
     def _destination_order(self) -> Ints:

@@ -14,10 +14,10 @@ import numpy as np
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import ABSENT, ALONE, Bools, Ints
 from controllers.scheduling.fitting import PLENTY, has_label, in_use, inhabited, is_per_node
-from controllers.scheduling.lanes import Skew
 from controllers.scheduling.matchers import MeantByAll, SpreadOver
 from controllers.scheduling.shapes import HOSTNAME, PodTerm, Spread
 from controllers.scheduling.snapshot import Snapshot
+from controllers.scheduling.zone_first_fit import Skew
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Rule(Protocol):
     def most_per_new_node(self) -> int:
         """How many pods a Node takes that is added empty; 0: that Node itself changes the picture."""
 
-    def changes_at(self, order: Ints, room: Ints) -> int:
-        """If each row gets as many pods as ``room`` says, one after the other: the position in ``order`` from which
+    def changes_at(self, order: Ints, headroom: Ints) -> int:
+        """If each row gets as many pods as ``headroom`` says, one after the other: the position in ``order`` from which
         on the rule must be asked again.
         """
 
@@ -74,7 +74,7 @@ class _Stateless:
     def most_per_new_node(self) -> int:
         return PLENTY
 
-    def changes_at(self, order: Ints, room: Ints) -> int:
+    def changes_at(self, order: Ints, headroom: Ints) -> int:
         return len(order)
 
     def split(self, row: int) -> None:
@@ -158,7 +158,7 @@ class Evenly:
     def most_per_node(self) -> Ints:
         if not self._counted:
             return np.full(len(self._snapshot), PLENTY)
-        codes, here, alone, shared = self._picture()
+        codes, here, alone, shared = self._projected()
         least = self._least(here, alone, shared)
         return self._spread.max_skew + least - self._totals(codes, here, shared)
 
@@ -166,7 +166,7 @@ class Evenly:
         """Places of the rows, their totals and the skew allowed; None if not all places are shared, or if the pods
         are not counted themselves.
         """
-        codes, _, alone, shared = self._picture()
+        codes, _, alone, shared = self._projected()
         if not self._counted or self.per_node_only or (codes == ALONE).any():
             return None
         places = np.flatnonzero(shared >= 0).tolist()
@@ -177,20 +177,20 @@ class Evenly:
     def most_per_new_node(self) -> int:
         if self._spread.topology_key != HOSTNAME or not self._counted:
             return PLENTY
-        _, here, alone, shared = self._picture()
+        _, here, alone, shared = self._projected()
         has_empty_place = self._sets_least(alone, shared) and self._least(here, alone, shared) == 0
         return self._spread.max_skew if has_empty_place and (alone.any() or (shared >= 0).any()) else 0
 
-    def changes_at(self, order: Ints, room: Ints) -> int:
+    def changes_at(self, order: Ints, headroom: Ints) -> int:
         """The least rises with the first pod on the last Node that has least, if all of them get some."""
         if not self._counted:
             return len(order)
-        codes, here, alone, shared = self._picture()
+        codes, here, alone, shared = self._projected()
         totals = self._totals(codes, here, shared)
         known = self._eligible & (codes != ABSENT) & (self._snapshot.copies > 0)
         lowest = known & (totals == self._least(here, alone, shared))
         served = np.zeros(len(known), np.bool_)
-        served[order[room > 0]] = True
+        served[order[headroom > 0]] = True
         if not lowest.any() or (lowest & ~served).any():
             return len(order)
         return int(np.flatnonzero(lowest[order])[-1])
@@ -199,7 +199,7 @@ class Evenly:
         self._eligible = np.append(self._eligible, self._eligible[row])
 
     def open(self) -> Bools:
-        codes, here, alone, shared = self._picture()
+        codes, here, alone, shared = self._projected()
         least = self._least(here, alone, shared)
         totals = self._totals(codes, here, shared)
         opened: Bools = (codes != ABSENT) & (totals + self._adds - least <= self._spread.max_skew)
@@ -208,7 +208,7 @@ class Evenly:
     def batch(self, row: int, *, waiting: bool) -> Batch:
         if not self._counted:
             return Batch()
-        codes, here, alone, shared = self._picture()
+        codes, here, alone, shared = self._projected()
         least = self._least(here, alone, shared)
         is_alone = codes[row] == ALONE
         mine = int(here[row]) if is_alone else int(shared[codes[row]])
@@ -224,7 +224,7 @@ class Evenly:
         alone_at_last = PLENTY if others == PLENTY else others + self._spread.max_skew - mine
         return Batch(PLENTY, alone_at_last)
 
-    def _picture(self) -> tuple[Ints, Ints, Bools, Ints]:
+    def _projected(self) -> tuple[Ints, Ints, Bools, Ints]:
         """Codes, counts of eligible rows, which of them are places of their own, and totals of shared places."""
         codes = self._snapshot.codes(self._spread.topology_key)
         eligible = self._eligible & (self._snapshot.copies > 0)

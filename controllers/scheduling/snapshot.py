@@ -16,8 +16,8 @@ from controllers.scheduling.catalogue import Catalogue
 from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.columns import Bools, Ints
 from controllers.scheduling.marks import Index, Mark, marks_of
+from controllers.scheduling.pod_counts import PodCounts
 from controllers.scheduling.predicates import Occupied
-from controllers.scheduling.seats import Seats
 from controllers.scheduling.shapes import (
     HOSTNAME,
     PODS,
@@ -49,12 +49,12 @@ class Matcher(Protocol):
 
 
 class Snapshot:
-    """``nodes`` with their ``pods``; pods of Nodes that are not among them are left out (``strays``)."""
+    """``nodes`` with their ``pods``; pods of Nodes that are not among them are left out (``unmatched``)."""
 
     def __init__(self, nodes: Iterable[NodeShape], pods: Iterable[PodShape], classes: Classes) -> None:
         self.classes = classes
         self.nodes: list[NodeShape] = []
-        self.pods = Seats()
+        self.pods = PodCounts()
         self._row_of: dict[str, int] = {}
         self._catalogue = Catalogue()
         self._shape_of: Ints = np.zeros(_ROWS, np.int64)
@@ -73,7 +73,7 @@ class Snapshot:
         """Pods of the Nodes that were closed, and what they left; in order."""
         self._marks: list[int] = []
         self._lay_out(list(nodes))
-        self.strays = self._seat(pods)
+        self.unmatched = self._seat(pods)
 
     def _lay_out(self, nodes: list[NodeShape]) -> None:
         """A row for each, all at once."""
@@ -222,12 +222,12 @@ class Snapshot:
         self._register((resource,))
         return self._free[: len(self.nodes), self._resources[resource]]
 
-    def room(self, requests: Amounts, rows: Ints) -> Ints:
+    def headroom(self, requests: Amounts, rows: Ints) -> Ints:
         """How many pods with these requests still fit one Node of each of ``rows``, by resources alone."""
-        room = self.free(PODS)[rows]
+        headroom = self.free(PODS)[rows]
         for name, amount in requests:
-            np.minimum(room, self.free(name)[rows] // amount, out=room)
-        return np.maximum(room, 0, out=room)
+            np.minimum(headroom, self.free(name)[rows] // amount, out=headroom)
+        return np.maximum(headroom, 0, out=headroom)
 
     def counts(self, matcher: Matcher) -> Ints:
         """Per row how many pods of the matcher's classes one of its Nodes has. Live: it follows the snapshot."""

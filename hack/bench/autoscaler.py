@@ -37,8 +37,8 @@ def loop() -> list[Figure]:
     if not decision.growing.added or not decision.shrinking.unneeded:
         raise RuntimeError("nothing was decided: a figure for that is worth nothing")
     warm = []
-    for turn in range(5):
-        cluster.change(turn, cluster.pods_there // 100)
+    for zone_order in range(5):
+        cluster.change(zone_order, cluster.pods_there // 100)
         seconds, _ = _timed(cluster.decide)
         warm.append(seconds)
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -78,15 +78,17 @@ class _Cluster:
         )
         return plan(observe(objects, NOW, AutoscalerOptions(), Memory()))
 
-    def change(self, turn: int, count: int) -> None:
+    def change(self, zone_order: int, count: int) -> None:
         """As the watch tells it: so many pods were replaced by new ones."""
-        keys = list(self.pods.keys())[turn * count : (turn + 1) * count]
+        keys = list(self.pods.keys())[zone_order * count : (zone_order + 1) * count]
         for number, key in enumerate(keys):
             old = self.pods.get(key)
             assert old is not None
             self.pods.watched("DELETED", dict(old))
             new = orjson.loads(orjson.dumps(old))
-            new["metadata"].update(name=f"{key.name}x", uid=f"new-{turn}-{number}", resourceVersion=f"9{turn}{number}")
+            new["metadata"].update(
+                name=f"{key.name}x", uid=f"new-{zone_order}-{number}", resourceVersion=f"9{zone_order}{number}"
+            )
             self.pods.watched("ADDED", new)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from controllers.kernel.refs import MACHINE, MACHINE_SET, ref_of
 from hack.bench import live
 from hack.bench.figures import Figure
-from nodewright.cli.embedded.session import Session, Wish, session
-from nodewright.controlplane.values import ListOptions
+from nodewright.apiserver.values import ListOptions
+from nodewright.cli.embedded.session import Session, SessionOptions, session
 from nodewright.runtime.kube.client import KubeClient
 
 WAVES, SIZE, WARM = 20, 150, 5
@@ -26,7 +26,7 @@ def churn() -> list[Figure]:
 
 async def _churn() -> list[Figure]:
     before = 0.0
-    async with session(Wish(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
+    async with session(SessionOptions(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
         for wave in range(WAVES):
             if wave == WARM:
                 before = _rss_mib()

@@ -14,9 +14,9 @@ from controllers.kernel.conditions import is_true
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Kind
 from hack.bench.figures import Figure
 from hack.realplane import cpu_seconds
-from nodewright.cli.embedded.session import Session, Wish, session
-from nodewright.controlplane.app.stats import WRITES
-from nodewright.controlplane.values import ListOptions
+from nodewright.apiserver.app.stats import WRITES
+from nodewright.apiserver.values import ListOptions
+from nodewright.cli.embedded.session import Session, SessionOptions, session
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.logs import configure
 
@@ -79,7 +79,7 @@ def _quiet() -> None:
 
 
 async def _demo() -> list[Figure]:
-    async with session(Wish(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
+    async with session(SessionOptions(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
         started = time.monotonic()
         await client.create(MACHINE_DEPLOYMENT, machine_deployment(3))
         await _until(lambda: _ready(running) == 3)
@@ -88,7 +88,7 @@ async def _demo() -> list[Figure]:
 
 
 async def _thousand() -> list[Figure]:
-    async with session(Wish(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
+    async with session(SessionOptions(), asyncio.Event()) as running, KubeClient(running.connection, "bench") as client:
         running.plane.stats.reset()
         cpu = time.process_time()
         await client.create(MACHINE_SET, machine_set(1000))

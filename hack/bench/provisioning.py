@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from api import names, provisioning_names
+from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.groups import Discovery
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.observe import Objects, observe
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
-from controllers.autoscaler.standing import Standing
 from controllers.kernel.actions import Patch, Scale
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import PROVISIONING_REQUEST
@@ -85,7 +85,7 @@ class _Cluster:
             requests=self.requests,
             pod_templates=self.templates,
         )
-        return plan(Observed(Standing(observe(objects, now, OPTIONS, Memory()))))
+        return plan(Observed(ClusterState(observe(objects, now, OPTIONS, Memory()))))
 
     def carry_out(self, decided: Plan) -> int:
         """What was written; returns how many steps changed sizes."""

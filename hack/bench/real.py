@@ -37,7 +37,7 @@ from nodewright.runtime.logs import configure
 MACHINES = 1000
 MANY = 10_000
 IN_FLIGHT = 50
-ROUNDS = 3
+RECONCILES = 3
 """Raw rounds and the controller's take turns: one machine varies by half from minute to minute."""
 LIMIT_SECONDS = 300.0
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -112,7 +112,7 @@ class Bench:
         self._measured = Measured()
 
     async def run(self) -> Measured:
-        for number in range(ROUNDS):
+        for number in range(RECONCILES):
             self._measured.raw.append(await self._raw(number))
             await self._controlled(number)
         await self._restart()
@@ -138,7 +138,7 @@ class Bench:
         self._measured.memory = self._controller.memory_mib()
 
     async def _restart(self) -> None:
-        await self._made("bench-many", MANY - 2 * ROUNDS * MACHINES)
+        await self._made("bench-many", MANY - 2 * RECONCILES * MACHINES)
         self._controller.program.stop()
         started = time.monotonic()
         await asyncio.to_thread(self._controller.program.start)

@@ -12,7 +12,7 @@ import aiohttp
 
 from controllers.kernel.refs import NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, Key, Kind, Ref
 from hack.cloudpool.pool import Pool, serving
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.gateways.cloudpool.backend import BackendOptions
 from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
@@ -69,7 +69,7 @@ def pod_body(name: str, node: str, cpu: str = "100m", **more: Any) -> dict[str, 
 class Scene:
     """``kube`` is the administrator's client, ``requests`` counts what the proxy asked of the API server."""
 
-    plane: ControlPlane
+    plane: APIServer
     kube: KubeClient
     proxy_client: KubeClient
     pool: Pool
@@ -214,7 +214,7 @@ async def scale_down(stage: Scene, nodes: int, pods: int) -> tuple[int, float]:
 @asynccontextmanager
 async def scene() -> AsyncIterator[Scene]:
     pool = Pool()
-    async with ControlPlane(ControlPlaneConfig()) as plane, serving(pool) as server:
+    async with APIServer(APIServerConfig()) as plane, serving(pool) as server:
         pool.url = str(server.make_url("")).rstrip("/")
         connection = await load_kubeconfig([plane.kubeconfig_path])
         limits = ClientLimits(backoff=0.01, request_timeout=30.0)

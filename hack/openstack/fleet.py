@@ -52,7 +52,7 @@ WHOLE: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredServer:
     """``sets`` MachineSets of ``each`` Machines.
 
     ``killed``: the program dies while they come and while they go; while they come once half of the requests
@@ -116,31 +116,31 @@ def endpoints(clouds_yaml: Path) -> dict[str, str]:
     return {"compute": compute, "network": network if network.endswith("/v2.0") else f"{network}/v2.0"}
 
 
-def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, wish: Wish) -> Told:
+def run(up: Up, clouds_yaml: Path, proxy: FaultyProxy, desired: DesiredServer) -> Told:
     """Up, then gone. Raises AssertionError if it takes too long."""
     kubectl, before, kills = up.kubectl, proxy.requests, 0
     zones: Mapping[str, int] = {}
     _log_in(kubectl, clouds_yaml, proxy)
     started = time.monotonic()
-    kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(wish)}))
+    kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _sets(desired)}))
     try:
-        kills += _kill_after(up, proxy, wish.killed_at, wish)
-        _until(lambda: len(_bound(kubectl)) == wish.servers, lambda: _how_it_is(kubectl))
+        kills += _kill_after(up, proxy, desired.killed_at, desired)
+        _until(lambda: len(_bound(kubectl)) == desired.servers, lambda: _how_it_is(kubectl))
         zones = zones_of(clouds_yaml)
     finally:
         up_at = time.monotonic()
         kubectl("delete", "machinesets", "--all", "--wait=false")
-        kills += _kill_after(up, proxy, "DELETE compute /servers/{id}", wish)
+        kills += _kill_after(up, proxy, "DELETE compute /servers/{id}", desired)
         _until(lambda: not kubectl.items("machines"), lambda: _how_it_is(kubectl))
     gone_at, requests = time.monotonic(), proxy.requests - before
-    return Told(wish.servers, zones, Accounts.of(clouds_yaml), up_at - started, gone_at - up_at, requests, kills)
+    return Told(desired.servers, zones, Accounts.of(clouds_yaml), up_at - started, gone_at - up_at, requests, kills)
 
 
-def _kill_after(up: Up, proxy: FaultyProxy, what: str, wish: Wish) -> int:
+def _kill_after(up: Up, proxy: FaultyProxy, what: str, desired: DesiredServer) -> int:
     """SIGKILL when half of such requests have gone out, and a new start."""
-    if not wish.killed:
+    if not desired.killed:
         return 0
-    enough = proxy.counted[what] + max(1, wish.servers // 2)
+    enough = proxy.counted[what] + max(1, desired.servers // 2)
     _until(lambda: proxy.counted[what] >= enough, lambda: f"{proxy.counted[what]} × {what}", pause=0.05)
     up.stop(signal.SIGKILL)
     up.start()
@@ -172,22 +172,22 @@ def _log_in(kubectl: Kubectl, clouds_yaml: Path, proxy: FaultyProxy) -> None:
     kubectl("apply", "-f", "-", stdin=json.dumps(secret))
 
 
-def _sets(wish: Wish) -> list[dict[str, Any]]:
+def _sets(desired: DesiredServer) -> list[dict[str, Any]]:
     return [
         {
             "apiVersion": "cluster.k8s.io/v1alpha1",
             "kind": "MachineSet",
             "metadata": {"name": f"{FLEET}{number}"},
             "spec": {
-                "replicas": wish.each,
+                "replicas": desired.each,
                 "selector": {"matchLabels": {"pool": str(number)}},
                 "template": {
                     "metadata": {"labels": {"pool": str(number)}},
-                    "spec": {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": dict(wish.config)}},
+                    "spec": {"versions": {"kubelet": "1.34.0"}, "providerConfig": {"value": dict(desired.config)}},
                 },
             },
         }
-        for number in range(wish.sets)
+        for number in range(desired.sets)
     ]
 
 

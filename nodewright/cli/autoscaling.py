@@ -291,7 +291,7 @@ def _cluster(flags: Flags) -> Key | None:
     if not (namespace and name) or "/" in name:
         raise CliError(f"--cluster: {flags.cluster!r} is not like default/prod", code=USAGE)
     if flags.enable_provisioning_requests:
-        raise requests_are_at_home()
+        raise requests_are_in_management_cluster()
     return Key(namespace, name)
 
 
@@ -302,7 +302,7 @@ def must_scale(flags: Flags, scales: bool) -> None:
         raise CliError("--cluster is for the autoscaler, and none runs here", hint, USAGE)
 
 
-def requests_are_at_home() -> CliError:
+def requests_are_in_management_cluster() -> CliError:
     hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
     return CliError("--cluster: ProvisioningRequests are served at home only", hint, USAGE)
 

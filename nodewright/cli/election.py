@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.names import SYSTEM_NAMESPACE
-from nodewright.cli.autoscaling import requests_are_at_home
+from nodewright.cli.autoscaling import requests_are_in_management_cluster
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nodewright.runtime.claims import Claim
     from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
-    from nodewright.runtime.options import Rooms
+    from nodewright.runtime.options import Reconcilers
 
 LEASE_NAME = "nodewright"
 
@@ -97,7 +97,7 @@ class Work:
     """What one process does. ``lease`` is the name that all processes with the same work agree on; ``claims`` is what
     tells processes with different work whether they may work at the same time. ``namespace`` "": all."""
 
-    rooms: Rooms
+    reconcilers: Reconcilers
     machines: Selector
     lease: str
     claims: tuple[Claim, ...]
@@ -140,41 +140,49 @@ def work_named(
     Raises CliError (usage) for names and selectors that can't be meant.
     """
     asked = options or ControllerOptions()
-    rooms = rooms_named(controllers, node_name, limits, asked.autoscaler, asked.provisioning, asked.template_kinds)
+    reconcilers = reconcilers_named(
+        controllers, node_name, limits, asked.autoscaler, asked.provisioning, asked.template_kinds
+    )
     machines = _selector(machine_selector)
     if not machines.empty:
-        _only_of_machines(rooms)
+        _only_of_machines(reconcilers)
     from nodewright.runtime.wiring import claims_of  # noqa: PLC0415
 
-    name = ".".join([_lease_name(controllers, rooms, machines), *(["namespace", namespace] if namespace else [])])
-    return Work(rooms, machines, name, claims_of(rooms, machines, namespace), namespace)
+    name = ".".join([_lease_name(controllers, reconcilers, machines), *(["namespace", namespace] if namespace else [])])
+    return Work(reconcilers, machines, name, claims_of(reconcilers, machines, namespace), namespace)
 
 
 def with_owner_label(work: Work) -> Work:
     """The same, with the label ``machine-controller/owned-by`` on each Node."""
-    from controllers.machine.room import MachineRoom  # noqa: PLC0415
+    from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
-    rooms = tuple(replace(room, owner_label=True) if isinstance(room, MachineRoom) else room for room in work.rooms)
-    return replace(work, rooms=rooms)
+    reconcilers = tuple(
+        replace(reconciler, owner_label=True) if isinstance(reconciler, MachineReconciler) else reconciler
+        for reconciler in work.reconcilers
+    )
+    return replace(work, reconcilers=reconcilers)
 
 
-def rooms_named(
+def reconcilers_named(
     names: str,
     node_name: str = "",
     limits: Limits | None = None,
     autoscaler: Callable[[], AutoscalerOptions] | None = None,
     provisioning: Callable[[], ProvisioningOptions] | None = None,
     template_kinds: frozenset[TemplateKind] = frozenset(),
-) -> Rooms:
+) -> Reconcilers:
     """The controllers that ``names`` lists, as kube-controller-manager reads it: ``*``, ``NAME`` and ``-NAME``.
 
     ``*`` is not those that only run on request.
     """
     from controllers.kernel.joining import NO_LIMITS  # noqa: PLC0415
     from nodewright.runtime.wiring import on_request  # noqa: PLC0415
-    from nodewright.runtime.wiring import rooms as usual_rooms  # noqa: PLC0415
+    from nodewright.runtime.wiring import reconcilers as default_reconcilers  # noqa: PLC0415
 
-    usual = {room.name: room for room in usual_rooms(node_name, limits or NO_LIMITS, template_kinds)}
+    usual = {
+        reconciler.name: reconciler
+        for reconciler in default_reconcilers(node_name, limits or NO_LIMITS, template_kinds)
+    }
     wanted = _words(names)
     beside = _enabled(_REQUESTS, wanted, False)
     special = on_request(_with_requests(autoscaler) if beside else autoscaler, provisioning)
@@ -183,7 +191,7 @@ def rooms_named(
     if unknown:
         raise CliError(f"no controller named {', '.join(unknown)}", f"There are: {', '.join(known)}", USAGE)
     chosen = (
-        *(room for name, room in usual.items() if _enabled(name, wanted, "*" in wanted)),
+        *(reconciler for name, reconciler in usual.items() if _enabled(name, wanted, "*" in wanted)),
         *(make() for name, make in special.items() if _enabled(name, wanted, False)),
     )
     if not chosen:
@@ -199,7 +207,7 @@ def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callab
 
         given = autoscaler() if autoscaler is not None else AutoscalerOptions()
         if given.cluster is not None:
-            raise requests_are_at_home()
+            raise requests_are_in_management_cluster()
         return replace(given, provisioning_requests=True)
 
     return options
@@ -254,39 +262,39 @@ def _selector(text: str) -> Selector:
         raise CliError(f"--machine-selector: {error}", "It is written as for `kubectl get -l`", USAGE) from error
 
 
-def _only_of_machines(rooms: Rooms) -> None:
+def _only_of_machines(reconcilers: Reconcilers) -> None:
     """Two processes that select different Machines must not both serve the sets that those belong to."""
     from controllers.kernel.sharding import can_be_sharded  # noqa: PLC0415
 
-    whole = [room.name for room in rooms if not can_be_sharded(room)]
+    whole = [reconciler.name for reconciler in reconcilers if not can_be_sharded(reconciler)]
     if whole:
         hint = "Run --controllers=machine with it, and the others in a process without it: --controllers=*,-machine"
         raise CliError(f"--machine-selector does not divide the work of {', '.join(whole)}", hint, USAGE)
 
 
-def _lease_name(controllers: str, rooms: Rooms, machines: Selector) -> str:
+def _lease_name(controllers: str, reconcilers: Reconcilers, machines: Selector) -> str:
     """The same work, the same Lease. What ``*`` leaves out is named, not what it means: the next version may have more
     controllers, and its processes must not work beside those of this one while they are exchanged. Nor must those that
     were asked for one more."""
     from controllers.kernel.digest import digest  # noqa: PLC0415
 
     words = _words(controllers)
-    named = sorted(room.name for room in rooms)
+    named = sorted(reconciler.name for reconciler in reconcilers)
     if "*" in words:
         without = sorted({word.removeprefix("-") for word in words if word.startswith("-")})
         named = ["without", *without] if without else []
     shard = [] if machines.empty else [digest(str(machines))]
-    return ".".join(["-".join([LEASE_NAME, *named, *shard]), *_of_one_cluster(rooms)])
+    return ".".join(["-".join([LEASE_NAME, *named, *shard]), *_of_one_cluster(reconcilers)])
 
 
-def _of_one_cluster(rooms: Rooms) -> list[str]:
+def _of_one_cluster(reconcilers: Reconcilers) -> list[str]:
     """What tells the Leases of those apart that work for one Cluster each. One that does anything else too must not
     work beside another that does."""
     from controllers.autoscaler.options import suffix_of  # noqa: PLC0415
+    from controllers.kernel.reconciler import cluster_seen_by  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
-    from controllers.kernel.room import cluster_seen_by  # noqa: PLC0415
 
-    seen = {cluster_seen_by(room) for room in rooms}
+    seen = {cluster_seen_by(reconciler) for reconciler in reconcilers}
     return [suffix_of(each) for each in seen if isinstance(each, Key)] if len(seen) == 1 else []
 
 

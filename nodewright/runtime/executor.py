@@ -97,7 +97,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class APITarget:
     """One API server: where writes go, which cache hears of their answers, and how fast pods may be evicted there.
 
     ``record`` takes Events about what lives there, with the name of the room that tells them.
@@ -106,11 +106,11 @@ class Place:
     writer: Writer
     cache: Cache
     evictions: EvictionPace = field(default_factory=EvictionPace)
-    record: Callable[[str, Event], None] = lambda _room, _event: None
+    record: Callable[[str, Event], None] = lambda _reconciler, _event: None
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class ExecutorDeps:
     """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
 
     ``workload`` is where actions on WORKLOAD_KINDS go instead, in rounds of a Cluster that has an API of its own.
@@ -122,21 +122,21 @@ class Hands:
     submit_host: Callable[[HostAction], bool]
     record: Callable[[Event], None]
     now: Callable[[], datetime]
-    workload: Place | None = None
+    workload: APITarget | None = None
     evictions: EvictionPace = field(default_factory=EvictionPace)
 
-    def place_of(self, kind: Kind) -> Place:
+    def target_of(self, kind: Kind) -> APITarget:
         if self.workload is not None and kind in WORKLOAD_KINDS:
             return self.workload
-        return Place(self.writer, self.cache, self.evictions)
+        return APITarget(self.writer, self.cache, self.evictions)
 
 
 class Executor:
     """Of one room. ``at_once`` bounds how many actions of a step are under way."""
 
-    def __init__(self, room: str, hands: Hands, at_once: int = 50) -> None:
-        self._room = room
-        self._hands = hands
+    def __init__(self, reconciler: str, executor_deps: ExecutorDeps, at_once: int = 50) -> None:
+        self._reconciler = reconciler
+        self._executor_deps = executor_deps
         self._at_once = at_once
 
     async def execute(self, plan: Plan) -> Execution:
@@ -175,7 +175,7 @@ class Executor:
             result = await self._carry_out(action, execution)
         except KubeError as error:
             result = self._failed(action, error, execution)
-        metrics.of(metrics.ACTIONS, self._room, type(action).__name__, result).inc()
+        metrics.of(metrics.ACTIONS, self._reconciler, type(action).__name__, result).inc()
 
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> str:
         if isinstance(action, Create) and error.ambiguous:
@@ -187,16 +187,16 @@ class Executor:
         return "stale" if stale else "failed"
 
     async def _carry_out(self, action: Action, execution: Execution) -> str:
-        hands = self._hands
+        executor_deps = self._executor_deps
         match action:
             case Event(target=Ref(kind=kind)):
-                if hands.workload is not None and kind in WORKLOAD_KINDS:
-                    hands.workload.record(self._room, action)
+                if executor_deps.workload is not None and kind in WORKLOAD_KINDS:
+                    executor_deps.workload.record(self._reconciler, action)
                 else:
-                    hands.record(action)
+                    executor_deps.record(action)
                 return "ok"
             case CreateHost() | UpdateHost() | DeleteHost():
-                return "ok" if hands.submit_host(action) else "refused"
+                return "ok" if executor_deps.submit_host(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():
@@ -204,7 +204,7 @@ class Executor:
             case Patch():
                 result = await self._patch(action)
             case Scale():
-                writer = hands.place_of(action.target.kind).writer
+                writer = executor_deps.target_of(action.target.kind).writer
                 await writer.scale(action.target, action.replicas, action.resource_version)
                 result = "ok"
             case Delete():
@@ -217,7 +217,7 @@ class Executor:
         return result
 
     async def _create(self, action: Create) -> str:
-        place = self._hands.place_of(action.kind)
+        place = self._executor_deps.target_of(action.kind)
         try:
             created = await place.writer.create(action.kind, action.body)
         except ApiError as error:
@@ -234,16 +234,16 @@ class Executor:
     async def _template(self, action: CreateFromTemplate) -> Obj:
         """Its template. A missing one is said in an Event: no room sees it, and looking again is no cure."""
         try:
-            return await self._hands.writer.get(action.template.kind, action.template.key)
+            return await self._executor_deps.writer.get(action.template.kind, action.template.key)
         except ApiError as error:
             if error.not_found:
-                self._hands.record(
+                self._executor_deps.record(
                     Event(action.template, "Warning", "TemplateNotFound", f"{action.why}; it is not there")
                 )
             raise
 
     async def _patch(self, action: Patch) -> str:
-        place = self._hands.place_of(action.target.kind)
+        place = self._executor_deps.target_of(action.target.kind)
         try:
             patched = await place.writer.merge_patch(
                 action.target, action.patch, subresource=action.subresource, resource_version=action.resource_version
@@ -257,7 +257,7 @@ class Executor:
 
     async def _delete(self, action: Delete) -> str:
         target = action.target
-        place = self._hands.place_of(target.kind)
+        place = self._executor_deps.target_of(target.kind)
         try:
             answer = await place.writer.delete(
                 target, action.propagation, action.grace_seconds, action.resource_version
@@ -278,7 +278,7 @@ class Executor:
         """The object of that name has another uid now: the one that was meant is gone."""
         if not target.uid:
             return False
-        place = self._hands.place_of(target.kind)
+        place = self._executor_deps.target_of(target.kind)
         try:
             found = await place.writer.get(target.kind, target.key)
         except ApiError as error:
@@ -289,7 +289,7 @@ class Executor:
     async def _evict(self, action: Evict, execution: Execution) -> str:
         """A refusal or a postponement is no failure: nobody waits for it here, a later round asks again."""
         pod = action.target
-        place = self._hands.place_of(pod.kind)
+        place = self._executor_deps.target_of(pod.kind)
         pace = place.evictions
         if not pace.may(pod.uid, asyncio.get_running_loop().time()):
             return "put off"

@@ -18,6 +18,7 @@ from api.conditions import RECONCILED, Reason
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.conditions import Condition, find, merge
 from controllers.kernel.plan import Plan
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -34,7 +35,6 @@ from controllers.kernel.refs import (
     resource_version_of,
     status_of,
 )
-from controllers.kernel.room import Room
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import Executor
 
@@ -123,19 +123,21 @@ def _place(error: Exception) -> str:
 class Notes:
     """Writes and removes the condition, for one controller. A failure to write it ends nothing: the log has it too."""
 
-    def __init__(self, room: Room[Any], cache: Cache, executor: Executor, now: Callable[[], datetime]) -> None:
-        self._room = room
+    def __init__(
+        self, reconciler: Reconciler[Any], cache: Cache, executor: Executor, now: Callable[[], datetime]
+    ) -> None:
+        self._reconciler = reconciler
         self._cache = cache
         self._executor = executor
         self._now = now
 
     async def say(self, key: Key, error: Exception) -> None:
         """On the object itself, if it is there."""
-        primary = self._cache.stores[self._room.kind].get(key)
+        primary = self._cache.stores[self._reconciler.kind].get(key)
         if primary is None:
             return
         try:
-            actions = saying(self._room.kind, primary, said_of(error, self._room.name), self._now())
+            actions = saying(self._reconciler.kind, primary, said_of(error, self._reconciler.name), self._now())
             if actions:
                 await self._executor.execute(Plan(tuple((action,) for action in actions)))
         except Exception:
@@ -143,6 +145,6 @@ class Notes:
 
     async def take_back(self, key: Key) -> bool:
         """What was said of an earlier reconcile is over. False: it could not be written, and has to be tried again."""
-        primary = self._cache.stores[self._room.kind].get(key)
-        actions = taking_back(self._room.kind, primary) if primary is not None else ()
+        primary = self._cache.stores[self._reconciler.kind].get(key)
+        actions = taking_back(self._reconciler.kind, primary) if primary is not None else ()
         return not actions or (await self._executor.execute(Plan((actions,)))).ok

@@ -7,27 +7,27 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from controllers.kernel.plan import Figure, Measure
+from controllers.kernel.plan import Figure, Metric
 from nodewright.runtime import metrics
 
 
-class Figures(Collector):
+class Metrics(Collector):
     """Shows only what was reported: a metric of a room that does not run would read as 0."""
 
     def __init__(self) -> None:
-        self._now: dict[str, dict[Measure, dict[tuple[str, ...], float]]] = {}
-        self._totals: dict[Measure, dict[tuple[str, ...], float]] = {}
+        self._now: dict[str, dict[Metric, dict[tuple[str, ...], float]]] = {}
+        self._totals: dict[Metric, dict[tuple[str, ...], float]] = {}
 
-    def report(self, room: str, figures: Iterable[Figure], succeeded: bool) -> None:
+    def report(self, reconciler: str, figures: Iterable[Figure], succeeded: bool) -> None:
         """What the room said before and does not say again is no longer shown, but for totals."""
-        fresh: dict[Measure, dict[tuple[str, ...], float]] = {}
+        fresh: dict[Metric, dict[tuple[str, ...], float]] = {}
         for figure in figures:
             if not figure.measure.total:
                 fresh.setdefault(figure.measure, {})[figure.labels] = figure.value
             elif succeeded:
                 values = self._totals.setdefault(figure.measure, {})
                 values[figure.labels] = values.get(figure.labels, 0) + figure.value
-        self._now[room] = fresh
+        self._now[reconciler] = fresh
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         for shown in (self._totals, *self._now.values()):
@@ -39,5 +39,5 @@ class Figures(Collector):
                 yield found
 
 
-FIGURES = Figures()
+FIGURES = Metrics()
 metrics.REGISTRY.register(FIGURES)

@@ -70,12 +70,12 @@ class SimulatedKubelets:
         self._worlds = worlds
         self._now = now
 
-    def at_home(self, client: KubeClient, is_home: Callable[[Key], bool]) -> Kubelets:
+    def in_management_cluster(self, client: KubeClient, is_management_cluster: Callable[[Key], bool]) -> Kubelets:
         """Of Machines without a Cluster, and of Clusters that have no API of their own."""
 
         def here(host: SimulatedHost) -> bool:
             cluster = _cluster_of(host)
-            return cluster is None or is_home(cluster)
+            return cluster is None or is_management_cluster(cluster)
 
         return Kubelets(client, self._worlds, self._now, here)
 

@@ -13,11 +13,11 @@ import structlog
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
-from nodewright.runtime import census, outset, wiring
+from nodewright.runtime import collectors, outset, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
-from nodewright.runtime.executor import Hands
+from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.sweeper import Sweeper
@@ -29,7 +29,7 @@ from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.options import OrphanHosts, RunOptions
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
-from nodewright.runtime.workloads.access import Companion, Surroundings
+from nodewright.runtime.workloads.access import Companion, Dependencies
 from nodewright.runtime.workloads.directory import WorkloadDirectory
 from providers.base.registry import Registry
 
@@ -57,27 +57,27 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
-        rooms = wiring.rooms() if options.rooms is None else options.rooms
-        self.rooms = within(sharded(rooms, options.machines), options.namespace)
-        self.cache = Cache(wiring.kinds_of(self.rooms))
+        reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
+        self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
+        self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
-        parts = wiring.parts_of(self.rooms, options.namespace)
+        parts = wiring.parts_of(self.reconcilers, options.namespace)
         cached = client.named("cache")
         self.reflectors = tuple(
             Reflector(Part(cached, parts[kind]) if kind in parts else cached, self.cache, kind, options.reflector)
             for kind in self.cache.stores
         )
-        self.workloads = WorkloadDirectory(self._surroundings(client, companion))
+        self.workloads = WorkloadDirectory(self._dependencies(client, companion))
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self.may_act)
         self.workloads.listen(NODE, Lifetimes(self.cache, options.now).node_elsewhere)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
-        for room in self.rooms:
-            self.controllers.append(self._controller(room))
+        for reconciler in self.reconcilers:
+            self.controllers.append(self._controller(reconciler))
 
     @property
     def ready(self) -> bool:
@@ -102,9 +102,9 @@ class Manager:
 
     def families(self) -> Iterable[object]:
         """The metrics that are counted when somebody asks."""
-        queues = {controller.room.name: controller.queue for controller in self.controllers}
+        queues = {controller.reconciler.name: controller.queue for controller in self.controllers}
         staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
-        return census.families(census.Scene(self.cache, queues, staleness, self.options.now()))
+        return collectors.families(collectors.Scene(self.cache, queues, staleness, self.options.now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         """Until ``stop`` is set. Raises LeadershipLostError, or whatever a background part died of (a bug)."""
@@ -116,7 +116,7 @@ class Manager:
             self._spawn(self._say_what_is_missing(), "slow start")
             if await self._unless_stopped(self._start(), stop):
                 self.started = True
-                _log.info("controllers are running", rooms=[room.name for room in self.rooms])
+                _log.info("controllers are running", reconcilers=[reconciler.name for reconciler in self.reconcilers])
                 ready()
                 await self._unless_stopped(self._leadership.lost.wait(), stop)
         finally:
@@ -140,7 +140,7 @@ class Manager:
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
 
     def _say_at_the_outset(self) -> None:
-        if not any(room.kind == MACHINE for room in self.rooms):
+        if not any(reconciler.kind == MACHINE for reconciler in self.reconcilers):
             return
         for line in outset.missing_providers(self.cache, self._registry):
             _log.warning("provider is missing", why=line)
@@ -150,11 +150,11 @@ class Manager:
     def _looks_for_orphans(self) -> bool:
         """Who sees the Machines of one namespace only would take the hosts of all others for orphans."""
         wanted = self.options.orphan_hosts is not OrphanHosts.OFF and not self.options.namespace
-        return wanted and any(room.kind == MACHINE for room in self.rooms)
+        return wanted and any(reconciler.kind == MACHINE for reconciler in self.reconcilers)
 
     async def _mark(self) -> str:
         """Of the hosts of this cluster: the UID that ``kube-system`` keeps for the cluster's life."""
-        if not any(room.kind == MACHINE for room in self.rooms):
+        if not any(reconciler.kind == MACHINE for reconciler in self.reconcilers):
             return ""
         try:
             return uid_of(await self._client.get(NAMESPACE, Key("", "kube-system")))
@@ -217,26 +217,28 @@ class Manager:
             if problems:
                 _log.warning("not everything is read", missing=problems)
 
-    def _controller(self, room: Any) -> Controller:
-        client = self._client.named(room.name)
-        recorder = EventRecorder(client, f"nodewright-{room.name}", self.options.now)
+    def _controller(self, reconciler: Any) -> Controller:
+        client = self._client.named(reconciler.name)
+        recorder = EventRecorder(client, f"nodewright-{reconciler.name}", self.options.now)
         self._recorders.append(recorder)
         record: Callable[[Event], None] = recorder.record
-        hands = Hands(client, self.cache, self.hosts.submit, record, self.options.now)
-        return Controller(room, Facts(self.cache, self.hosts, self.workloads), hands, self.options.room)
+        executor_deps = ExecutorDeps(client, self.cache, self.hosts.submit, record, self.options.now)
+        return Controller(
+            reconciler, Facts(self.cache, self.hosts, self.workloads), executor_deps, self.options.reconciler
+        )
 
-    def _surroundings(self, client: KubeClient, companion: Companion | None) -> Surroundings:
-        return Surroundings(
+    def _dependencies(self, client: KubeClient, companion: Companion | None) -> Dependencies:
+        return Dependencies(
             client=client,
             may_write=self.may_act,
             home=self.cache,
-            kinds=partial(wiring.kinds_in, self.rooms),
+            kinds=partial(wiring.kinds_in, self.reconcilers),
             now=self.options.now,
             options=self.options.workloads,
             secrets=self.options.reflector,
             companion=companion,
-            parts=wiring.parts_of(self.rooms, self.options.namespace),
-            wanted=wiring.clusters_of(self.rooms),
+            parts=wiring.parts_of(self.reconcilers, self.options.namespace),
+            wanted=wiring.clusters_of(self.reconcilers),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -274,7 +276,9 @@ async def run_controllers(
         if options.preflight is not None and not await _unless(stop, options.preflight(client)):
             return
         if kubelets is not None:
-            await stack.enter_async_context(kubelets.at_home(client.fenced(manager.may_act), manager.workloads.is_home))
+            await stack.enter_async_context(
+                kubelets.in_management_cluster(client.fenced(manager.may_act), manager.workloads.is_management_cluster)
+            )
         await _play_pods(stack, manager, client.fenced(manager.may_act))
         await manager.run(stop, announce)
 
@@ -307,7 +311,7 @@ async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient
 
 def _plays_kubelets(options: RunOptions) -> bool:
     """Simulated hosts are in the process that makes them; to another one all of them look dead."""
-    makes_hosts = options.rooms is None or any(room.kind == MACHINE for room in options.rooms)
+    makes_hosts = options.reconcilers is None or any(reconciler.kind == MACHINE for reconciler in options.reconcilers)
     return options.simulated_kubelets and makes_hosts
 
 

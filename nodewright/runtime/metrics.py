@@ -4,7 +4,7 @@ Names follow the Prometheus conventions: base units (seconds), ``_total`` for co
 cardinality: no names of objects but those of MachineDeployments and MachineSets, and of these a bounded number.
 
 Most are counted where something happens. Those made by ``_state`` are read from the caches and queues when they are
-asked for (``census``), so that nothing has to be kept current in between.
+asked for (``collectors``), so that nothing has to be kept current in between.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ CACHE_STALENESS = _state(
 )
 
 # Rounds.
-ROUNDS = _counter("rounds_total", "Rounds by their result.", "controller", "result")
+RECONCILES = _counter("rounds_total", "Rounds by their result.", "controller", "result")
 ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
 ROUND_HELD_SECONDS = _seconds(
     "round_held_seconds",

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from api.selectors import EVERYTHING, Selector
-from controllers.kernel.room import Room
+from controllers.kernel.reconciler import Reconciler
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
@@ -18,7 +18,7 @@ from nodewright.runtime.queue import Backoff
 from nodewright.runtime.workloads.options import WorkloadOptions
 from providers.base.registry import Registry
 
-Rooms = Sequence[Room[Any]]
+Reconcilers = Sequence[Reconciler[Any]]
 
 
 def utc_now() -> datetime:
@@ -35,7 +35,7 @@ class StartRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RoomOptions:
+class ReconcilerOptions:
     """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key, come what may."""
 
     workers: int = 32
@@ -56,7 +56,7 @@ class RunOptions:
     """What to run and how. Times in seconds.
 
     ``preflight`` is awaited first, with a client; it raises StartRefusedError. ``namespace``: the only one whose
-    objects are served; "": all. ``rooms`` None: all of them (``wiring``). ``machines``: which Machines the Machine
+    objects are served; "": all. ``reconcilers`` None: all of them (``wiring``). ``machines``: which Machines the Machine
     controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
     ``management_cluster``: mark that hosts carry, so that clusters that share an account know theirs; "": the UID of
     the Namespace ``kube-system``.
@@ -72,7 +72,7 @@ class RunOptions:
     ``metrics_port``, both on ``listen_host``; None: not at all.
     """
 
-    rooms: Rooms | None = None
+    reconcilers: Reconcilers | None = None
     machines: Selector = EVERYTHING
     namespace: str = ""
     preflight: Callable[[KubeClient], Coroutine[Any, Any, None]] | None = None
@@ -80,7 +80,7 @@ class RunOptions:
     client: ClientLimits = field(default_factory=ClientLimits)
     reflector: ReflectorOptions = field(default_factory=ReflectorOptions)
     hosts: HostOptions = field(default_factory=HostOptions)
-    room: RoomOptions = field(default_factory=RoomOptions)
+    reconciler: ReconcilerOptions = field(default_factory=ReconcilerOptions)
     workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
     management_cluster: str = ""
     orphan_hosts: OrphanHosts = OrphanHosts.REPORT

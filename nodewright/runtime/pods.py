@@ -38,7 +38,7 @@ _RETRY = 1.0
 _AT_ONCE = 16
 
 
-class _PodRounds:
+class _PodReconciles:
     """Rounds while there are pods that are ``open``, after each change. An async context manager; one event loop."""
 
     name: str
@@ -109,7 +109,7 @@ class _PodRounds:
             await asyncio.sleep(_SHARE * (loop.time() - started))
 
 
-class Binder(_PodRounds):
+class Binder(_PodReconciles):
     """kube-scheduler's part: pods that wait are bound to Nodes, or told why not."""
 
     name = "binder"
@@ -159,7 +159,7 @@ class Binder(_PodRounds):
         self._reader.look()
 
 
-class PodKubelets(_PodRounds):
+class PodKubelets(_PodReconciles):
     """The kubelets of simulated hosts, as far as pods are concerned: at once, as long as the Node is Ready."""
 
     name = "pod kubelets"

@@ -13,7 +13,7 @@ from nodewright.crds import load_crds
 from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.options import Rooms, StartRefusedError
+from nodewright.runtime.options import Reconcilers, StartRefusedError
 from nodewright.runtime.rights import Right, to_begin, to_work
 
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
@@ -25,7 +25,7 @@ _MOST_TOLD = 12
 class Preflight:
     """``say`` is called with a line for people while the API server is waited for."""
 
-    rooms: Rooms
+    reconcilers: Reconcilers
     namespace: str = ""
     leases_in: str = names.SYSTEM_NAMESPACE
     say: Callable[[str], None] = field(default=lambda _line: None)
@@ -56,7 +56,7 @@ class Preflight:
                 return
 
     async def _kinds(self, client: KubeClient) -> None:
-        wanted = [kind for kind in wiring.kinds_of(self.rooms) if kind.group in _CUSTOM]
+        wanted = [kind for kind in wiring.kinds_of(self.reconcilers) if kind.group in _CUSTOM]
         for group, version in sorted({(kind.group, kind.version) for kind in wanted}):
             try:
                 served = {str(each.get("name")) for each in await client.resources(group, version)}
@@ -74,7 +74,7 @@ class Preflight:
 
     async def _fields(self, client: KubeClient) -> None:
         """Definitions that are older than this program would drop fields that it writes, without a word."""
-        wanted = {kind.name for kind in wiring.kinds_of(self.rooms) if kind.group == names.GROUP}
+        wanted = {kind.name for kind in wiring.kinds_of(self.reconcilers) if kind.group == names.GROUP}
         try:
             served = await client.schemas(names.GROUP, names.VERSION)
         except (ApiError, NoAnswer):
@@ -87,11 +87,11 @@ class Preflight:
             )
 
     async def _rights(self, client: KubeClient) -> None:
-        parts = wiring.parts_of(self.rooms, self.namespace)
-        missing = await _missing(client, to_begin(self.rooms, parts, self.leases_in))
+        parts = wiring.parts_of(self.reconcilers, self.namespace)
+        missing = await _missing(client, to_begin(self.reconcilers, parts, self.leases_in))
         if missing:
             raise StartRefusedError(f"this process may not: {_some(missing)}", _GRANT)
-        missing = await _missing(client, to_work(self.rooms, self.namespace))
+        missing = await _missing(client, to_work(self.reconcilers, self.namespace))
         if missing:
             self.say(f"warning: this process may not: {_some(missing)}; what needs it will fail. {_GRANT}")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from controllers.kernel.reconciler import cluster_seen_by
 from controllers.kernel.refs import LEASE, WORKLOAD_KINDS, Key, Kind
-from controllers.kernel.room import cluster_seen_by
 from nodewright.runtime import wiring
-from nodewright.runtime.options import Rooms
+from nodewright.runtime.options import Reconcilers
 
 _OURS = "cluster.k8s.io"
 _EVENTS = ("", "events", ("create", "patch"))
@@ -62,31 +62,31 @@ class Right:
         return f"{self.verb} {whole}{named}{f' in namespace {self.namespace}' if self.namespace else ''}"
 
 
-def to_begin(rooms: Rooms, parts: Mapping[Kind, tuple[Key, ...]], leases_in: str) -> tuple[Right, ...]:
+def to_begin(reconcilers: Reconcilers, parts: Mapping[Kind, tuple[Key, ...]], leases_in: str) -> tuple[Right, ...]:
     """Rights without which no controller begins, each once. ``parts``: see ``wiring.parts_of``."""
     leases = (Right(verb, LEASE.group, LEASE.plural, leases_in) for verb in ("get", "list", "create", "patch"))
-    return tuple(dict.fromkeys([*_reads(rooms, parts), *leases]))
+    return tuple(dict.fromkeys([*_reads(reconcilers, parts), *leases]))
 
 
-def to_work(rooms: Rooms, namespace: str) -> tuple[Right, ...]:
+def to_work(reconcilers: Reconcilers, namespace: str) -> tuple[Right, ...]:
     """Rights without which some of the work fails, each once. Of Secrets an administrator may name those to be read."""
-    return tuple(dict.fromkeys(_writes(rooms, namespace)))
+    return tuple(dict.fromkeys(_writes(reconcilers, namespace)))
 
 
-def _reads(rooms: Rooms, parts: Mapping[Kind, tuple[Key, ...]]) -> Iterator[Right]:
-    for kind in wiring.kinds_of(rooms):
+def _reads(reconcilers: Reconcilers, parts: Mapping[Kind, tuple[Key, ...]]) -> Iterator[Right]:
+    for kind in wiring.kinds_of(reconcilers):
         for key in parts.get(kind, (Key("", ""),)):
             for verb in ("list", "watch"):
                 yield Right(verb, kind.group, kind.plural, key.namespace, key.name)
 
 
-def _writes(rooms: Rooms, namespace: str) -> Iterator[Right]:
+def _writes(reconcilers: Reconcilers, namespace: str) -> Iterator[Right]:
     everywhere = {(kind.group, kind.plural) for kind in WORKLOAD_KINDS}
-    for room in rooms:
-        at_home = not isinstance(cluster_seen_by(room), Key)
-        for group, resource, verbs in WRITES.get(room.name, ()):
+    for reconciler in reconcilers:
+        in_management_cluster = not isinstance(cluster_seen_by(reconciler), Key)
+        for group, resource, verbs in WRITES.get(reconciler.name, ()):
             in_workload = (group, resource.partition("/")[0]) in everywhere
-            if in_workload and not at_home:
+            if in_workload and not in_management_cluster:
                 continue
             for verb in verbs:
                 yield Right(verb, group, resource, "" if in_workload else namespace)

@@ -20,21 +20,21 @@ import structlog
 from api.secrets import secret_values
 from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
+from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
-from controllers.kernel.room import Room, SharesHosts, Wake
 from controllers.kernel.view import HostReads
 from nodewright.runtime import logs, metrics, tracing
-from nodewright.runtime.brake import Brake, content_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.executor import Execution, Executor, Hands
+from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.failing import MalformedError, Notes, is_own_note
 from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.hosts.directory import HostDirectory
-from nodewright.runtime.options import RoomOptions
+from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
-from nodewright.runtime.workloads.directory import AllAtHome, Workloads
-from nodewright.runtime.workloads.outlook import Outlook
+from nodewright.runtime.workloads.cluster_router import ClusterRouter
+from nodewright.runtime.workloads.directory import AllInManagementCluster, Workloads
+from nodewright.runtime.write_throttle import WriteThrottle, content_of
 
 _log = structlog.get_logger("nodewright.shell")
 _R = TypeVar("_R")
@@ -68,32 +68,38 @@ class Facts:
 
     cache: Cache
     hosts: HostDirectory
-    workloads: Workloads = field(default_factory=AllAtHome)
+    workloads: Workloads = field(default_factory=AllInManagementCluster)
 
 
 class Controller:
     """One room at work."""
 
-    def __init__(self, room: Room[Any], facts: Facts, hands: Hands, options: RoomOptions | None = None) -> None:
-        self.room = room
-        self.queue: WorkQueue[Key] = WorkQueue((options or RoomOptions()).backoff)
-        self._options = options or RoomOptions()
+    def __init__(
+        self,
+        reconciler: Reconciler[Any],
+        facts: Facts,
+        executor_deps: ExecutorDeps,
+        options: ReconcilerOptions | None = None,
+    ) -> None:
+        self.reconciler = reconciler
+        self.queue: WorkQueue[Key] = WorkQueue((options or ReconcilerOptions()).backoff)
+        self._options = options or ReconcilerOptions()
         self._cache = facts.cache
         self._hosts = facts.hosts
         self._workloads = facts.workloads
-        self._hands = hands
-        self._executor = Executor(room.name, hands)
-        self._outlook = Outlook(room, facts.cache, facts.workloads, hands.now, facts.hosts.shape)
+        self._executor_deps = executor_deps
+        self._executor = Executor(reconciler.name, executor_deps)
+        self._router = ClusterRouter(reconciler, facts.cache, facts.workloads, executor_deps.now, facts.hosts.shape)
         self._unresolved: dict[Key, list[Create]] = {}
         self._uid_of: dict[Key, str] = {}
         self._keys_for: dict[str, set[Key]] = {}
-        self._owns_hosts = not (isinstance(room, SharesHosts) and room.shares_hosts)
-        self._notes = Notes(room, facts.cache, self._executor, hands.now)
-        self._brake: Brake[Key] = Brake()
+        self._owns_hosts = not (isinstance(reconciler, SharesHosts) and reconciler.shares_hosts)
+        self._notes = Notes(reconciler, facts.cache, self._executor, executor_deps.now)
+        self._write_throttle: WriteThrottle[Key] = WriteThrottle()
         self._workers: list[asyncio.Task[None]] = []
         self._aside: set[asyncio.Task[None]] = set()
         self._resync: asyncio.Task[None] | None = None
-        for wake in room.wakes:
+        for wake in reconciler.wakes:
             if wake.kind in facts.cache.stores:
                 facts.cache.listen(wake.kind, partial(self._changed, wake, None))
             if wake.kind in WORKLOAD_KINDS:
@@ -102,10 +108,10 @@ class Controller:
         facts.hosts.listen(self._host_changed)
 
     def start(self) -> None:
-        """Begin with rounds; every kind of ``room.reads`` should be complete by now."""
+        """Begin with rounds; every kind of ``reconciler.reads`` should be complete by now."""
         for number in range(self._options.workers):
-            self._workers.append(asyncio.create_task(self._work(), name=f"{self.room.name}-{number}"))
-        self._resync = asyncio.create_task(self._resync_now_and_then(), name=f"{self.room.name}-resync")
+            self._workers.append(asyncio.create_task(self._work(), name=f"{self.reconciler.name}-{number}"))
+        self._resync = asyncio.create_task(self._resync_now_and_then(), name=f"{self.reconciler.name}-resync")
 
     async def stop(self, grace: float) -> None:
         """Begin no more rounds; wait ``grace`` seconds for those under way, then cancel them."""
@@ -131,7 +137,7 @@ class Controller:
                 key, waited = await self.queue.get()
             except QueueClosedError:
                 return
-            metrics.of(metrics.QUEUE_SECONDS, self.room.name).observe(waited)
+            metrics.of(metrics.QUEUE_SECONDS, self.reconciler.name).observe(waited)
             with logs.about(self._keys_of(key)):
                 await self._step_or_put_aside(key)
 
@@ -156,14 +162,14 @@ class Controller:
         self.queue.done(key)
 
     async def _finish(self, key: Key, decided: _Decided | str, started: float) -> None:
-        with tracing.span(f"round {self.room.name}", self._keys_of(key)) as span:
+        with tracing.span(f"round {self.reconciler.name}", self._keys_of(key)) as span:
             if isinstance(decided, _Decided):
                 result = await self._guarded(key, self._carry_out(key, decided))
             else:
                 result = decided
             span.set_attribute("result", result)
-        metrics.of(metrics.ROUNDS, self.room.name, result).inc()
-        metrics.of(metrics.ROUND_SECONDS, self.room.name).observe(asyncio.get_running_loop().time() - started)
+        metrics.of(metrics.RECONCILES, self.reconciler.name, result).inc()
+        metrics.of(metrics.ROUND_SECONDS, self.reconciler.name).observe(asyncio.get_running_loop().time() - started)
 
     async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
         """A bug of the room concerns this key alone: its object says so, and it is tried again with back-off."""
@@ -174,38 +180,38 @@ class Controller:
             await self._notes.say(key, error)
             return "malformed"
         except Exception as error:
-            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
+            metrics.of(metrics.ROOM_ERRORS, self.reconciler.name).inc()
             pause = self._retry(key)
-            with logs.hiding(secret_values(self._cache.stores[self.room.kind].get(key))):
+            with logs.hiding(secret_values(self._cache.stores[self.reconciler.kind].get(key))):
                 _log.exception("controller failed", retry_in=round(pause, 2))
             await self._notes.say(key, error)
             return "error"
 
     def _keys_of(self, key: Key) -> Mapping[str, str]:
         """What every line and span of a round says of its object; ``uid`` "" if it is not there."""
-        found = self._cache.stores[self.room.kind].get(key)
+        found = self._cache.stores[self.reconciler.kind].get(key)
         return {
-            "controller": self.room.name,
-            "kind": self.room.kind.name,
+            "controller": self.reconciler.name,
+            "kind": self.reconciler.kind.name,
             "namespace": key.namespace,
             "name": key.name,
             "uid": uid_of(found) if found is not None else "",
         }
 
     def _retry(self, key: Key, at_least: float = 0.0) -> float:
-        metrics.of(metrics.RETRIES, self.room.name).inc()
+        metrics.of(metrics.RETRIES, self.reconciler.name).inc()
         return self.queue.retry(key, at_least=at_least)
 
     async def _decide(self, key: Key) -> _Decided | str:
         if key in self._unresolved and not await self._resolved(key):
             return "unresolved"
-        site = self._outlook.site(key)
+        site = self._router.site(key)
         if site is None:
             self.queue.add_after(key, _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
-        view = self._outlook.view(site)
+        view = self._router.view(site)
         self._refuse_malformed(key)
-        if not self._outlook.may_look(view):
+        if not self._router.may_look(view):
             self.queue.add_after(key, _INCOMPLETE_RETRY if site.place is None else _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
         # Nothing in there waits, so the time of this thread is what this object took from all others.
@@ -213,13 +219,13 @@ class Controller:
         try:
             plan = self._planned(key, view)
         finally:
-            metrics.of(metrics.ROUND_HELD_SECONDS, self.room.name).observe(time.thread_time() - began)
+            metrics.of(metrics.ROUND_HELD_SECONDS, self.reconciler.name).observe(time.thread_time() - began)
         if isinstance(plan, str):
             return plan
         self._explain(plan)
         if site.place is None:
             return _Decided(plan, self._executor)
-        executor = Executor(self.room.name, replace(self._hands, workload=site.place))
+        executor = Executor(self.reconciler.name, replace(self._executor_deps, workload=site.place))
         return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
 
     def _planned(self, key: Key, view: CacheView) -> Plan | str:
@@ -227,18 +233,18 @@ class Controller:
         hosts = self._look(key, view)
         if isinstance(hosts, _Parked):
             return "parked"
-        observed = self.room.observe(key, view, hosts)
+        observed = self.reconciler.observe(key, view, hosts)
         if observed is None:
             self._forget(key)
             return "gone"
-        return self.room.plan(observed)
+        return self.reconciler.plan(observed)
 
     def _refuse_malformed(self, key: Key) -> None:
         """What is left of a malformed spec is not what somebody asked for. Raises MalformedError.
 
         One that is to go needs no spec: what is left of it is enough.
         """
-        store = self._cache.stores[self.room.kind]
+        store = self._cache.stores[self.reconciler.kind]
         faults, primary = store.faults(key), store.get(key)
         if faults and primary is not None and not is_deleting(primary):
             raise MalformedError(faults)
@@ -249,7 +255,7 @@ class Controller:
         if execution.ok and not await self._notes.take_back(key):
             self._retry(key)
         if decided.plan.figures:
-            FIGURES.report(self.room.name, decided.plan.figures, execution.ok)
+            FIGURES.report(self.reconciler.name, decided.plan.figures, execution.ok)
         if execution.writes:
             await self._rest(key, decided.plan)
         return result
@@ -257,20 +263,20 @@ class Controller:
     async def _rest(self, key: Key, plan: Plan) -> None:
         """Hold the key back if it writes the same in round after round."""
         now = asyncio.get_running_loop().time()
-        pause = self._brake.wrote(key, now, lambda: content_of(plan.actions()))
+        pause = self._write_throttle.wrote(key, now, lambda: content_of(plan.actions()))
         if pause:
             why = next((action.why for action in plan.actions()), "")
-            metrics.of(metrics.ROUNDS_HELD_BACK, self.room.name).inc()
+            metrics.of(metrics.ROUNDS_HELD_BACK, self.reconciler.name).inc()
             _log.warning("repeats its writes, held back", last=why)
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
-        need = self.room.needs(key, view)
+        need = self.reconciler.needs(key, view)
         if need is None:
             return None
         uid = need.machine_uid
         self._remember(key, uid)
-        primary = view.get(self.room.kind, key)
+        primary = view.get(self.reconciler.kind, key)
         if self._owns_hosts and (primary is None or is_deleting(primary)):
             self._hosts.withdraw(uid)  # what has not been asked of the provider yet must not be asked any more
         return self._hosts.look(need) or _PARKED
@@ -295,15 +301,15 @@ class Controller:
 
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)
-        self._brake.forget(key)
-        self._outlook.forget(key)
+        self._write_throttle.forget(key)
+        self._router.forget(key)
         uid = self._uid_of.pop(key, None)
         if uid is not None:
             self._let_go(key, uid)
 
     async def _resolved(self, key: Key) -> bool:
         """Send unresolved creations again; their owner is not planned before all are resolved."""
-        if self._cache.stores[self.room.kind].get(key) is None:
+        if self._cache.stores[self.reconciler.kind].get(key) is None:
             del self._unresolved[key]  # the owner is gone; what may have been created is garbage-collected
             return True
         execution = await self._executor.resolve(self._unresolved.pop(key))
@@ -350,20 +356,20 @@ class Controller:
         """``cluster`` None: at home."""
         old, new = change.old, change.new
         lane = Lane.RESYNC if from_list else Lane.NORMAL
-        if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.room.kind and is_deleting(new)):
+        if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.reconciler.kind and is_deleting(new)):
             lane = Lane.URGENT
         try:
             if old is not None and new is not None:
-                if wake.kind == self.room.kind and is_own_note(old, new):
+                if wake.kind == self.reconciler.kind and is_own_note(old, new):
                     return  # it would undo the back-off
                 if wake.ignores is not None and wake.ignores(old, new):
                     return
             self._wake(wake, cluster, change, lane)
         except Exception:
-            metrics.of(metrics.ROOM_ERRORS, self.room.name).inc()
+            metrics.of(metrics.ROOM_ERRORS, self.reconciler.name).inc()
             _log.exception(
                 "wake failed",
-                controller=self.room.name,
+                controller=self.reconciler.name,
                 kind=wake.kind.name,
                 namespace=change.key.namespace,
                 name=change.key.name,
@@ -371,37 +377,37 @@ class Controller:
 
     def _wake(self, wake: Wake, cluster: Key | None, change: Change, lane: Lane) -> None:
         """Both versions name keys: an object that moved from one owner to another concerns both."""
-        site = self._outlook.site_in(cluster)
+        site = self._router.site_in(cluster)
         if site is None:
             return  # contact wakes all that live there
-        view = self._outlook.view(site)
+        view = self._router.view(site)
         keys: set[Key] = set()
         for version in (change.new, change.old):
             if version is not None:
                 keys.update(wake.keys(version, view))
         for key in keys:
-            if wake.kind in WORKLOAD_KINDS and not self._outlook.concerns(key, cluster):
+            if wake.kind in WORKLOAD_KINDS and not self._router.concerns(key, cluster):
                 continue
             pause = wake.gathers(key, view) if wake.gathers is not None else 0.0
             self.queue.add_after(key, pause, lane)
 
     def _contact_changed(self, cluster: Key) -> None:
         """Contact was lost or found: all that live there are looked at, when there is time for it."""
-        if not self._outlook.cares:
+        if not self._router.cares:
             return
-        lane = Lane.NORMAL if self.room.kind == CLUSTER else Lane.RESYNC
-        for key in self._outlook.living_in(cluster):
+        lane = Lane.NORMAL if self.reconciler.kind == CLUSTER else Lane.RESYNC
+        for key in self._router.living_in(cluster):
             self.queue.add(key, lane)
         site = self._workloads.look(cluster)
         place = site.place if site is not None else None
-        for wake in self.room.wakes if place is not None else ():
+        for wake in self.reconciler.wakes if place is not None else ():
             if wake.kind == NODE and place is not None:
                 for node in place.cache.stores[NODE]:
                     self._wake(wake, cluster, Change(NODE, key_of(node), None, node), Lane.RESYNC)
 
     def _host_changed(self, uid: str) -> None:
         for key in self._keys_for.get(uid, ()):
-            primary = self._cache.stores[self.room.kind].get(key)
+            primary = self._cache.stores[self.reconciler.kind].get(key)
             self.queue.add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
 
     async def _resync_now_and_then(self) -> None:
@@ -412,4 +418,4 @@ class Controller:
                 self.queue.add(key, Lane.RESYNC)
 
     def _keys(self) -> Iterable[Key]:
-        return self._cache.stores[self.room.kind].keys()
+        return self._cache.stores[self.reconciler.kind].keys()

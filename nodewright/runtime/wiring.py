@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from api.selectors import EVERYTHING, Selector
 from controllers.kernel.joining import NO_LIMITS, Limits
+from controllers.kernel.reconciler import ReadsPartly, Reconciler, cluster_seen_by
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
-from controllers.kernel.room import ReadsPartly, Room, cluster_seen_by
 from controllers.kernel.sharding import can_be_sharded, shard
 from nodewright.runtime.claims import Claim
-from nodewright.runtime.options import Rooms
+from nodewright.runtime.options import Reconcilers
 
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from controllers.scheduling.reading import Reader
 
 
-def rooms(
+def reconcilers(
     hosting_node: str = "", limits: Limits = NO_LIMITS, template_kinds: frozenset[TemplateKind] = frozenset()
-) -> Rooms:
+) -> Reconcilers:
     """Every controller that runs unless others are named.
 
-    ``hosting_node`` and ``limits``: see ``MachineRoom``; ``template_kinds``: see ``MachineHealthCheckRoom``.
+    ``hosting_node`` and ``limits``: see ``MachineReconciler``; ``template_kinds``: see ``MachineHealthCheckReconciler``.
     """
-    from controllers.cluster.room import ROOM as CLUSTER  # noqa: PLC0415
-    from controllers.machine.room import MachineRoom  # noqa: PLC0415
-    from controllers.machineclass.room import ROOM as MACHINE_CLASS  # noqa: PLC0415
-    from controllers.machinedeployment.room import ROOM as MACHINE_DEPLOYMENT  # noqa: PLC0415
-    from controllers.machinehealthcheck.room import MachineHealthCheckRoom  # noqa: PLC0415
-    from controllers.machineset.room import ROOM as MACHINE_SET  # noqa: PLC0415
+    from controllers.cluster.reconciler import RECONCILER as CLUSTER  # noqa: PLC0415
+    from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
+    from controllers.machineclass.reconciler import RECONCILER as MACHINE_CLASS  # noqa: PLC0415
+    from controllers.machinedeployment.reconciler import RECONCILER as MACHINE_DEPLOYMENT  # noqa: PLC0415
+    from controllers.machinehealthcheck.reconciler import MachineHealthCheckReconciler  # noqa: PLC0415
+    from controllers.machineset.reconciler import RECONCILER as MACHINE_SET  # noqa: PLC0415
 
     return (
         CLUSTER,
         MACHINE_DEPLOYMENT,
         MACHINE_SET,
-        MachineRoom(hosting_node, limits),
-        MachineHealthCheckRoom(template_kinds),
+        MachineReconciler(hosting_node, limits),
+        MachineHealthCheckReconciler(template_kinds),
         MACHINE_CLASS,
     )
 
@@ -51,7 +51,7 @@ def rooms(
 def on_request(
     autoscaler: Callable[[], AutoscalerOptions] | None = None,
     provisioning: Callable[[], ProvisioningOptions] | None = None,
-) -> Mapping[str, Callable[[], Room[Any]]]:
+) -> Mapping[str, Callable[[], Reconciler[Any]]]:
     """Controllers that only run when they are named, by name: they need rights that a cluster may not want to give, or
     would work against somebody else's. Each is imported when it is made.
     """
@@ -63,22 +63,22 @@ def on_request(
 
         return Reader()
 
-    def requests() -> Room[Any]:
-        from controllers.certificatesigningrequest.room import ROOM  # noqa: PLC0415
+    def requests() -> Reconciler[Any]:
+        from controllers.certificatesigningrequest.reconciler import RECONCILER  # noqa: PLC0415
 
-        return ROOM
+        return RECONCILER
 
-    def the_autoscaler() -> Room[Any]:
-        from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
+    def the_autoscaler() -> Reconciler[Any]:
+        from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
 
-        return AutoscalerRoom(autoscaler() if autoscaler is not None else None, reader())
+        return AutoscalerReconciler(autoscaler() if autoscaler is not None else None, reader())
 
-    def provisioning_requests() -> Room[Any]:
-        from controllers.provisioningrequest.room import ProvisioningRequestRoom  # noqa: PLC0415
+    def provisioning_requests() -> Reconciler[Any]:
+        from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler  # noqa: PLC0415
         from nodewright.runtime.provisioning import installed_classes  # noqa: PLC0415
 
         groups = autoscaler() if autoscaler is not None else None
-        return ProvisioningRequestRoom(
+        return ProvisioningRequestReconciler(
             groups, provisioning() if provisioning is not None else None, installed_classes(), reader()
         )
 
@@ -89,39 +89,44 @@ def on_request(
     }
 
 
-def with_node_policy(wanted: Rooms, nodes: NodePolicy) -> Rooms:
+def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
     """``wanted``, told which labels and taints of Machines may reach their Nodes."""
-    from controllers.machine.room import MachineRoom  # noqa: PLC0415
+    from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
-    return tuple(replace(room, nodes=nodes) if isinstance(room, MachineRoom) else room for room in wanted)
-
-
-def reached_at(wanted: Rooms, server: str) -> Rooms:
-    """``wanted``, told the URL of the API server: no kubelet gets a certificate that serves in its name."""
-    if all(room.name != "certificatesigningrequest" for room in wanted):
-        return wanted
-    from controllers.certificatesigningrequest.foreign_names import plain  # noqa: PLC0415
-    from controllers.certificatesigningrequest.room import CertificateSigningRequestRoom  # noqa: PLC0415
-
-    hosts = frozenset({plain(host)} if (host := urlsplit(server).hostname) else ())
     return tuple(
-        replace(room, api_hosts=room.api_hosts | hosts) if isinstance(room, CertificateSigningRequestRoom) else room
-        for room in wanted
+        replace(reconciler, nodes=nodes) if isinstance(reconciler, MachineReconciler) else reconciler
+        for reconciler in wanted
     )
 
 
-def claims_of(wanted: Rooms, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
+def reached_at(wanted: Reconcilers, server: str) -> Reconcilers:
+    """``wanted``, told the URL of the API server: no kubelet gets a certificate that serves in its name."""
+    if all(reconciler.name != "certificatesigningrequest" for reconciler in wanted):
+        return wanted
+    from controllers.certificatesigningrequest.foreign_names import plain  # noqa: PLC0415
+    from controllers.certificatesigningrequest.reconciler import CertificateSigningRequestReconciler  # noqa: PLC0415
+
+    hosts = frozenset({plain(host)} if (host := urlsplit(server).hostname) else ())
+    return tuple(
+        replace(reconciler, api_hosts=reconciler.api_hosts | hosts)
+        if isinstance(reconciler, CertificateSigningRequestReconciler)
+        else reconciler
+        for reconciler in wanted
+    )
+
+
+def claims_of(wanted: Reconcilers, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
     """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all."""
 
-    def claim(room: Room[Any]) -> Claim:
-        cluster = cluster_seen_by(room)
-        only = str(shard(machines)) if can_be_sharded(room) else ""
-        return Claim(room.name, str(cluster) if isinstance(cluster, Key) else "", namespace, only)
+    def claim(reconciler: Reconciler[Any]) -> Claim:
+        cluster = cluster_seen_by(reconciler)
+        only = str(shard(machines)) if can_be_sharded(reconciler) else ""
+        return Claim(reconciler.name, str(cluster) if isinstance(cluster, Key) else "", namespace, only)
 
-    return tuple(sorted(claim(room) for room in wanted))
+    return tuple(sorted(claim(reconciler) for reconciler in wanted))
 
 
-def parts_of(wanted: Rooms, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
+def parts_of(wanted: Reconcilers, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
     """Kinds of which only some objects are watched: those of a namespace, or some by name.
 
     ``namespace``: the only one in which Machines and what belongs to them are served. Nodes and Pods are in all.
@@ -130,37 +135,37 @@ def parts_of(wanted: Rooms, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
     if namespace:
         there = [kind for kind in kinds_of(wanted) if kind.namespaced and kind not in WORKLOAD_KINDS]
         found = {kind: (Key(namespace, ""),) for kind in there}
-    named = {kind for room in wanted if isinstance(room, ReadsPartly) for kind in room.parts}
+    named = {kind for reconciler in wanted if isinstance(reconciler, ReadsPartly) for kind in reconciler.parts}
     found = {kind: keys for kind, keys in found.items() if kind not in named}
-    for room in wanted:
-        for kind, keys in room.parts.items() if isinstance(room, ReadsPartly) else ():
+    for reconciler in wanted:
+        for kind, keys in reconciler.parts.items() if isinstance(reconciler, ReadsPartly) else ():
             found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *keys)))
     return found
 
 
-def clusters_of(wanted: Rooms) -> frozenset[Key]:
+def clusters_of(wanted: Reconcilers) -> frozenset[Key]:
     """Those Clusters that rooms see alone."""
-    return frozenset(cluster for room in wanted if isinstance(cluster := cluster_seen_by(room), Key))
+    return frozenset(cluster for reconciler in wanted if isinstance(cluster := cluster_seen_by(reconciler), Key))
 
 
-def kinds_of(wanted: Rooms) -> tuple[Kind, ...]:
+def kinds_of(wanted: Reconcilers) -> tuple[Kind, ...]:
     """What has to be watched for ``wanted`` rooms where our objects are, each kind once."""
     return _once(
         kind
-        for room in wanted
-        for kind in _kinds(room)
-        if kind not in WORKLOAD_KINDS or not isinstance(cluster_seen_by(room), Key)
+        for reconciler in wanted
+        for kind in _kinds(reconciler)
+        if kind not in WORKLOAD_KINDS or not isinstance(cluster_seen_by(reconciler), Key)
     )
 
 
-def kinds_in(wanted: Rooms, cluster: Key) -> tuple[Kind, ...]:
+def kinds_in(wanted: Reconcilers, cluster: Key) -> tuple[Kind, ...]:
     """The same in the workload cluster of ``cluster``."""
-    there = [room for room in wanted if cluster_seen_by(room) in (None, cluster)]
-    return _once(kind for room in there for kind in _kinds(room) if kind in WORKLOAD_KINDS)
+    there = [reconciler for reconciler in wanted if cluster_seen_by(reconciler) in (None, cluster)]
+    return _once(kind for reconciler in there for kind in _kinds(reconciler) if kind in WORKLOAD_KINDS)
 
 
-def _kinds(room: Room[Any]) -> tuple[Kind, ...]:
-    return (room.kind, *room.reads, *(wake.kind for wake in room.wakes))
+def _kinds(reconciler: Reconciler[Any]) -> tuple[Kind, ...]:
+    return (reconciler.kind, *reconciler.reads, *(wake.kind for wake in reconciler.wakes))
 
 
 def _once(kinds: Iterable[Kind]) -> tuple[Kind, ...]:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK
-from controllers.kernel.room import Room
 from nodewright.sim import faults as menu
 from nodewright.sim import users
 from nodewright.sim.clock import VirtualClock
@@ -68,7 +68,9 @@ class Result:
 
 
 class Engine:
-    def __init__(self, seed: int, scenario: Scenario, rooms: Iterable[Room[Any]], crds: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, seed: int, scenario: Scenario, reconcilers: Iterable[Reconciler[Any]], crds: list[dict[str, Any]]
+    ) -> None:
         self.seed = seed
         self.random = Random(seed)  # noqa: S311 (luck, not secrets)
         self.scenario = scenario
@@ -78,7 +80,7 @@ class Engine:
         self.guard = Guard(self.plane)
         self.world = World(Cloud(name="sim", seed=seed), self.clock)
         self.kubelets = Kubelets(self.plane, self.world, self.clock)
-        self._rooms = tuple(rooms)
+        self._reconcilers = tuple(reconcilers)
         self.steps = self.crashes = self.broken = 0
         self.process = self._start()
 
@@ -234,7 +236,8 @@ class Engine:
 
     def _start(self) -> Process:
         return Process(
-            Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say, self.guard), self._rooms
+            Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say, self.guard),
+            self._reconcilers,
         )
 
     @property

@@ -22,10 +22,10 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
-from controllers.kernel.remediation import is_condemned
+from controllers.kernel.remediation import is_selected_for_deletion
 from controllers.kernel.template import rollout_part
-from nodewright.controlplane.store.watching import Watch
-from nodewright.controlplane.values import ApiError, WatchOptions
+from nodewright.apiserver.store.watching import Watch
+from nodewright.apiserver.values import ApiError, WatchOptions
 from nodewright.sim.plane import Plane
 from nodewright.sim.users import DEPLOYMENT
 from providers.simulated.world import World
@@ -70,7 +70,7 @@ def available(machine: Obj) -> bool:
     return not is_deleting(machine) and is_true((machine.get("status") or {}).get("conditions"), "Ready")
 
 
-class _Census:
+class _MachineCounts:
     """How many Machines are active in the plane now; kept by a watch, since it is asked before each creation."""
 
     def __init__(self, plane: Plane) -> None:
@@ -130,7 +130,7 @@ class Guard:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._in_force: dict[str, _Promise] = {}
-        self._census = _Census(plane)
+        self._census = _MachineCounts(plane)
         self._ours: set[str] = set()
         self._chosen: dict[str, bool] = {}
         self._handed: dict[str, tuple[str, int]] = {}
@@ -238,7 +238,7 @@ class Guard:
         node = self._plane.get(NODE, Key("", name)) if name else None
         ready = find((node.get("status") or {}).get("conditions"), "Ready") if node is not None else None
         silent = ready is not None and ready["status"] == "Unknown"
-        return silent and is_condemned(status)
+        return silent and is_selected_for_deletion(status)
 
     def _lost_of(self, promise: _Promise) -> frozenset[str]:
         """Counted on when the promise was made; those that serve no more a person or their host's failure took down."""

@@ -14,8 +14,8 @@ from typing import Any, assert_never
 
 from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.refs import Key, Kind, Obj, Ref, uid_of
-from nodewright.controlplane.store import Store
-from nodewright.controlplane.values import (
+from nodewright.apiserver.store import Store
+from nodewright.apiserver.values import (
     ApiError,
     DeleteOptions,
     ListOptions,

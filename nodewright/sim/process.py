@@ -25,9 +25,9 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
-from controllers.kernel.room import Room
-from nodewright.controlplane.values import ApiError, WatchOptions
+from nodewright.apiserver.values import ApiError, WatchOptions
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 from nodewright.sim.clock import VirtualClock
@@ -87,13 +87,15 @@ class _Complete:
 
 
 class Process:
-    def __init__(self, outside: Outside, rooms: Iterable[Room[Any]]) -> None:
+    def __init__(self, outside: Outside, reconcilers: Iterable[Reconciler[Any]]) -> None:
         self._out = outside
-        self._rooms = tuple(rooms)
+        self._reconcilers = tuple(reconcilers)
         self._cloud = Cloud(outside.world, outside.clock)
-        kinds = sorted({kind for room in self._rooms for kind in room.reads}, key=lambda kind: kind.name)
+        kinds = sorted(
+            {kind for reconciler in self._reconcilers for kind in reconciler.reads}, key=lambda kind: kind.name
+        )
         self._cache = Cache(kinds)
-        self._queue: dict[tuple[str, Key], Room[Any]] = {}
+        self._queue: dict[tuple[str, Key], Reconciler[Any]] = {}
         self._timers = Timers()
         self._failures: dict[tuple[str, Key], int] = {}
         self._backlog: dict[Kind, deque[Any]] = {kind: deque() for kind in kinds}
@@ -110,8 +112,8 @@ class Process:
 
     def ready(self) -> int:
         """Keys that a round could run for now."""
-        for room, key in self._timers.due(self._out.clock()):
-            self._queue[room.name, key] = room
+        for reconciler, key in self._timers.due(self._out.clock()):
+            self._queue[reconciler.name, key] = reconciler
         return len(self._queue)
 
     def next_due(self) -> datetime | None:
@@ -163,24 +165,24 @@ class Process:
     def run_one(self) -> None:
         """One round of a random waiting key. Raises Crash."""
         slot = self._out.random.choice(list(self._queue)) if len(self._queue) < 64 else next(iter(self._queue))
-        room, key = self._queue.pop(slot), slot[1]
-        self._timers.drop(room, key)
+        reconciler, key = self._queue.pop(slot), slot[1]
+        self._timers.drop(reconciler, key)
         view = self._cache.view(self._out.clock())
-        need = room.needs(key, view)
+        need = reconciler.needs(key, view)
         hosts = self._cloud.read(need) if need is not None else None
-        observed = room.observe(key, view, hosts)
+        observed = reconciler.observe(key, view, hosts)
         if observed is None:
             return
-        plan = room.plan(observed)
+        plan = reconciler.plan(observed)
         for note in plan.notes:
-            self._out.say(f"{room.name} {key.name}: {note}")
-        if self._execute(room, key, plan):
+            self._out.say(f"{reconciler.name} {key.name}: {note}")
+        if self._execute(reconciler, key, plan):
             self._failures.pop(slot, None)
-            self._after(room, key, plan)
+            self._after(reconciler, key, plan)
 
     # Inside
 
-    def _execute(self, room: Room[Any], key: Key, plan: Plan) -> bool:
+    def _execute(self, reconciler: Reconciler[Any], key: Key, plan: Plan) -> bool:
         """All steps in order; False if one failed and the key was put back."""
         for step in plan.steps:
             actions = list(step)
@@ -188,21 +190,21 @@ class Process:
             failed = None
             for action in actions:
                 if self._out.random.random() < self._out.faults.crash:
-                    raise Crash(f"{room.name} {key.name}: before “{action.why}”")
+                    raise Crash(f"{reconciler.name} {key.name}: before “{action.why}”")
                 try:
-                    self._perform(room, key, action)
+                    self._perform(reconciler, key, action)
                 except (ApiError, AnswerLost, ProviderError) as error:
                     failed = error
-                    self._out.say(f"{room.name} {key.name}: {action.why} … failed: {error}")
+                    self._out.say(f"{reconciler.name} {key.name}: {action.why} … failed: {error}")
             if failed is not None:
-                self._retry(room, key)
+                self._retry(reconciler, key)
                 return False
         return True
 
-    def _perform(self, room: Room[Any], key: Key, action: Action) -> None:
+    def _perform(self, reconciler: Reconciler[Any], key: Key, action: Action) -> None:
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
             self._cloud.perform(action)
-            self._later(room, key, 0.0)
+            self._later(reconciler, key, 0.0)
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
@@ -210,7 +212,7 @@ class Process:
                 self._cache.wrote(kind, _own(answer))
             elif isinstance(action, Delete):
                 self._cache.deleted(kind, action.target.key, action.target.uid)
-        self._out.say(f"{room.name} {key.name}: {action.why}")
+        self._out.say(f"{reconciler.name} {key.name}: {action.why}")
 
     def _guarded(self, action: ApiAction) -> Obj | None:
         """Carry it out under the eyes of the guard. What is refused promises nothing; what is not heard of does."""
@@ -224,30 +226,30 @@ class Process:
         guard.done(action, seen, believed)
         return answer
 
-    def _after(self, room: Room[Any], key: Key, plan: Plan) -> None:
+    def _after(self, reconciler: Reconciler[Any], key: Key, plan: Plan) -> None:
         match plan.outcome:
             case Settled():
                 return
             case Wait(after=after) | Blocked(after=after):
-                self._later(room, key, after)
+                self._later(reconciler, key, after)
             case Failed():
-                self._later(room, key, FAILED_RETRY_SECONDS)
+                self._later(reconciler, key, FAILED_RETRY_SECONDS)
 
-    def _retry(self, room: Room[Any], key: Key) -> None:
-        failures = self._failures.get((room.name, key), 0)
-        self._failures[room.name, key] = failures + 1
-        self._later(room, key, RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
+    def _retry(self, reconciler: Reconciler[Any], key: Key) -> None:
+        failures = self._failures.get((reconciler.name, key), 0)
+        self._failures[reconciler.name, key] = failures + 1
+        self._later(reconciler, key, RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
 
-    def _later(self, room: Room[Any], key: Key, seconds: float) -> None:
-        self._timers.set(room, key, self._out.clock() + timedelta(seconds=max(seconds, 0.001)))
+    def _later(self, reconciler: Reconciler[Any], key: Key, seconds: float) -> None:
+        self._timers.set(reconciler, key, self._out.clock() + timedelta(seconds=max(seconds, 0.001)))
 
     def _wake(self, change: Change, from_list: bool) -> None:
         del from_list
         view = self._cache.view(self._out.clock())
-        for room in self._rooms:
-            if room.kind == change.kind:
-                self._queue[room.name, change.key] = room
-            for wake in room.wakes:
+        for reconciler in self._reconcilers:
+            if reconciler.kind == change.kind:
+                self._queue[reconciler.name, change.key] = reconciler
+            for wake in reconciler.wakes:
                 if wake.kind != change.kind:
                     continue
                 both = change.old is not None and change.new is not None
@@ -256,14 +258,14 @@ class Process:
                 for obj in (change.old, change.new):
                     if obj is not None:
                         for key in sorted(wake.keys(obj, view)):  # equal seeds, equal stories
-                            self._add(room, key, wake.gathers(key, view) if wake.gathers else 0.0)
+                            self._add(reconciler, key, wake.gathers(key, view) if wake.gathers else 0.0)
 
-    def _add(self, room: Room[Any], key: Key, seconds: float) -> None:
+    def _add(self, reconciler: Reconciler[Any], key: Key, seconds: float) -> None:
         """Put the key into the queue, in ``seconds``: once for all changes that come within them."""
         if seconds:
-            self._later(room, key, seconds)
+            self._later(reconciler, key, seconds)
         else:
-            self._queue[room.name, key] = room
+            self._queue[reconciler.name, key] = reconciler
 
     def _relist(self, kind: Kind) -> None:
         resource = self._out.plane.resource(kind)

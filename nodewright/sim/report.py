@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim.engine import Engine, Result, Scenario
 
 
@@ -50,7 +50,7 @@ class Summary:
 
 def run_seed(seed: int, scenario: Scenario) -> Result:
     """One schedule from beginning to end."""
-    return Engine(seed, scenario, rooms(), load_crds()).run()
+    return Engine(seed, scenario, reconcilers(), load_crds()).run()
 
 
 def run(options: Options, progress: Callable[[int, Result], None] = lambda _done, _result: None) -> Summary:

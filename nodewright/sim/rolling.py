@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, uid_of
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import active, available
@@ -37,7 +37,7 @@ class Rolled:
 def run(machines: int, surge: int) -> Rolled:
     """Roll ``machines`` with ``maxSurge: surge`` and ``maxUnavailable: 0`` to a new template."""
     started = time.monotonic()
-    engine = Engine(0, Scenario(replicas=machines, edits=0, faults=faults.NONE), rooms(), load_crds())
+    engine = Engine(0, Scenario(replicas=machines, edits=0, faults=faults.NONE), reconcilers(), load_crds())
     strategy = users.Strategy(surge, 0, "InPlace")
     body = users.deployment(machines, strategy, {**users.SIMULATED, **BOOT, "cloud": {"name": "sim"}})
     engine.plane.create(MACHINE_DEPLOYMENT, body)

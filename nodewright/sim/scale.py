@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Bounds, available
@@ -29,7 +29,7 @@ def run(machines: int) -> Scaled:
     """Grow one MachineSet from 0 to ``machines`` until all are Ready."""
     scenario = Scenario(replicas=machines, edits=0, faults=faults.NONE)
     started = time.monotonic()
-    engine = Engine(0, scenario, rooms(), load_crds())
+    engine = Engine(0, scenario, reconcilers(), load_crds())
     engine.guard.expect(users.DEPLOYMENT.name, Bounds(machines, 0))
     engine.plane.create(MACHINE_SET, _machine_set(machines))
     engine.settle_quietly(lambda: _grown(engine, machines))

@@ -11,33 +11,33 @@ from datetime import datetime
 from itertools import count
 from typing import Any
 
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import Key
-from controllers.kernel.room import Room
 
 _Slot = tuple[str, Key]
 
 
 class Timers:
     def __init__(self) -> None:
-        self._set: dict[_Slot, tuple[datetime, int, Room[Any]]] = {}
+        self._set: dict[_Slot, tuple[datetime, int, Reconciler[Any]]] = {}
         self._heap: list[tuple[datetime, int, _Slot]] = []
         """Entries whose number is not the one that is set are void."""
         self._numbers = count()
 
-    def set(self, room: Room[Any], key: Key, at: datetime) -> None:
+    def set(self, reconciler: Reconciler[Any], key: Key, at: datetime) -> None:
         """Of several the earliest counts."""
-        slot = (room.name, key)
+        slot = (reconciler.name, key)
         before = self._set.get(slot)
         if before is not None and before[0] <= at:
             return
         number = next(self._numbers)
-        self._set[slot] = (at, number, room)
+        self._set[slot] = (at, number, reconciler)
         heapq.heappush(self._heap, (at, number, slot))
 
-    def drop(self, room: Room[Any], key: Key) -> None:
-        self._set.pop((room.name, key), None)
+    def drop(self, reconciler: Reconciler[Any], key: Key) -> None:
+        self._set.pop((reconciler.name, key), None)
 
-    def due(self, now: datetime) -> Iterator[tuple[Room[Any], Key]]:
+    def due(self, now: datetime) -> Iterator[tuple[Reconciler[Any], Key]]:
         """Take out those whose time has come."""
         while (at := self.next_at()) is not None and at <= now:
             _, _, slot = heapq.heappop(self._heap)

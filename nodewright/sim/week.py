@@ -18,12 +18,12 @@ from typing import Any
 
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, uid_of
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Breach, always, available, bounds
 from nodewright.sim.plane import Plane
-from nodewright.sim.troubles import ZONES, Trouble, draw
+from nodewright.sim.week_faults import ZONES, WeekFault, draw
 from providers.simulated.config import Cloud
 from providers.simulated.hosts import SimulatedHost
 
@@ -31,7 +31,7 @@ SETTLE = timedelta(hours=2)
 """After the last trouble: back-offs end and what was frozen goes on."""
 GRAIN = timedelta(seconds=1)
 """Everything is looked at once in it at most."""
-LOOK_EVERY = timedelta(minutes=10)
+POLL_EVERY = timedelta(minutes=10)
 """The invariants of the whole cluster are checked so often, and after every trouble."""
 ROOM_IN_ZONES = 1.3
 """Hosts that the zones have room for in all, per Machine declared; they fill up one after the other."""
@@ -58,7 +58,7 @@ class Report:
 
     options: Options
     breach: str
-    troubles: Mapping[str, int]
+    week_faults: Mapping[str, int]
     made: int
     least: int
     full: float
@@ -74,7 +74,7 @@ class Report:
             ("verdict", self.breach or "no minimum broken by our own hand, everything converged"),
             ("Machines declared", f"{self.options.machines}"),
             ("days", f"{self.options.days}"),
-            *((f"  {what}", f"{number}") for what, number in sorted(self.troubles.items())),
+            *((f"  {what}", f"{number}") for what, number in sorted(self.week_faults.items())),
             ("Machines made in all", f"{self.made}"),
             ("fewest available at once", f"{self.least}"),
             ("time at the declared minimum or above", f"{self.full:.1%}"),
@@ -92,9 +92,9 @@ class Week:
         self.options = options
         self.random = Random(f"week/{options.seed}")  # noqa: S311 (luck, not secrets)
         scenario = Scenario(replicas=options.machines, edits=0, faults=faults.NONE)
-        self.engine = Engine(options.seed, scenario, rooms(), load_crds())
-        room = math.ceil(options.machines * ROOM_IN_ZONES / len(ZONES))
-        self.engine.world.adjust(Cloud(zones=dict.fromkeys(ZONES, room)))
+        self.engine = Engine(options.seed, scenario, reconcilers(), load_crds())
+        reconciler = math.ceil(options.machines * ROOM_IN_ZONES / len(ZONES))
+        self.engine.world.adjust(Cloud(zones=dict.fromkeys(ZONES, reconciler)))
         self.engine.kubelets.is_silent = self._is_silent
         self.silent_zones: set[str] = set()
         self.silent_hosts: set[str] = set()
@@ -119,7 +119,7 @@ class Week:
                     progress(days)
                     passed = days
                 trouble.strike(self)
-                self.engine.kubelets.look_again()
+                self.engine.kubelets.requeue_after()
                 self._look()
             self._until(self.engine.clock() + SETTLE)
             self.engine.settle()
@@ -155,7 +155,7 @@ class Week:
         plane.create(MACHINE_DEPLOYMENT, users.deployment(wanted, strategy, CONFIG))
         plane.create(MACHINE_HEALTH_CHECK, _health_check())
         while self._available() < wanted:
-            self._until(self.engine.clock() + LOOK_EVERY)
+            self._until(self.engine.clock() + POLL_EVERY)
         self._least = wanted
         self._begin = self.engine.clock()
         self._full_since = self._looked_at = self.engine.clock()
@@ -165,9 +165,9 @@ class Week:
         clock = self.engine.clock
         while True:
             self.engine.work_off()
-            if clock() - self._looked_at >= LOOK_EVERY:
+            if clock() - self._looked_at >= POLL_EVERY:
                 self._look()
-            target = min(moment, clock() + LOOK_EVERY)
+            target = min(moment, clock() + POLL_EVERY)
             if self._calls:
                 target = min(target, self._calls[0][0])
             upcoming = self.engine.next_moment()
@@ -178,7 +178,7 @@ class Week:
                 _, says, do = self._calls.pop(0)
                 self._tell(says)
                 do()
-                self.engine.kubelets.look_again()
+                self.engine.kubelets.requeue_after()
             if clock() >= moment:
                 self.engine.work_off()
                 return
@@ -204,7 +204,7 @@ class Week:
     def _is_silent(self, host: SimulatedHost) -> bool:
         return host.zone in self.silent_zones or host.id in self.silent_hosts
 
-    def _say(self, trouble: Trouble, happened: Counter[str]) -> None:
+    def _say(self, trouble: WeekFault, happened: Counter[str]) -> None:
         happened[trouble.kind] += 1
         self._tell(trouble.says)
 
@@ -216,7 +216,7 @@ class Week:
         return Report(
             options=self.options,
             breach=breach,
-            troubles=happened,
+            week_faults=happened,
             made=len(self._uids),
             least=self._least,
             full=self._full / max(engine.clock() - self._begin, timedelta(seconds=1)),

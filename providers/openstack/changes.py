@@ -20,13 +20,13 @@ from providers.base.contract import (
     Updated,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import belongings, hosts, marks, requests
+from providers.openstack import hosts, owned_tags, ownership_tags, requests
 from providers.openstack.config import OpenStackMachineConfig
 from providers.openstack.creation import Tools, port_place, user_data_for
 from providers.openstack.paths import one_of
 from providers.openstack.session import COMPUTE, NETWORK
 
-LOOK_AGAIN = 5.0
+REQUEUE_AFTER = 5.0
 _NAMES = {
     "flavor": "flavor",
     "image": "image",
@@ -54,15 +54,15 @@ class Changes:
         """One step towards ``request``. Raises ProviderError."""
         answer = await self._tools.requests.get(COMPUTE, one_of("servers", host.id))
         server: Server = answer.get("server") or {}
-        if marks.uid_of_server(server) != request.identity.machine_uid:
+        if ownership_tags.uid_of_server(server) != request.identity.machine_uid:
             raise ProviderError(ErrorClass.NOT_FOUND, f"there is no server {host.id} of this Machine")
         if server.get("status") == "VERIFY_RESIZE":
             self._resizes.pop(request.identity.machine_uid, None)
             await self._act(host, {"confirmResize": None})
-            return InProgress(LOOK_AGAIN, "the resize is being confirmed")
+            return InProgress(REQUEUE_AFTER, "the resize is being confirmed")
         if hosts.state_of(server) is HostState.UPDATING or server.get("OS-EXT-STS:task_state"):
-            return InProgress(LOOK_AGAIN, f"the server is in state {server.get('status')}")
-        changed = marks.changed_parts(server, marks.parts_of(request, config))
+            return InProgress(REQUEUE_AFTER, f"the server is in state {server.get('status')}")
+        changed = ownership_tags.changed_parts(server, ownership_tags.parts_of(request, config))
         stuck = _why_not_in_place(server, request, config, changed)
         if stuck:
             return NeedsReplacement(stuck)
@@ -78,13 +78,13 @@ class Changes:
         self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server, drained: bool
     ) -> UpdateAnswer | None:
         """Rebuild, then resize: what interrupts the server. None if neither is needed."""
-        parts = marks.parts_of(request, config)
-        changed = marks.changed_parts(server, parts)
-        if changed & marks.REBUILDS:
+        parts = ownership_tags.parts_of(request, config)
+        changed = ownership_tags.changed_parts(server, parts)
+        if changed & ownership_tags.REBUILDS:
             if not drained:
-                return NeedsDrain(f"the server is rebuilt: {_named(changed & marks.REBUILDS)} changed")
+                return NeedsDrain(f"the server is rebuilt: {_named(changed & ownership_tags.REBUILDS)} changed")
             await self._rebuild(request, config, host, server)
-            return InProgress(LOOK_AGAIN, "the server is being rebuilt")
+            return InProgress(REQUEUE_AFTER, "the server is being rebuilt")
         if "flavor" in changed:
             flavor = await self._tools.lookup.flavor(config.flavor)
             if (server.get("flavor") or {}).get("original_name") != flavor.get("name"):
@@ -104,24 +104,25 @@ class Changes:
             raise ProviderError(ErrorClass.STOCK_OUT, f"the resize to flavor {name} came to nothing: no place for it")
         await self._act(host, {"resize": {"flavorRef": wanted}})
         self._resizes[uid] = wanted
-        return InProgress(LOOK_AGAIN, f"the server is being resized to flavor {name}")
+        return InProgress(REQUEUE_AFTER, f"the server is being resized to flavor {name}")
 
     async def _rebuild(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
         """The metadata says from now on that these parts are as wanted; the spec hash follows when all is done."""
         image = await self._tools.lookup.image(config.image)
-        wanted = marks.parts_of(request, config)
-        changed = marks.changed_parts(server, wanted)
-        kept = {**wanted, **dict.fromkeys(changed - marks.REBUILDS, "")}
-        metadata = {**(server.get("metadata") or {}), marks.PARTS: marks.parts_text(kept)}
+        wanted = ownership_tags.parts_of(request, config)
+        changed = ownership_tags.changed_parts(server, wanted)
+        kept = {**wanted, **dict.fromkeys(changed - ownership_tags.REBUILDS, "")}
+        metadata = {**(server.get("metadata") or {}), ownership_tags.PARTS: ownership_tags.parts_text(kept)}
         data = await user_data_for(self._tools, request, config)
         rebuild: dict[str, Any] = {"imageRef": str(image["id"]), "metadata": metadata, "user_data": data or None}
         await self._act(host, {"rebuild": rebuild})
 
     async def _update_ports(self, request: HostRequest, config: OpenStackMachineConfig) -> None:
         uid = request.identity.machine_uid
-        census = await self._tools.counter.take(with_parts=True)
+        inventory = await self._tools.counter.take(with_parts=True)
         ports = {
-            str(port["name"]): str(port["id"]) for port in (census.parts.ports.get(uid, ()) if census.parts else ())
+            str(port["name"]): str(port["id"])
+            for port in (inventory.parts.ports.get(uid, ()) if inventory.parts else ())
         }
         for name, port in requests.ports_of(request, config).items():
             identity = ports.get(name)
@@ -134,7 +135,7 @@ class Changes:
     async def _mark(self, request: HostRequest, config: OpenStackMachineConfig, host: Host, server: Server) -> None:
         """One by one: a list that is replaced loses what others add meanwhile. The spec hash says that all is done."""
         path, change = one_of("servers", host.id), self._tools.requests.change
-        marking = belongings.marking(server, request, config)
+        marking = owned_tags.marking(server, request, config)
         if marking.intent:
             await change(COMPUTE, "POST", f"{path}/metadata", {"metadata": dict(marking.intent)})
         for tag in marking.new_tags:
@@ -163,10 +164,10 @@ def _why_not_in_place(server: Server, request: HostRequest, config: OpenStackMac
         return f"the server is in zone {zone}, and its failure domain is {request.failure_domain}"
     if not request.failure_domain and config.availability_zones and zone and zone not in config.availability_zones:
         return f"the server is in zone {zone}, which is none of availabilityZones"
-    possible = set(marks.IN_PLACE)
-    possible |= marks.RESIZES if config.updates.resize else set()
+    possible = set(ownership_tags.IN_PLACE)
+    possible |= ownership_tags.RESIZES if config.updates.resize else set()
     has_image_disk = bool(server.get("image"))  # one that boots from a volume would keep its old disk
-    possible |= marks.REBUILDS if config.updates.rebuild and has_image_disk else set()
+    possible |= ownership_tags.REBUILDS if config.updates.rebuild and has_image_disk else set()
     stuck = changed - possible
     return f"OpenStack does not change {_named(stuck)} of a server" if stuck else ""
 

@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 
 from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import hosts, marks, requests
-from providers.openstack.census import Census, Counter
+from providers.openstack import hosts, ownership_tags, requests
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port
 from providers.openstack.errors import Ambiguous, Ended, is_about_the_zone
+from providers.openstack.inventory import Counter, Inventory
+from providers.openstack.leftovers import Leftovers
 from providers.openstack.lookup import Lookup
-from providers.openstack.remains import Remains
 from providers.openstack.requests import PortPlace, ServerPlace
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 from providers.openstack.zones import Zones
@@ -51,7 +51,7 @@ class Tools:
     counter: Counter
     lookup: Lookup
     zones: Zones
-    remains: Remains
+    leftovers: Leftovers
     read_secret: ReadSecret
     now: Callable[[], float]
 
@@ -68,16 +68,16 @@ class Creation:
     async def make(self, request: HostRequest, config: OpenStackMachineConfig) -> Host:
         """The host of ``request``; the one that is there if there is one. Raises ProviderError."""
         uid = request.identity.machine_uid
-        self._tools.remains.raise_if_no_place(uid)
+        self._tools.leftovers.raise_if_no_place(uid)
         if any(port.floating_ip for port in config.ports):
             self._tools.counter.floating_ips = True
-        census = await self._tools.counter.take(with_parts=True)
-        if uid in census.servers:
+        inventory = await self._tools.counter.take(with_parts=True)
+        if uid in inventory.servers:
             self._unsure.pop(uid, None)
-            return hosts.host_of(hosts.the_one(census.servers[uid]))
-        self._raise_if_unsure(uid, census)
+            return hosts.host_of(hosts.the_one(inventory.servers[uid]))
+        self._raise_if_unsure(uid, inventory)
         try:
-            return await self._make(request, config, census)
+            return await self._make(request, config, inventory)
         except ProviderError as error:
             await self._failed(uid, error)
             progressed = uid in self._got_further and error.error_class not in _FOR_GOOD
@@ -87,7 +87,7 @@ class Creation:
             self._tools.zones.made(uid)
 
     async def _failed(self, uid: str, error: ProviderError) -> None:
-        self._tools.remains.watch(uid)
+        self._tools.leftovers.watch(uid)
         if isinstance(error, Ambiguous):
             if not isinstance(error, Ended):
                 self._unsure[uid] = self._tools.now()
@@ -99,16 +99,16 @@ class Creation:
         if error.error_class in _FOR_GOOD:
             await self._undo(uid)
 
-    async def _make(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> Host:
+    async def _make(self, request: HostRequest, config: OpenStackMachineConfig, inventory: Inventory) -> Host:
         uid = request.identity.machine_uid
-        place = await self._place(request, config, census)
+        place = await self._place(request, config, inventory)
         user_data = await user_data_for(self._tools, request, config)
         wanted = requests.ports_of(request, config)
         found = await asyncio.gather(*(port_place(self._tools.lookup, config, port) for port in wanted.values()))
         places = dict(zip(wanted, found, strict=True))
-        ids = await self._ports(request, config, places, census)
+        ids = await self._ports(request, config, places, inventory)
         ports = [ids[requests.port_name(request, index)] for index in range(len(config.ports))]
-        await self._floating_ips(request, config, places, ports, census)
+        await self._floating_ips(request, config, places, ports, inventory)
         body = requests.server_body(request, config, place, ports, user_data)
         answer = await self._post(uid, COMPUTE, "/servers", body)
         identity = str(answer["server"]["id"])
@@ -125,31 +125,35 @@ class Creation:
             management_cluster=request.identity.management_cluster,
         )
 
-    def _raise_if_unsure(self, uid: str, census: Census) -> None:
+    def _raise_if_unsure(self, uid: str, inventory: Inventory) -> None:
         """A POST that got lost on its way may still arrive; a census that shows nothing is no proof yet.
 
         Ports that another program made may be followed by the server that it asked for before it died.
         """
-        since = self._unsure.get(uid, self._tools.remains.found_at(uid, census))
+        since = self._unsure.get(uid, self._tools.leftovers.found_at(uid, inventory))
         left = 0.0 if since is None else since + UNSURE - self._tools.now()
         if left > 0:
             text = "the last request to make the server was not answered: waiting whether it was carried out"
             raise ProviderError(ErrorClass.TIMEOUT, text, left)
 
-    async def _place(self, request: HostRequest, config: OpenStackMachineConfig, census: Census) -> ServerPlace:
+    async def _place(self, request: HostRequest, config: OpenStackMachineConfig, inventory: Inventory) -> ServerPlace:
         lookup = self._tools.lookup
         flavor, image = await asyncio.gather(lookup.flavor(config.flavor), lookup.image(config.image))
         group = await lookup.server_group(config.server_group) if config.server_group is not None else None
-        zone = self._tools.zones.choose(request, config.availability_zones, census)
+        zone = self._tools.zones.choose(request, config.availability_zones, inventory)
         return ServerPlace(str(flavor["id"]), str(image["id"]), zone, str(group["id"]) if group else "")
 
     async def _ports(
-        self, request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace], census: Census
+        self,
+        request: HostRequest,
+        config: OpenStackMachineConfig,
+        places: Mapping[str, PortPlace],
+        inventory: Inventory,
     ) -> dict[str, str]:
         """Ids of all ports by their names; those that are missing are made by one request, and subports by another."""
-        uid, description = request.identity.machine_uid, marks.description_of(request, config)
-        found = census.parts.ports.get(uid, ()) if census.parts else ()
-        if any(marks.is_for_another_config(port, description) for port in found):
+        uid, description = request.identity.machine_uid, ownership_tags.description_of(request, config)
+        found = inventory.parts.ports.get(uid, ()) if inventory.parts else ()
+        if any(ownership_tags.is_for_another_config(port, description) for port in found):
             await self._undo(uid)
             raise ProviderError(ErrorClass.CONFLICT, "ports that were made for an earlier config go first")
         there = {str(port["name"]): port for port in found}
@@ -183,10 +187,10 @@ class Creation:
         config: OpenStackMachineConfig,
         places: Mapping[str, PortPlace],
         ports: list[str],
-        census: Census,
+        inventory: Inventory,
     ) -> None:
-        uid, description = request.identity.machine_uid, marks.description_of(request, config)
-        found = census.parts.floating_ips.get(uid, ()) if census.parts else ()
+        uid, description = request.identity.machine_uid, ownership_tags.description_of(request, config)
+        found = inventory.parts.floating_ips.get(uid, ()) if inventory.parts else ()
         have = {str(one.get("port_id")) for one in found}
         for index, (port, identity) in enumerate(zip(config.ports, ports, strict=True)):
             if port.floating_ip is not None and identity not in have:
@@ -202,12 +206,12 @@ class Creation:
 
     async def _undo(self, uid: str) -> None:
         """The cloud refused for good: ports that wait for nothing go. Whatever fails here is done by the next list."""
-        self._tools.remains.expect(uid)
+        self._tools.leftovers.expect(uid)
         try:
-            census = await self._tools.counter.take(with_parts=True)
+            inventory = await self._tools.counter.take(with_parts=True)
         except ProviderError:
             return
-        await self._tools.remains.clear(census, only=uid)
+        await self._tools.leftovers.clear(inventory, only=uid)
 
 
 async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: AnyPort) -> PortPlace:

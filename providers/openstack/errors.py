@@ -99,7 +99,7 @@ def _refused_address(error: BaseException | None) -> AddressRefusedError | None:
 def of_fault(fault: Any) -> tuple[ErrorClass, str]:
     """Why a server never came up, from the ``fault`` of one in state ERROR."""
     message = str(fault.get("message") or "") if isinstance(fault, Mapping) else ""
-    text = told(message) or "the cloud does not say why"
+    text = redact(message) or "the cloud does not say why"
     if _QUOTA.search(message):  # volumes are made while a server is built
         return ErrorClass.QUOTA_EXCEEDED, text
     return (ErrorClass.STOCK_OUT if _NO_ROOM.search(message) else ErrorClass.INTERNAL), text
@@ -110,7 +110,7 @@ def is_about_the_zone(error: ProviderError) -> bool:
     return error.error_class is ErrorClass.NOT_FOUND and "availability zone" in error.message
 
 
-def told(text: str, secrets: Iterable[str] = ()) -> str:
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` as people may see it: one line, not too long, without echoes and without any of ``secrets``."""
     shown = _ECHO.sub(lambda match: f"Value: {HIDDEN}{(match['why'] or '').lstrip(chr(39))}", text)
     for secret in sorted(secrets, key=len, reverse=True):
@@ -151,9 +151,9 @@ def _message(body: Any) -> str:
     if isinstance(body, Mapping):
         for value in body.values():
             if isinstance(value, Mapping) and isinstance(value.get("message"), str):
-                return told(value["message"])
+                return redact(value["message"])
             if isinstance(value, str) and value:
-                return told(value)
+                return redact(value)
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from providers.base.contract import Address, Host, HostState
 from providers.base.errors import ErrorClass
-from providers.openstack import marks
+from providers.openstack import ownership_tags
 from providers.openstack.errors import of_fault
 
 Server = Mapping[str, Any]
@@ -47,17 +47,17 @@ def host_of(server: Server) -> Host:
     state = state_of(server)
     return Host(
         id=str(server["id"]),
-        machine_uid=marks.uid_of_server(server),
+        machine_uid=ownership_tags.uid_of_server(server),
         name=str(server.get("name") or ""),
         provider_id=f"openstack:///{server['id']}" if was_launched(server) else "",
         state=state,
-        spec_hash=str(metadata.get(marks.SPEC_HASH) or ""),
+        spec_hash=str(metadata.get(ownership_tags.SPEC_HASH) or ""),
         addresses=_addresses(server),
         failure=of_fault(server.get("fault"))[1] if state is HostState.FAILED else "",
         failure_domain=zone_of(server),
-        kubelet_version=str(metadata.get(marks.KUBELET) or ""),
+        kubelet_version=str(metadata.get(ownership_tags.KUBELET) or ""),
         created_at=_time(server.get("created")),
-        management_cluster=str(metadata.get(marks.MANAGEMENT_CLUSTER) or ""),
+        management_cluster=str(metadata.get(ownership_tags.MANAGEMENT_CLUSTER) or ""),
     )
 
 

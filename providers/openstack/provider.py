@@ -24,14 +24,14 @@ from providers.base.contract import (
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import requests
-from providers.openstack.census import Counter
 from providers.openstack.changes import Changes
 from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
 from providers.openstack.creation import Creation, Tools
+from providers.openstack.inventory import Counter
+from providers.openstack.leftovers import Leftovers, is_server
 from providers.openstack.login import Login, login_in
 from providers.openstack.lookup import Lookup
 from providers.openstack.paths import one_of
-from providers.openstack.remains import Remains, is_server
 from providers.openstack.session import COMPUTE, Connect, Session, connect
 from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
@@ -49,8 +49,8 @@ class OpenStackProvider:
         now = asyncio.get_running_loop().time
         session = Session(self._login, connector)
         zones = Zones(now)
-        remains = Remains(session, zones, now)
-        self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, remains, secrets.read, now)
+        leftovers = Leftovers(session, zones, now)
+        self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, leftovers, secrets.read, now)
         self._creation = Creation(self._tools)
         self._changes = Changes(self._tools)
         self._creating: dict[str, asyncio.Task[Host]] = {}
@@ -80,7 +80,7 @@ class OpenStackProvider:
         uid = request.identity.machine_uid
         task = self._creating.get(uid)
         if task is None:
-            self._tools.remains.begin(uid)
+            self._tools.leftovers.begin(uid)
             work = self._creation.make(request, config)
             task = self._creating[uid] = asyncio.get_running_loop().create_task(work, context=Context())
             task.add_done_callback(lambda done: self._created(uid, done))
@@ -92,8 +92,8 @@ class OpenStackProvider:
         made: object = None
         if uid in self._creating:
             (made,) = await asyncio.gather(asyncio.shield(self._creating[uid]), return_exceptions=True)
-        self._tools.remains.expect(uid)
-        self._tools.remains.forget(uid)
+        self._tools.leftovers.expect(uid)
+        self._tools.leftovers.forget(uid)
         self._changes.forget(uid)
         servers = {one.id for one in (host, made) if isinstance(one, Host) and is_server(one)}
         await asyncio.gather(*(self._delete_server(identity) for identity in servers))
@@ -103,11 +103,11 @@ class OpenStackProvider:
         return found[0] if found else None
 
     async def list(self) -> tuple[Host, ...]:
-        remains, counter = self._tools.remains, self._tools.counter
-        census = await counter.take(remains.wants_parts)
-        if census.parts is None and remains.misses(census):
-            census = await counter.with_parts(census)
-        return await remains.settle(census)
+        leftovers, counter = self._tools.leftovers, self._tools.counter
+        inventory = await counter.take(leftovers.wants_parts)
+        if inventory.parts is None and leftovers.misses(inventory):
+            inventory = await counter.with_parts(inventory)
+        return await leftovers.settle(inventory)
 
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
         config = _parse(request.config)
@@ -130,7 +130,7 @@ class OpenStackProvider:
 
     def _created(self, uid: str, task: asyncio.Task[Host]) -> None:
         del self._creating[uid]
-        self._tools.remains.end(uid)
+        self._tools.leftovers.end(uid)
         if not task.cancelled():
             task.exception()  # whoever asked has it, if anybody still waits
 

@@ -12,7 +12,7 @@ from api.names import NODE_OWNED_BY_LABEL
 from api.noderules import kubelet_may_set
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import belongings, marks
+from providers.openstack import owned_tags, ownership_tags
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port, Subport
 
 LARGEST_USER_DATA = 65535
@@ -154,8 +154,8 @@ def server_body(
         "flavorRef": place.flavor,
         "imageRef": place.image,
         "networks": [{"port": port} for port in ports],
-        "metadata": belongings.metadata_of_new(request, config),
-        "tags": marks.tags_of(request, config),
+        "metadata": owned_tags.metadata_of_new(request, config),
+        "tags": ownership_tags.tags_of(request, config),
     }
     disks = _disks(config, place.image)
     if disks:

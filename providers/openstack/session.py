@@ -146,7 +146,7 @@ class Session:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _told(self, error: ProviderError) -> ProviderError:
-        message = errors.told(error.message, self._secrets)
+        message = errors.redact(error.message, self._secrets)
         return error if message == error.message else type(error)(error.error_class, message, error.retry_after)
 
 

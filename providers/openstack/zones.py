@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from providers.base.contract import HostRequest, HostState
-from providers.openstack import hosts, marks
-from providers.openstack.census import Census
+from providers.openstack import hosts, ownership_tags
+from providers.openstack.inventory import Inventory
 
 AVOIDED = 300.0
 """Seconds for which a zone in which there was no place comes last."""
@@ -45,15 +45,15 @@ class Zones:
         if uid in self._chosen:
             self._chosen[uid].ended = self._now()
 
-    def choose(self, request: HostRequest, wanted: Sequence[str], census: Census) -> str:
+    def choose(self, request: HostRequest, wanted: Sequence[str], inventory: Inventory) -> str:
         """The Machine's failure domain if it has one; else of ``wanted`` the one with the fewest servers.
 
         Of its own pool first: many of another pool in a zone must not drive all of this one out of it. "" leaves it
         to the cloud.
         """
-        uid, pool = request.identity.machine_uid, marks.pool_of(marks.machine_of(request))
-        self._forget(uid, census)
-        taken = list(self._taken(census))
+        uid, pool = request.identity.machine_uid, ownership_tags.pool_of(ownership_tags.machine_of(request))
+        self._forget(uid, inventory)
+        taken = list(self._taken(inventory))
         alike, used = Counter(zone for zone, of in taken if of == pool), Counter(zone for zone, _ in taken)
         zone = request.failure_domain
         if not zone and wanted:
@@ -62,18 +62,18 @@ class Zones:
             self._chosen[uid] = _Choice(zone, pool)
         return zone
 
-    def _taken(self, census: Census) -> Iterator[tuple[str, str]]:
-        for servers in census.servers.values():
+    def _taken(self, inventory: Inventory) -> Iterator[tuple[str, str]]:
+        for servers in inventory.servers.values():
             server = hosts.the_one(servers)
             if hosts.state_of(server) is not HostState.DELETING:
-                yield hosts.zone_of(server), marks.pool_of(marks.machine_of_server(server))
+                yield hosts.zone_of(server), ownership_tags.pool_of(ownership_tags.machine_of_server(server))
         yield from ((choice.zone, choice.pool) for choice in self._chosen.values())
 
-    def _forget(self, again: str, census: Census) -> None:
+    def _forget(self, again: str, inventory: Inventory) -> None:
         """What the census shows by itself, and what came to nothing. ``again``: who chooses anew."""
         for uid, choice in list(self._chosen.items()):
-            over = choice.ended is not None and choice.ended < census.began
-            if over or uid == again or uid in census.servers:
+            over = choice.ended is not None and choice.ended < inventory.began
+            if over or uid == again or uid in inventory.servers:
                 del self._chosen[uid]
 
     def _is_full(self, zone: str) -> bool:

@@ -41,9 +41,9 @@ class SimulatedHost:
     update: Update | None = None
     gone_at: datetime | None = None
 
-    def luck(self, purpose: str) -> Random:
+    def chance(self, purpose: str) -> Random:
         """Dice of this host for one purpose; the same whenever they are asked for."""
-        return _luck(self.seed, self.request.identity.machine_uid, purpose)
+        return _chance(self.seed, self.request.identity.machine_uid, purpose)
 
     def state_at(self, now: datetime) -> HostState:
         if self.gone_at is not None:
@@ -110,7 +110,7 @@ def born(
     """A new host of ``asked`` under the name and in the zone of ``place``; its fate is drawn here."""
     (request, config), (name, zone) = asked, place
     uid = request.identity.machine_uid
-    boots = _luck(cloud.seed, uid, f"boot/{serial}")
+    boots = _chance(cloud.seed, uid, f"boot/{serial}")
     comes_up = boots.random() >= config.boot_failure_rate
     boot = timedelta(seconds=seconds(config.boot_seconds, boots))
     running_at = now + boot if comes_up else None
@@ -136,5 +136,5 @@ def born(
     )
 
 
-def _luck(seed: int, machine_uid: str, purpose: str) -> Random:
+def _chance(seed: int, machine_uid: str, purpose: str) -> Random:
     return Random(f"{seed}/{machine_uid}/{purpose}")  # noqa: S311 (luck, not secrets)

@@ -92,7 +92,7 @@ class World:
         host = self._hosts.get(host_id)
         if host is not None and host.gone_at is None:
             now = self._clock()
-            takes = seconds(host.config.delete_seconds, host.luck("delete"))
+            takes = seconds(host.config.delete_seconds, host.chance("delete"))
             self._put(replace(host, gone_at=now + timedelta(seconds=takes)))
         if answer_lost:
             raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to delete")
@@ -208,7 +208,7 @@ class World:
             case Updates.DRAIN_THEN_IN_PLACE if not drained:
                 return NeedsDrain("simulated hosts with updates: DrainThenInPlace restart to be changed")
             case _:
-                takes = seconds(config.update_seconds, host.luck(f"update/{request.spec_hash}"))
+                takes = seconds(config.update_seconds, host.chance(f"update/{request.spec_hash}"))
                 changing = host.start_update(request, config, now, now + timedelta(seconds=takes))
                 self._put(changing)
                 return InProgress(takes, "the host is being changed") if takes > 0 else Updated()

@@ -187,7 +187,7 @@ class FakeView:
         self._workload = workload
         return self
 
-    def abroad(self, cluster: str, workload: Workload, *objects: Builder | Mapping[str, Any]) -> FakeView:
+    def elsewhere(self, cluster: str, workload: Workload, *objects: Builder | Mapping[str, Any]) -> FakeView:
         """The Nodes of ``cluster`` live in a cluster of their own, of which this is seen. Returns that view of it."""
         found = FakeView(*objects, now=self._now).living_in(workload)
         self._clusters[Key("default", cluster)] = found

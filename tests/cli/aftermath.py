@@ -9,7 +9,7 @@ from pathlib import Path
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NODE, Key, Kind, Obj
 from nodewright.runtime.kube.client import KubeClient, Page
 from tests.cli.hosts import hosts_in
-from tests.cli.load import CONFIG_MAP, MOST_REPLICAS, NAMESPACE, Ledger
+from tests.cli.load import CONFIG_MAP, MOST_REPLICAS, NAMESPACE, AckedWrites
 
 CONVERGE_SECONDS = 120
 SURGE = 1
@@ -25,23 +25,23 @@ def without_hosts_that_go(cloud: Path, machines: list[Obj]) -> list[str]:
     return [uid for uid, number in Counter(hosts_in(cloud).values()).items() if number > 1 and uid not in replaced]
 
 
-async def check_after_kill(client: KubeClient, cloud: Path, ledger: Ledger) -> None:
+async def check_after_kill(client: KubeClient, cloud: Path, acked: AckedWrites) -> None:
     """Everything acknowledged is there as it was acknowledged, deletions too; no Machine is above the limit."""
     page = await everything(client, CONFIG_MAP)
     maps = {m["metadata"]["name"]: m for m in page.items}
-    for name, (uid, value) in ledger.kept.items():
-        assert name in maps or name in ledger.unsure, f"{name} was acknowledged and is lost"
+    for name, (uid, value) in acked.kept.items():
+        assert name in maps or name in acked.unsure, f"{name} was acknowledged and is lost"
         if name in maps:
             assert maps[name]["metadata"]["uid"] == uid
-            assert maps[name]["data"]["v"] == value or name in ledger.unsure
-    assert not [name for name in ledger.gone if name in maps], "a deletion that was acknowledged is undone"
-    assert int(page.resource_version) >= ledger.newest_version, "the server's counter went back"
+            assert maps[name]["data"]["v"] == value or name in acked.unsure
+    assert not [name for name in acked.gone if name in maps], "a deletion that was acknowledged is undone"
+    assert int(page.resource_version) >= acked.newest_version, "the server's counter went back"
     machines = (await everything(client, MACHINE)).items
     alive = [m for m in machines if not m["metadata"].get("deletionTimestamp")]
     assert len(alive) <= MOST_REPLICAS + SURGE
     assert without_hosts_that_go(cloud, machines) == []
     deployment = await client.get(MACHINE_DEPLOYMENT, Key(NAMESPACE, "workers"))
-    assert deployment["spec"]["replicas"] in ledger.replicas
+    assert deployment["spec"]["replicas"] in acked.replicas
 
 
 async def converged(client: KubeClient, cloud: Path) -> str:

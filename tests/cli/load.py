@@ -20,7 +20,7 @@ WRITERS = 8
 
 
 @dataclass
-class Ledger:
+class AckedWrites:
     """``kept``: name → (uid, value) that were acknowledged last. ``gone``: acknowledged deletions.
 
     ``unsure``: names whose last write got no answer: it may have happened or not. ``replicas``: what the deployment may
@@ -54,14 +54,14 @@ class Ledger:
 class Load:
     """Eight writers on small objects and one that scales a MachineDeployment up and down."""
 
-    def __init__(self, ledger: Ledger, random: Random, names: count[int]) -> None:
-        self.ledger = ledger
+    def __init__(self, acked: AckedWrites, random: Random, names: count[int]) -> None:
+        self.acked = acked
         self._random = random
         self._names = names
 
     async def run(self, connection: Connection, enough: asyncio.Event, writes: int) -> None:
         """Write until the server no longer answers; sets ``enough`` after so many acknowledged writes."""
-        self.ledger.tell(enough, self.ledger.acknowledged + writes)
+        self.acked.tell(enough, self.acked.acknowledged + writes)
         async with KubeClient(connection, "load", ClientLimits(attempts=1, request_timeout=10)) as client:
             writers = [self._write(client) for _ in range(WRITERS)]
             await asyncio.gather(*writers, self._scale(client))
@@ -76,7 +76,7 @@ class Load:
 
     async def _one_life(self, client: KubeClient) -> None:
         """A ConfigMap that is created, changed and, every third, deleted."""
-        ledger, number = self.ledger, next(self._names)
+        acked, number = self.acked, next(self._names)
         name = f"load-{number}"
         ref = Ref(CONFIG_MAP, Key(NAMESPACE, name))
         body = {
@@ -85,28 +85,28 @@ class Load:
             "metadata": {"name": name, "namespace": NAMESPACE},
             "data": {"v": "0"},
         }
-        ledger.unsure.add(name)
+        acked.unsure.add(name)
         made = await client.create(CONFIG_MAP, body)
-        ledger.saw(made)
-        ledger.kept[name] = (made["metadata"]["uid"], "0")
+        acked.saw(made)
+        acked.kept[name] = (made["metadata"]["uid"], "0")
         changed = await client.merge_patch(ref, {"data": {"v": "1"}})
-        ledger.saw(changed)
-        ledger.kept[name] = (made["metadata"]["uid"], "1")
+        acked.saw(changed)
+        acked.kept[name] = (made["metadata"]["uid"], "1")
         if number % 3 == 0:
             await client.delete(ref)
-            ledger.count()
-            del ledger.kept[name]
-            ledger.gone.add(name)
-        ledger.unsure.discard(name)
+            acked.count()
+            del acked.kept[name]
+            acked.gone.add(name)
+        acked.unsure.discard(name)
 
     async def _scale(self, client: KubeClient) -> None:
         ref = Ref(MACHINE_DEPLOYMENT, Key(NAMESPACE, "workers"))
         try:
             while True:
                 wanted = self._random.randint(0, MOST_REPLICAS)
-                self.ledger.replicas.add(wanted)
-                self.ledger.saw(await client.scale(ref, wanted))
-                self.ledger.replicas = {wanted}
+                self.acked.replicas.add(wanted)
+                self.acked.saw(await client.scale(ref, wanted))
+                self.acked.replicas = {wanted}
                 await asyncio.sleep(self._random.uniform(0, 0.5))
         except (NoAnswer, ApiError):
             return

@@ -13,7 +13,7 @@ from controllers.autoscaler.options import AutoscalerOptions, Range
 from controllers.kernel.refs import PROVISIONING_REQUEST, Key
 from controllers.provisioningrequest.options import ProvisioningOptions
 from nodewright.cli.autoscaling import Flags, options_of
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.provisioning import provisioning_of
 from tests.docs.pages import ROOT
@@ -92,14 +92,14 @@ def test_what_means_nothing_is_refused_by_the_name_of_the_option(flags: dict[str
 
 
 def test_it_runs_only_where_it_is_named_and_with_the_options_given() -> None:
-    assert "autoscaler" not in {room.name for room in rooms_named("*")}
+    assert "autoscaler" not in {reconciler.name for reconciler in reconcilers_named("*")}
     options = options_of(Flags(autoscaler_namespace="ns"))
-    (room,) = rooms_named("autoscaler", autoscaler=lambda: options)
-    assert room.options == options  # type: ignore[attr-defined]
+    (reconciler,) = reconcilers_named("autoscaler", autoscaler=lambda: options)
+    assert reconciler.options == options  # type: ignore[attr-defined]
 
 
 def test_the_controller_of_requests_beside_it_makes_it_know_of_them() -> None:
-    alone, (beside, requests) = rooms_named("autoscaler"), rooms_named("autoscaler,provisioningrequest")
+    alone, (beside, requests) = reconcilers_named("autoscaler"), reconcilers_named("autoscaler,provisioningrequest")
     assert not alone[0].options.provisioning_requests  # type: ignore[attr-defined]
     assert beside.options.provisioning_requests  # type: ignore[attr-defined]
     assert requests.setting.options == ProvisioningOptions()  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import typer.main
 
 from nodewright.cli import exits
 from nodewright.cli.main import COMMANDS, build_app
-from nodewright.runtime.wiring import on_request, rooms
+from nodewright.runtime.wiring import on_request, reconcilers
 
 PAGE = Path("docs/cli.md").read_text()
 SHARED = {"--help", "-h"}
@@ -51,7 +51,7 @@ def test_every_command_is_in_the_table_with_its_help_line() -> None:
 
 
 def test_every_controller_that_run_knows_is_documented() -> None:
-    known = [*(room.name for room in rooms()), *on_request()]
+    known = [*(reconciler.name for reconciler in reconcilers()), *on_request()]
     assert [name for name in known if f"`{name}`" not in section("run")] == []
 
 

@@ -21,7 +21,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.cli.aftermath import check_after_kill, everything, settle
-from tests.cli.load import Ledger, Load
+from tests.cli.load import AckedWrites, Load
 from tests.cli.processes import EXAMPLE
 
 KILLS = 5
@@ -49,20 +49,20 @@ async def start_deployment(up: Up) -> None:
 @pytest.mark.kubectl
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_kill_under_load_loses_nothing_and_makes_nothing_twice(up: Up, seed: int) -> None:
-    random, ledger, names = Random(seed), Ledger(), count(1)
+    random, acked, names = Random(seed), AckedWrites(), count(1)
     await start_deployment(up)
     for _ in range(KILLS):
         enough = asyncio.Event()
         load = asyncio.create_task(
-            Load(ledger, random, names).run(await connection_of(up), enough, random.randint(30, 600))
+            Load(acked, random, names).run(await connection_of(up), enough, random.randint(30, 600))
         )
         await enough.wait()
         up.stop(signal.SIGKILL)
         await load
         up.start()
         async with KubeClient(await connection_of(up), "check") as client:
-            await check_after_kill(client, cloud_of(up), ledger)
-    assert ledger.acknowledged > KILLS * 30
+            await check_after_kill(client, cloud_of(up), acked)
+    assert acked.acknowledged > KILLS * 30
     async with KubeClient(await connection_of(up), "check") as client:
         await settle(client, cloud_of(up))
         sets = (await everything(client, MACHINE_SET)).items

@@ -6,12 +6,12 @@ import pytest
 
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel.refs import Key
-from nodewright.cli.election import ControllerOptions, Election, rooms_named, terms_of, work_named
+from nodewright.cli.election import ControllerOptions, Election, reconcilers_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.runtime.lease import Terms
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 
-EVERY = [room.name for room in rooms()]
+EVERY = [reconciler.name for reconciler in reconcilers()]
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ EVERY = [room.name for room in rooms()]
     ],
 )
 def test_controllers_are_named_as_in_kube_controller_manager(text: str, chosen: list[str]) -> None:
-    assert [room.name for room in rooms_named(text)] == chosen
+    assert [reconciler.name for reconciler in reconcilers_named(text)] == chosen
 
 
 @pytest.mark.parametrize("text", ["", "-machine", "nobody", "*,-nobody", "**"])
 def test_controllers_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(CliError, match="controller") as refusal:
-        rooms_named(text)
+        reconcilers_named(text)
     assert refusal.value.code == USAGE
     assert "machineset" in refusal.value.hint
 

@@ -12,29 +12,29 @@ from api import names
 from controllers.kernel.actions import Create, Delete, Patch, Scale
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Ref
 from nodewright.cli.cluster.snapshot import fill, objects_of
-from nodewright.cli.foresight.foresee import Foresight, Prospect, describe
-from nodewright.cli.foresight.paper import Paper, merged
-from nodewright.cli.foresight.showing import Taste, as_tree
+from nodewright.cli.dryrun.foresee import DryRun, Prospect, describe
+from nodewright.cli.dryrun.in_memory import InMemoryCluster, merged
+from nodewright.cli.dryrun.showing import DisplayOptions, as_tree
 from nodewright.cli.main import run
 from nodewright.cli.tree.drawing import rows
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.wiring import kinds_of
-from nodewright.runtime.wiring import rooms as every_room
+from nodewright.runtime.wiring import reconcilers as every_reconciler
 from tests.builders import Builder, cluster, machine, machine_set, node
 
 EXAMPLE = "nodewright/cli/examples/cluster.yaml"
 
 
-def paper_with(*objects: Builder) -> Paper:
-    cache = Cache(kinds_of(every_room()))
+def paper_with(*objects: Builder) -> InMemoryCluster:
+    cache = Cache(kinds_of(every_reconciler()))
     built = [obj.build() for obj in objects]
     for kind in cache.stores:
         fill(cache, kind, [obj for obj in built if obj["kind"] == kind.name])
-    return Paper(cache)
+    return InMemoryCluster(cache)
 
 
 def foresee(*objects: Builder) -> dict[str, Prospect]:
-    return {f"{p.kind.name}/{p.key.name}": p for p in Foresight(paper_with(*objects), every_room()).foresee()}
+    return {f"{p.kind.name}/{p.key.name}": p for p in DryRun(paper_with(*objects), every_reconciler()).foresee()}
 
 
 def loud(prospect: Prospect) -> list[str]:
@@ -102,49 +102,49 @@ def test_a_machine_with_a_config_nobody_knows_cannot_go_on() -> None:
 
 
 def test_nothing_is_created_twice_on_paper() -> None:
-    paper = paper_with(machine_set("web"))
-    Foresight(paper, every_room()).foresee()
-    before = len(objects_of(paper.cache, MACHINE))
+    in_memory = paper_with(machine_set("web"))
+    DryRun(in_memory, every_reconciler()).foresee()
+    before = len(objects_of(in_memory.cache, MACHINE))
     assert before > 0
-    assert len({m["metadata"]["name"] for m in objects_of(paper.cache, MACHINE)}) == before
+    assert len({m["metadata"]["name"] for m in objects_of(in_memory.cache, MACHINE)}) == before
 
 
 def test_apply_keeps_what_others_have_set_and_counts_a_changed_spec() -> None:
     web = machine_set("web").annotated("others", "kept")
-    paper = paper_with(web)
+    in_memory = paper_with(web)
     changed = web.build()
     changed["metadata"]["annotations"] = {"mine": "new"}
     changed["spec"]["replicas"] = 9
-    assert paper.apply(MACHINE_SET, changed) is False
-    live = paper.view().get(MACHINE_SET, Key("default", "web"))
+    assert in_memory.apply(MACHINE_SET, changed) is False
+    live = in_memory.view().get(MACHINE_SET, Key("default", "web"))
     assert live is not None
     assert live["metadata"]["annotations"] == {"others": "kept", "mine": "new"}
     assert live["metadata"]["generation"] == 2
 
 
 def test_a_deleted_object_with_a_finalizer_stays_until_the_finalizer_goes() -> None:
-    paper = paper_with(machine("m"))
+    in_memory = paper_with(machine("m"))
     ref = Ref(MACHINE, Key("default", "m"), "uid-m")
-    paper.perform(Delete(ref, "away"))
-    live = paper.view().get(MACHINE, ref.key)
+    in_memory.perform(Delete(ref, "away"))
+    live = in_memory.view().get(MACHINE, ref.key)
     assert live is not None
     assert live["metadata"]["deletionTimestamp"]
-    paper.perform(Patch(ref, {"metadata": {"finalizers": None}}, "done"))
-    assert paper.view().get(MACHINE, ref.key) is None
+    in_memory.perform(Patch(ref, {"metadata": {"finalizers": None}}, "done"))
+    assert in_memory.view().get(MACHINE, ref.key) is None
 
 
 def test_what_an_object_owned_goes_with_it() -> None:
     web = machine_set("web")
-    paper = paper_with(web, machine("web-0").of(web).finalized_by())
-    paper.perform(Delete(Ref(MACHINE_SET, Key("default", "web")), "away"))
-    assert objects_of(paper.cache, MACHINE) == []
+    in_memory = paper_with(web, machine("web-0").of(web).finalized_by())
+    in_memory.perform(Delete(Ref(MACHINE_SET, Key("default", "web")), "away"))
+    assert objects_of(in_memory.cache, MACHINE) == []
 
 
 def test_the_real_objects_are_not_touched_by_what_happens_on_paper() -> None:
     original = machine_set("web").build()
-    cache = Cache(kinds_of(every_room()))
+    cache = Cache(kinds_of(every_reconciler()))
     fill(cache, MACHINE_SET, [original])
-    Paper(cache).perform(Scale(Ref(MACHINE_SET, Key("default", "web")), 99, "more"))
+    InMemoryCluster(cache).perform(Scale(Ref(MACHINE_SET, Key("default", "web")), 99, "more"))
     assert original["spec"]["replicas"] != 99
 
 
@@ -173,16 +173,16 @@ def test_actions_read_as_people_say_them() -> None:
 def test_many_objects_with_the_same_future_are_one_branch() -> None:
     web = machine_set("web")
     web.spec["replicas"] = 20
-    prospects = Foresight(paper_with(web), every_room()).foresee()
-    shown = [branch.name for _, branch in rows(as_tree(prospects, "t", Taste()))]
-    every = [branch.name for _, branch in rows(as_tree(prospects, "t", Taste(everything=True)))]
+    prospects = DryRun(paper_with(web), every_reconciler()).foresee()
+    shown = [branch.name for _, branch in rows(as_tree(prospects, "t", DisplayOptions()))]
+    every = [branch.name for _, branch in rows(as_tree(prospects, "t", DisplayOptions(everything=True)))]
     assert any(name.startswith("20 Machines like") for name in shown)
     assert sum(name.startswith("Machine/") for name in every) == 20
 
 
 def shown(*objects: Builder, everything: bool = False) -> list[str]:
-    prospects = Foresight(paper_with(*objects), every_room()).foresee()
-    found = [branch for _, branch in rows(as_tree(prospects, "t", Taste(everything)))]
+    prospects = DryRun(paper_with(*objects), every_reconciler()).foresee()
+    found = [branch for _, branch in rows(as_tree(prospects, "t", DisplayOptions(everything)))]
     return [": ".join(part for part in (b.name, b.reason, b.message) if part) for b in found]
 
 
@@ -206,15 +206,15 @@ def test_notes_are_told_on_request_only() -> None:
 
 
 def test_nothing_to_do_is_said() -> None:
-    shown = [branch.name for _, branch in rows(as_tree([], "If nothing is changed", Taste()))]
+    shown = [branch.name for _, branch in rows(as_tree([], "If nothing is changed", DisplayOptions()))]
     assert shown == ["If nothing is changed", "nothing to do: everything is as it is declared"]
 
 
 def test_a_machine_whose_nodes_live_elsewhere_is_not_taken_for_one_without_a_node() -> None:
     """A dry run does not see its pods: it must not foretell that the host goes undrained."""
-    abroad = cluster("prod").finalized_by(names.CLUSTER_FINALIZER)
-    abroad.status["kubeconfigSecret"] = "prod-kubeconfig"
+    elsewhere = cluster("prod").finalized_by(names.CLUSTER_FINALIZER)
+    elsewhere.status["kubeconfigSecret"] = "prod-kubeconfig"
     going = machine("m-1").in_cluster("prod").ready().deleting(5, names.MACHINE_FINALIZER)
-    prospect = foresee(abroad, going)["Machine/m-1"]
+    prospect = foresee(elsewhere, going)["Machine/m-1"]
     assert loud(prospect) == []
     assert "Cluster default/prod can't be reached" in prospect.waits_for

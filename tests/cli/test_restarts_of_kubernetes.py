@@ -20,7 +20,7 @@ from hack.realplane import SERVERS, RealPlane
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.cli.aftermath import check_after_kill, everything, settle
-from tests.cli.load import Ledger, Load
+from tests.cli.load import AckedWrites, Load
 from tests.cli.processes import EXAMPLE
 from tests.docs.pages import ROOT
 from tests.realplane import REAL, require
@@ -50,13 +50,13 @@ def controllers(plane: RealPlane, tmp_path: Path, kubectl_binary: Path) -> Itera
 async def test_kills_of_etcd_and_kube_apiserver_under_load_cost_nothing_but_time(
     plane: RealPlane, controllers: Run, tmp_path: Path
 ) -> None:
-    random, ledger, names, cloud = Random(7), Ledger(), count(1), tmp_path / "cloud"
+    random, acked, names, cloud = Random(7), AckedWrites(), count(1), tmp_path / "cloud"
     connection = await load_kubeconfig([plane.kubeconfig])
     process = controllers.pid
     controllers.kubectl("apply", "-f", str(EXAMPLE))
     for number in range(KILLS):
         enough = asyncio.Event()
-        load = asyncio.create_task(Load(ledger, random, names).run(connection, enough, random.randint(30, 300)))
+        load = asyncio.create_task(Load(acked, random, names).run(connection, enough, random.randint(30, 300)))
         await enough.wait()
         victim = SERVERS[number % len(SERVERS)]
         plane.stop(victim, signal.SIGKILL)
@@ -64,8 +64,8 @@ async def test_kills_of_etcd_and_kube_apiserver_under_load_cost_nothing_but_time
         plane.start(victim)
         await asyncio.to_thread(plane.wait_ready)
         async with KubeClient(connection, "check") as client:
-            await check_after_kill(client, cloud, ledger)
-    assert ledger.acknowledged > KILLS * 30
+            await check_after_kill(client, cloud, acked)
+    assert acked.acknowledged > KILLS * 30
     async with KubeClient(connection, "check") as client:
         await settle(client, cloud)
         sets = (await everything(client, MACHINE_SET)).items

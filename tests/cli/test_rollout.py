@@ -11,9 +11,9 @@ from nodewright.cli import main
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.rollout.history import one_of, revisions, to_return_to, undo
 from nodewright.cli.rollout.naming import name_of
-from nodewright.cli.rollout.standing import standing
+from nodewright.cli.rollout.rollout_status import rollout_status
 from tests.builders import World, machine_deployment
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.controllers.machinedeployment.test_rollback import BROKEN, rolled
 
 OLD, NEW = "1.34.0", "1.35.0"
@@ -41,10 +41,10 @@ class TestStanding:
     def test_every_step_of_a_rollout_is_told_until_it_is_done(self) -> None:
         world = a_world(OLD)
         change_template(world, NEW)
-        told = [standing(deployment_of(world))]
+        told = [rollout_status(deployment_of(world))]
         for _ in range(40):
-            round_of(world)
-            told.append(standing(deployment_of(world)))
+            reconcile_once(world)
+            told.append(rollout_status(deployment_of(world)))
             world.make_ready()
             world.finish_deletions()
             world.advance(3)
@@ -56,17 +56,17 @@ class TestStanding:
         assert all(one.state != "failed" for one in told)
 
     def test_a_rollout_that_stands_still_has_failed_and_says_why(self) -> None:
-        said = standing(deployment_of(rolled(BROKEN, on_failure="Pause")))
+        said = rollout_status(deployment_of(rolled(BROKEN, on_failure="Pause")))
         assert said.state == "failed"
         assert said.text.startswith('machinedeployment "md" exceeded its progress deadline: no progress since')
 
     def test_one_that_was_taken_back_has_failed_too(self) -> None:
-        said = standing(deployment_of(rolled(BROKEN)))
+        said = rollout_status(deployment_of(rolled(BROKEN)))
         assert said.state == "failed"
         assert "was rolled back: revision 2 failed and was taken back to revision 1" in said.text
 
     def test_a_canary_is_done_when_the_partition_is_reached(self) -> None:
-        said = standing(deployment_of(a_world(OLD, NEW, partition=2)))
+        said = rollout_status(deployment_of(a_world(OLD, NEW, partition=2)))
         assert said.state == "done"
         assert "1 new replicas, 2 stay old" in said.text
 
@@ -75,7 +75,7 @@ class TestStanding:
         world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"].update(paused=True))
         change_template(world, NEW)
         settle(world)
-        said = standing(deployment_of(world))
+        said = rollout_status(deployment_of(world))
         assert said.state == "on its way"
         assert "(paused)" in said.text
 
@@ -84,7 +84,7 @@ class TestStanding:
         world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"]["strategy"].update(type="OnDelete"))
         change_template(world, NEW)
         settle(world)
-        said = standing(deployment_of(world))
+        said = rollout_status(deployment_of(world))
         assert said.state == "on its way"
         assert "wait until somebody deletes them" in said.text
 
@@ -93,10 +93,10 @@ class TestStanding:
         world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"]["strategy"].update(disruptionBudgets=[{"nodes": 0}]))
         change_template(world, NEW)
         settle(world)
-        assert "spec.strategy.disruptionBudgets[0] allows 0 Machines" in standing(deployment_of(world)).text
+        assert "spec.strategy.disruptionBudgets[0] allows 0 Machines" in rollout_status(deployment_of(world)).text
 
     def test_an_object_that_nobody_has_looked_at_yet_is_on_its_way(self) -> None:
-        assert standing(machine_deployment("md").build()).state == "on its way"
+        assert rollout_status(machine_deployment("md").build()).state == "on its way"
 
 
 class TestHistory:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hack.program import Run, Up
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from tests.cli.processes import EXAMPLE
 
 
@@ -34,11 +34,16 @@ def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tm
 
 
 def test_a_controller_that_has_to_be_named_comes_on_top_of_all() -> None:
-    usual = [room.name for room in rooms_named("*")]
+    usual = [reconciler.name for reconciler in reconcilers_named("*")]
     assert "machine" in usual
     assert "certificatesigningrequest" not in usual
-    assert [room.name for room in rooms_named("*,certificatesigningrequest")] == [*usual, "certificatesigningrequest"]
-    assert [room.name for room in rooms_named("certificatesigningrequest")] == ["certificatesigningrequest"]
+    assert [reconciler.name for reconciler in reconcilers_named("*,certificatesigningrequest")] == [
+        *usual,
+        "certificatesigningrequest",
+    ]
+    assert [reconciler.name for reconciler in reconcilers_named("certificatesigningrequest")] == [
+        "certificatesigningrequest"
+    ]
 
 
 def test_only_the_controllers_that_are_named_work(server: Up, tmp_path: Path) -> None:

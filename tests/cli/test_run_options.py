@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.machine.room import MachineRoom
+from controllers.machine.reconciler import MachineReconciler
 from nodewright.cli import main as cli
 from nodewright.cli.commands import run
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from nodewright.runtime import logs
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.connection import Connection
@@ -21,14 +21,16 @@ from nodewright.runtime.options import RunOptions
 
 @pytest.mark.parametrize("names", ["*", "machine", "machineset,machine"])
 def test_the_machine_controller_knows_the_node_that_it_runs_on(names: str) -> None:
-    (room,) = [room for room in rooms_named(names, "node-7") if isinstance(room, MachineRoom)]
-    assert room.hosting_node == "node-7"
+    (reconciler,) = [
+        reconciler for reconciler in reconcilers_named(names, "node-7") if isinstance(reconciler, MachineReconciler)
+    ]
+    assert reconciler.hosting_node == "node-7"
 
 
 def test_without_a_name_it_runs_on_none() -> None:
-    (room,) = rooms_named("machine")
-    assert isinstance(room, MachineRoom)
-    assert room.hosting_node == ""
+    (reconciler,) = reconcilers_named("machine")
+    assert isinstance(reconciler, MachineReconciler)
+    assert reconciler.hosting_node == ""
 
 
 def handed_over(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> RunOptions:
@@ -53,9 +55,13 @@ def test_without_options_hosts_come_up_as_they_do_by_default(monkeypatch: pytest
 
 def test_limits_of_clusters_reach_the_machine_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     found = handed_over(monkeypatch, "--cluster-hosts-in-flight", "9", "--bootstrap-token-lifetime", "15m")
-    (room,) = [room for room in found.rooms or () if isinstance(room, MachineRoom)]
-    assert room.limits == Limits(9, timedelta(minutes=15))
-    (usual,) = [room for room in handed_over(monkeypatch).rooms or () if isinstance(room, MachineRoom)]
+    (reconciler,) = [reconciler for reconciler in found.reconcilers or () if isinstance(reconciler, MachineReconciler)]
+    assert reconciler.limits == Limits(9, timedelta(minutes=15))
+    (usual,) = [
+        reconciler
+        for reconciler in handed_over(monkeypatch).reconcilers or ()
+        if isinstance(reconciler, MachineReconciler)
+    ]
     assert usual.limits == NO_LIMITS
 
 
@@ -105,5 +111,5 @@ def test_nodes_are_labelled_with_their_owner_only_where_that_is_asked_for(
 
     monkeypatch.setattr(run, "_run", begin)
     assert cli.run(["run", "--controllers=machine", *flags]) == 0
-    (room,) = seen[0].work.rooms
-    assert room.owner_label is labelled
+    (reconciler,) = seen[0].work.reconcilers
+    assert reconciler.owner_label is labelled

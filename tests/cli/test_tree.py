@@ -26,8 +26,8 @@ from nodewright.cli.exits import CliError
 from nodewright.cli.screen import console
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
+from nodewright.cli.tree.builder import DisplayOptions, grow
 from nodewright.cli.tree.drawing import age, lines, rows
-from nodewright.cli.tree.growing import Taste, grow
 from nodewright.cli.tree.warnings import latest
 from nodewright.runtime.cache.cache import Cache
 from providers.base.errors import ErrorClass
@@ -39,14 +39,18 @@ ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, 
 
 
 def tree_of(
-    kind: Kind, top: Builder, *others: Builder, taste: Taste | None = None, rules: list[dict[str, Any]] | None = None
+    kind: Kind,
+    top: Builder,
+    *others: Builder,
+    display: DisplayOptions | None = None,
+    rules: list[dict[str, Any]] | None = None,
 ) -> Branch:
     cache = Cache(KINDS)
     objects = [b.build() for b in (top, *others)]
     for known in ALL:
         fill(cache, known, [o for o in objects if o["kind"] == known.name])
     fill(cache, MACHINE_DRAIN_RULE, rules or [])
-    return grow(kind, top.build(), cache.view(NOW), taste or Taste())
+    return grow(kind, top.build(), cache.view(NOW), display or DisplayOptions())
 
 
 def names_in(tree: Branch) -> list[str]:
@@ -82,7 +86,7 @@ def test_machines_in_the_same_state_are_one_line_unless_all_are_wanted() -> None
     web = machine_set("web")
     machines = [machine(f"web-{i}").of(web).ready() for i in range(6)]
     assert "└─6 Machines" in names_in(tree_of(MACHINE_SET, web, *machines))
-    every = names_in(tree_of(MACHINE_SET, web, *machines, taste=Taste(every_machine=True)))
+    every = names_in(tree_of(MACHINE_SET, web, *machines, display=DisplayOptions(every_machine=True)))
     assert sum("Machine/" in name for name in every) == 6
 
 
@@ -110,7 +114,7 @@ def test_all_well_means_nothing_wrong_and_no_condition_lines() -> None:
     tree = tree_of(MACHINE_DEPLOYMENT, deployment, *rest)
     assert wrong(tree) == []
     assert "├─RollingOut" not in names_in(tree)
-    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, taste=Taste(every_condition=True))
+    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, display=DisplayOptions(every_condition=True))
     assert "├─RollingOut" in names_in(every)
 
 
@@ -178,7 +182,7 @@ def test_old_empty_sets_are_left_out_unless_everything_is_wanted() -> None:
     old.status["replicas"] = 0
     rest[0].status["replicas"] = 3
     assert not any("web-old" in n for n in names_in(tree_of(MACHINE_DEPLOYMENT, deployment, *rest, old)))
-    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, old, taste=Taste(every_machine=True))
+    every = tree_of(MACHINE_DEPLOYMENT, deployment, *rest, old, display=DisplayOptions(every_machine=True))
     assert any("web-old" in n for n in names_in(every))
 
 
@@ -349,11 +353,11 @@ def test_a_rollout_that_was_taken_back_wants_somebodys_eye_and_says_what_to_do()
 
 
 def test_a_node_of_a_workload_cluster_is_told_by_its_machine_and_is_not_called_missing() -> None:
-    abroad = cluster("prod")
-    abroad.status["kubeconfigSecret"] = "prod-kubeconfig"
+    elsewhere = cluster("prod")
+    elsewhere.status["kubeconfigSecret"] = "prod-kubeconfig"
     fine = machine("m-1").in_cluster("prod").ready().on_node("n-1").condition("NodeReady", "True", "Ready")
     lost = machine("m-2").in_cluster("prod").ready().on_node("n-2").condition("NodeReady", "Unknown", "ConnectionDown")
-    tree = tree_of(CLUSTER, abroad, fine, lost)
+    tree = tree_of(CLUSTER, elsewhere, fine, lost)
     assert (line(tree, "Node/n-1").state, line(tree, "Node/n-1").mood) == ("Ready", Mood.GOOD)
     assert (line(tree, "Node/n-2").state, line(tree, "Node/n-2").reason) == ("Unknown", "ConnectionDown")
     assert "missing" not in {branch.state for _, branch in rows(tree)}

@@ -14,6 +14,7 @@ from api import names
 from controllers.kernel import refs
 from controllers.kernel.actions import Action, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.plan import Plan
+from controllers.kernel.reconciler import Reconciler, ReconcilerWrapper
 from controllers.kernel.refs import (
     CLUSTER,
     EVENT,
@@ -30,12 +31,11 @@ from controllers.kernel.refs import (
     Key,
     Kind,
 )
-from controllers.kernel.room import Room, RoomAround
 from nodewright.crds import load_crds
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.options import utc_now
-from nodewright.runtime.workloads.directory import AllAtHome
-from nodewright.runtime.workloads.outlook import Outlook
+from nodewright.runtime.workloads.cluster_router import ClusterRouter
+from nodewright.runtime.workloads.directory import AllInManagementCluster
 from nodewright.sim import users
 from nodewright.sim.engine import Engine, Scenario
 
@@ -52,13 +52,13 @@ class Right(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Watched(RoomAround):
+class Watched(ReconcilerWrapper):
     """A room whose plans are noted."""
 
     actions: list[Action] = field(default_factory=list)
 
     def plan(self, observed: Any) -> Plan:
-        plan = self.room.plan(observed)
+        plan = self.reconciler.plan(observed)
         self.actions.extend(plan.actions())
         return plan
 
@@ -67,21 +67,21 @@ def right(kind: Kind, verb: str, subresource: str = "") -> Right:
     return Right(kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural, verb)
 
 
-def needed_by(room: Watched) -> set[Right]:
+def needed_by(reconciler: Watched) -> set[Right]:
     """To read: list and watch, but for Secrets. To write: what each action becomes in the executor."""
-    kinds = {room.kind, *room.reads, *(wake.kind for wake in room.wakes)}
+    kinds = {reconciler.kind, *reconciler.reads, *(wake.kind for wake in reconciler.wakes)}
     found = {right(kind, verb) for kind in kinds for verb in ("list", "watch")}
-    if asks_where_nodes_live(room.room):
+    if asks_where_nodes_live(reconciler.reconciler):
         found.add(right(SECRET, "get"))  # the kubeconfigs of clusters that have an API of their own, each by its name
-    if room.kind == MACHINE:
+    if reconciler.kind == MACHINE:
         found.add(right(NAMESPACE, "get"))  # kube-system: its UID is the mark of the cluster on hosts
-    for action in room.actions:
+    for action in reconciler.actions:
         found.update(_asked(action))
     return found
 
 
-def asks_where_nodes_live(room: Room[Any]) -> bool:
-    return Outlook(room, Cache(room.reads), AllAtHome(), utc_now).cares
+def asks_where_nodes_live(reconciler: Reconciler[Any]) -> bool:
+    return ClusterRouter(reconciler, Cache(reconciler.reads), AllInManagementCluster(), utc_now).cares
 
 
 def _asked(action: Action) -> Iterator[Right]:
@@ -115,9 +115,9 @@ def _of_owners(body: Mapping[str, Any]) -> Iterator[Right]:
             yield right(KINDS[owner["kind"]], "update", "finalizers")
 
 
-def lived(rooms: tuple[Room[Any], ...]) -> tuple[Watched, ...]:
+def lived(reconcilers: tuple[Reconciler[Any], ...]) -> tuple[Watched, ...]:
     """The rooms after a life: some random weeks, pods that must be evicted, a take-over, and the end of everything."""
-    watched = tuple(Watched(room) for room in rooms)
+    watched = tuple(Watched(reconciler) for reconciler in reconcilers)
     for seed in (1, 2):
         engine = Engine(seed, Scenario(edits=8), watched, load_crds())
         result = engine.run()

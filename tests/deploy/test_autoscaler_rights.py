@@ -14,11 +14,11 @@ import yaml
 
 from api import names
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
-from controllers.autoscaler.room import AutoscalerRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, WORKLOAD_KINDS, Key
 from controllers.kernel.view import HOME, Reached
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from tests.controllers.autoscaler.fleet import Fleet
 from tests.controllers.autoscaler.town import config_map, view_of
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, needed_by, right
@@ -36,7 +36,7 @@ def of_kind(kind: str) -> Any:
 
 def lived(options: AutoscalerOptions = QUICK) -> Watched:
     """A group and a stand-alone set grow, are told a fault, and shrink; the ConfigMaps are made, then changed."""
-    room = Watched(AutoscalerRoom(options))
+    reconciler = Watched(AutoscalerReconciler(options))
     fleet = Fleet(options)
     for name in ("web", "alone"):
         fleet.group(name, 0, 5)["spec"]["clusterName"] = options.cluster.name if options.cluster is not None else ""
@@ -45,7 +45,7 @@ def lived(options: AutoscalerOptions = QUICK) -> Watched:
     def decide(*known: dict[str, Any]) -> None:
         view = view_of(fleet, *((CONFIG_MAP, each) for each in known))
         view.living_in(HOME if options.cluster is None else Reached("prod-kubeconfig"))
-        room.plan(room.observe(room.room.key, view, None))  # type: ignore[attr-defined]
+        reconciler.plan(reconciler.observe(reconciler.reconciler.key, view, None))  # type: ignore[attr-defined]
 
     for number in range(8):
         fleet.pod(f"p-{number}", cpu="4")
@@ -60,19 +60,19 @@ def lived(options: AutoscalerOptions = QUICK) -> Watched:
     fleet.sets["alone"]["spec"]["replicas"] = 1
     fleet.join(fleet.machine("web"))
     decide()
-    return room
+    return reconciler
 
 
 @pytest.fixture(scope="module")
-def room() -> Watched:
+def reconciler() -> Watched:
     return lived()
 
 
-def test_it_may_do_what_it_needs_and_nothing_else(room: Watched) -> None:
-    needed = needed_by(room)
+def test_it_may_do_what_it_needs_and_nothing_else(reconciler: Watched) -> None:
+    needed = needed_by(reconciler)
     given = [*granted(of_kind("ClusterRole")), *granted(of_kind("Role"))]
     kubeconfigs = granted(yaml.safe_load((ROOT / "deploy" / "rbac" / "kubeconfigs.yaml").read_text()))
-    assert asks_where_nodes_live(room.room)
+    assert asks_where_nodes_live(reconciler.reconciler)
     assert sorted(map(str, needed - {*given, *kubeconfigs})) == [], "it lacks rights"
     assert sorted(map(str, {*given, *kubeconfigs} - needed)) == [], "it has needless rights"
     assert {str(twice) for twice, times in Counter(given).items() if times > 1} <= {
@@ -81,9 +81,9 @@ def test_it_may_do_what_it_needs_and_nothing_else(room: Watched) -> None:
     }
 
 
-def test_it_names_every_config_map_and_lease_that_it_reads_or_changes(room: Watched) -> None:
+def test_it_names_every_config_map_and_lease_that_it_reads_or_changes(reconciler: Watched) -> None:
     rules = of_kind("Role")["rules"]
-    for kind, keys in room.room.parts.items():  # type: ignore[attr-defined]
+    for kind, keys in reconciler.reconciler.parts.items():  # type: ignore[attr-defined]
         named = {
             name
             for rule in rules
@@ -91,15 +91,15 @@ def test_it_names_every_config_map_and_lease_that_it_reads_or_changes(room: Watc
             for name in rule["resourceNames"]
         }
         assert named == {key.name for key in keys}
-    changed = {action.target.key.name for action in room.actions if isinstance(action, Patch)
+    changed = {action.target.key.name for action in reconciler.actions if isinstance(action, Patch)
                and action.target.kind == CONFIG_MAP}  # fmt: skip
     (patching,) = [rule for rule in rules if "patch" in rule["verbs"]]
     assert changed == set(patching["resourceNames"])
     assert all(rule["verbs"] == ["create"] for rule in rules if not rule.get("resourceNames"))
 
 
-def test_what_it_reads_in_one_namespace_it_may_read_there_only(room: Watched) -> None:
-    parts = {kind.plural for kind in room.room.parts}  # type: ignore[attr-defined]
+def test_what_it_reads_in_one_namespace_it_may_read_there_only(reconciler: Watched) -> None:
+    parts = {kind.plural for kind in reconciler.reconciler.parts}  # type: ignore[attr-defined]
     assert parts == {CONFIG_MAP.plural, LEASE.plural}
     assert of_kind("Role")["metadata"]["namespace"] == AutoscalerOptions().namespace
     assert parts == {each.resource for each in granted(of_kind("Role"))}
@@ -172,7 +172,7 @@ def test_its_folder_renders_one_deployment_under_an_account_with_these_roles(kub
     (deployment,) = [doc for doc in docs if doc["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     (argument,) = [each for each in pod["containers"][0]["args"] if each.startswith("--controllers=")]
-    assert [each.name for each in rooms_named(argument.partition("=")[2])] == ["autoscaler"]
+    assert [each.name for each in reconcilers_named(argument.partition("=")[2])] == ["autoscaler"]
     account = {"name": pod["serviceAccountName"], "namespace": deployment["metadata"]["namespace"]}
     bound = {
         doc["roleRef"]["name"]

@@ -14,7 +14,7 @@ import yaml
 from api import names
 from hack.program import Kubectl, Up
 from nodewright import __version__
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from nodewright.cli.main import build_app
 from nodewright.crds import load_crds
 from tests.deploy.rights import asks_where_nodes_live
@@ -126,14 +126,14 @@ def test_every_controller_runs_once_under_an_account_with_its_role(docs: Docs) -
         account = pod["serviceAccountName"]
         assert account in {doc["metadata"]["name"] for doc in of_kind(docs, "ServiceAccount")}
         arguments = [a for a in pod["containers"][0]["args"] if a.startswith("--controllers=")]
-        rooms = rooms_named(arguments[0].partition("=")[2] if arguments else "*")
-        wanted = {f"nodewright-{room.name}" for room in rooms}
-        if any(asks_where_nodes_live(room) for room in rooms):
+        reconcilers = reconcilers_named(arguments[0].partition("=")[2] if arguments else "*")
+        wanted = {f"nodewright-{reconciler.name}" for reconciler in reconcilers}
+        if any(asks_where_nodes_live(reconciler) for reconciler in reconcilers):
             wanted.add("nodewright-kubeconfigs")
         assert _roles_of(docs, account, "ClusterRoleBinding") == wanted
         assert _roles_of(docs, account, "RoleBinding") == {"nodewright-leader-election"}
-        running += [room.name for room in rooms]
-    assert sorted(running) == sorted(room.name for room in rooms_named("*"))
+        running += [reconciler.name for reconciler in reconcilers]
+    assert sorted(running) == sorted(reconciler.name for reconciler in reconcilers_named("*"))
 
 
 def test_the_component_for_trying_out_turns_kubelets_on_in_one_replica(kustomize: Kubectl, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from controllers.kernel.refs import SECRET, WORKLOAD_KINDS
 from hack.program import Kubectl
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from tests.deploy.rights import Right, granted, right
 from tests.docs.pages import ROOT
 
@@ -24,7 +24,7 @@ def of_kind(kind: str) -> Any:
 
 
 def all_rights() -> set[Right]:
-    files = [RBAC / f"{room.name}.yaml" for room in rooms()]
+    files = [RBAC / f"{reconciler.name}.yaml" for reconciler in reconcilers()]
     return {each for file in files for each in granted(yaml.safe_load(file.read_text()))}
 
 

@@ -12,8 +12,8 @@ import yaml
 
 from api import provisioning_names
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.room import AutoscalerRoom
-from controllers.provisioningrequest.room import ProvisioningRequestRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
+from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from tests.controllers.provisioningrequest.office import Office
 from tests.deploy.rights import Watched, granted, needed_by
 from tests.docs.pages import ROOT
@@ -29,7 +29,7 @@ def roles(path: Path) -> list[Any]:
 class _Noting(Office):
     """Its rounds are those of one room that is watched."""
 
-    watched = Watched(ProvisioningRequestRoom(AutoscalerOptions(provisioning_requests=True)))
+    watched = Watched(ProvisioningRequestReconciler(AutoscalerOptions(provisioning_requests=True)))
 
     def plan(self) -> Any:
         return self.watched.plan(self.observed())
@@ -72,8 +72,8 @@ def test_beside_the_autoscaler_it_may_do_what_it_needs_and_nothing_else(needed: 
 
 
 def test_the_autoscaler_beside_it_reads_no_more_than_it() -> None:
-    room = AutoscalerRoom(AutoscalerOptions(provisioning_requests=True))
-    assert set(room.reads) <= set(ProvisioningRequestRoom().reads)
+    reconciler = AutoscalerReconciler(AutoscalerOptions(provisioning_requests=True))
+    assert set(reconciler.reads) <= set(ProvisioningRequestReconciler().reads)
 
 
 def test_the_folder_renders_to_one_deployment_with_both_controllers(kubectl_binary: Path) -> None:

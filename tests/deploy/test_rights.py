@@ -10,18 +10,18 @@ import pytest
 import yaml
 
 from controllers.kernel.refs import CONFIG_MAP, LEASE, NAMESPACE, POD, SECRET, WORKLOAD_KINDS
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
 from tests.docs.pages import ROOT, blocks
 
 RBAC = ROOT / "deploy" / "rbac"
 WORKLOAD_PAGE = ROOT / "docs" / "tasks" / "workload-clusters.md"
-NAMES = [room.name for room in rooms()]
+NAMES = [reconciler.name for reconciler in reconcilers()]
 
 
 @pytest.fixture(scope="module")
 def watched() -> dict[str, Watched]:
-    return {room.name: room for room in lived(rooms())}
+    return {reconciler.name: reconciler for reconciler in lived(reconcilers())}
 
 
 def role(name: str) -> Any:
@@ -33,7 +33,7 @@ def role(name: str) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_controller_may_do_what_it_needs_and_nothing_else(name: str, watched: dict[str, Watched]) -> None:
     needed, given = needed_by(watched[name]), granted(role(name))
-    if asks_where_nodes_live(watched[name].room):
+    if asks_where_nodes_live(watched[name].reconciler):
         given += granted(role("kubeconfigs"))
     assert sorted(map(str, needed - set(given))) == [], f"the role of {name} lacks rights"
     assert sorted(map(str, set(given) - needed)) == [], f"the role of {name} has needless rights"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.realplane import RealPlane
-from nodewright.controlplane.app import ControlPlaneConfig
-from nodewright.controlplane.app.background import serve_in_background
+from nodewright.apiserver.app import APIServerConfig
+from nodewright.apiserver.app.background import serve_in_background
 from nodewright.crds import load_crds
 from tests.differential.comparing import TALLY, Both
 from tests.differential.speech import Server
@@ -20,7 +20,7 @@ from tests.kubectl.manifests import WIDGET_CRD
 def both(real_plane: RealPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """A client of each."""
     folder = tmp_path_factory.mktemp("embedded") / "data"
-    with serve_in_background(ControlPlaneConfig(data_dir=folder, crds=(*load_crds(), WIDGET_CRD))) as background:
+    with serve_in_background(APIServerConfig(data_dir=folder, crds=(*load_crds(), WIDGET_CRD))) as background:
         ours, theirs = Server(background.plane.kubeconfig_path), Server(real_plane.kubeconfig)
         yield Both(ours, theirs)
         ours.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from nodewright.controlplane.patch import apply_merge
+from nodewright.apiserver.patch import apply_merge
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
 USER_AGENT = "golden/1"

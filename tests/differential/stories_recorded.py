@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from tests.controlplane.store.golden.dialogue import Step
-from tests.controlplane.store.golden.steps_builtin import BUILTIN_STEPS
-from tests.controlplane.store.golden.steps_custom import CUSTOM_STEPS
+from tests.apiserver.store.golden.dialogue import Step
+from tests.apiserver.store.golden.steps_builtin import BUILTIN_STEPS
+from tests.apiserver.store.golden.steps_custom import CUSTOM_STEPS
 from tests.differential.speech import PATCHES, Request, Story
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "get": "GET", "list": "GET"}

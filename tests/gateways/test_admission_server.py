@@ -89,7 +89,7 @@ async def test_a_renewed_certificate_is_shown_without_a_restart(door: Door) -> N
 async def test_files_are_followed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     from nodewright.gateways.admission import certificate as module  # noqa: PLC0415
 
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.001)
+    monkeypatch.setattr(module, "POLL_EVERY", 0.001)
     second = issue("second", datetime.now(UTC) + timedelta(days=9))
     second.write(door.folder)
     following = asyncio.create_task(door.certificate.follow())

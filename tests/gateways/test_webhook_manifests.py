@@ -82,8 +82,8 @@ def test_kustomize_builds_it(tmp_path: Path, kubectl_binary: Path) -> None:
     overlay = tmp_path / "deploy" / "overlay"
     overlay.mkdir()
     components = ["../components/webhook", "../components/webhook-cert-manager"]
-    wish = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "components": components}
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(wish))
+    desired = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "components": components}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(desired))
     done = subprocess.run(
         [kubectl_binary, "kustomize", overlay], capture_output=True, text=True, timeout=60, check=False
     )

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from hack.realplane import RealPlane
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
-from nodewright.controlplane.app.background import BackgroundPlane, serve_in_background
+from nodewright.apiserver.app import APIServer, APIServerConfig
+from nodewright.apiserver.app.background import BackgroundPlane, serve_in_background
 from tests.kubectl.manifests import WIDGET_CRD, WIDGETS
 from tests.kubectl.terminal import Terminal
 from tests.realplane import PLANES, require
@@ -44,7 +44,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield Server("real", plane.kubeconfig)
     else:
         folder = tmp_path_factory.mktemp("plane")
-        with serve_in_background(ControlPlaneConfig(data_dir=folder / "data", crds=(WIDGET_CRD,))) as background:
+        with serve_in_background(APIServerConfig(data_dir=folder / "data", crds=(WIDGET_CRD,))) as background:
             yield Server("embedded", background.plane.kubeconfig_path, background)
 
 
@@ -70,7 +70,7 @@ def kubectl(terminal: Terminal, server: Server) -> Terminal:
     return replace(terminal, namespace=name)
 
 
-def create_namespace(plane: ControlPlane, name: str) -> None:
+def create_namespace(plane: APIServer, name: str) -> None:
     """Create a namespace without a process of its own: these tests need one each."""
     resource = plane.store.resources.find("", "v1", "namespaces")
     assert resource is not None

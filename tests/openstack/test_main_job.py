@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hack.bench.figures import Figure, keep
 from hack.openstack import fleet
-from hack.openstack.fleet import WHOLE, Told, Wish
+from hack.openstack.fleet import WHOLE, DesiredServer, Told
 from hack.openstack.proxy import Faults, FaultyProxy
 from hack.program import Up
 from tests.openstack.tier import REAL, TestCloud
@@ -31,7 +31,7 @@ def _hold(told: Told) -> None:
 def test_twenty_servers_take_few_requests(openstack_cloud: TestCloud, tmp_path: Path, kubectl_binary: Path) -> None:
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), Faults())
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
-        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, EACH))
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, DesiredServer(SETS, EACH))
         each, asked = told.requests / told.servers, proxy.counted.most_common()
         naive = fleet.naive(openstack_cloud.clouds_yaml, proxy, 3) / 3
     print(f"\n{told}; a poller for each server: {naive:.2f}")
@@ -48,7 +48,7 @@ def test_faults_make_no_second_server_and_leave_nothing(
 ) -> None:
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), BAD_TIMES)
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
-        waves = [fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, EACH)) for _ in range(WAVES)]
+        waves = [fleet.run(up, openstack_cloud.clouds_yaml, proxy, DesiredServer(SETS, EACH)) for _ in range(WAVES)]
     print(*(f"\n{told}" for told in waves), f"\n{dict(proxy.befell)}")
     assert sum(count for fault, count in proxy.befell.items() if fault != "nothing") > SETS * EACH * WAVES / 4
     for told in waves:
@@ -61,7 +61,7 @@ def test_a_program_that_is_killed_makes_no_second_server_and_leaves_nothing(
     """SIGKILL while servers are being made, and while they are being deleted, in bad times."""
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), BAD_TIMES)
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, f"--data-dir={tmp_path / 'data'}") as up:
-        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, min(EACH, 10), killed=True))
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, DesiredServer(SETS, min(EACH, 10), killed=True))
     print(f"\n{told}; {dict(proxy.befell)}")
     assert told.kills == 2
     _hold(told)
@@ -73,7 +73,7 @@ def test_what_is_made_beside_servers_goes_with_them(
     """Trunks, floating IPs, volumes to boot from and others: in hard times."""
     proxy = FaultyProxy(fleet.endpoints(openstack_cloud.clouds_yaml), HARD_TIMES)
     with fleet.serving(proxy), Up(tmp_path, kubectl_binary, "--in-memory") as up:
-        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, Wish(SETS, min(EACH, 3), WHOLE))
+        told = fleet.run(up, openstack_cloud.clouds_yaml, proxy, DesiredServer(SETS, min(EACH, 3), WHOLE))
     print(f"\n{told}; {dict(proxy.befell)}")
     assert proxy.counted["POST network /trunks"] >= told.servers
     assert proxy.counted["POST network /floatingips"] >= told.servers

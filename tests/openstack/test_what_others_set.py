@@ -9,7 +9,7 @@ from typing import Any
 
 from hack.openstack.accounts import MICROVERSION, connect
 from providers.base.contract import Host, HostIdentity, HostRequest, HostState, InProgress, Provider, Updated
-from providers.openstack import marks
+from providers.openstack import ownership_tags
 from tests.openstack.tier import REAL, TestCloud
 from tests.providers.openstack.scene import CONFIG, provider_with
 
@@ -47,8 +47,8 @@ async def test_what_others_have_set_on_a_server_stays(openstack_cloud: TestCloud
 
     def told() -> tuple[set[str], dict[str, str]]:
         server = compute.get(f"/servers/{host.id}", microversion=MICROVERSION).json()["server"]
-        tags = {tag for tag in server["tags"] if not tag.startswith(marks.TAG)}
-        return tags, {key: value for key, value in server["metadata"].items() if not key.startswith(marks.TAG)}
+        tags = {tag for tag in server["tags"] if not tag.startswith(ownership_tags.TAG)}
+        return tags, {key: value for key, value in server["metadata"].items() if not key.startswith(ownership_tags.TAG)}
 
     assert told() == ({"blue", "a b?"}, ours["metadata"])
     compute.put(f"/servers/{host.id}/tags/backup", microversion=MICROVERSION)

@@ -74,10 +74,10 @@ async def test_the_shape_tells_in_which_label_the_node_will_tell_its_failure_dom
     clock.forward(1)
     labels = node(clock, world)["metadata"]["labels"]
     shape = await SimulatedProvider(world).shape({**CONFIG, **config})
-    told = {shape.failure_domain_label: "b"} if shape.failure_domain_label else {}
+    redact = {shape.failure_domain_label: "b"} if shape.failure_domain_label else {}
     assert labels["topology.kubernetes.io/zone"] == ("a" if config else "b")
-    assert {**shape.labels, **told}.items() <= labels.items()
-    assert bool(told) is not bool(config)
+    assert {**shape.labels, **redact}.items() <= labels.items()
+    assert bool(redact) is not bool(config)
 
 
 def test_its_provider_id_is_the_hosts() -> None:

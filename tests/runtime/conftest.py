@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
@@ -41,7 +41,7 @@ async def client(stub: StubServer) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 async def town() -> AsyncIterator[Town]:
-    async with ControlPlane(ControlPlaneConfig(crds=tuple(load_crds()))) as plane:
+    async with APIServer(APIServerConfig(crds=tuple(load_crds()))) as plane:
         connection = await load_kubeconfig([plane.kubeconfig_path])
         async with KubeClient(connection, "tests") as client:
             yield Town(plane, connection, client)

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Kind, Obj, Ref
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ListOptions
+from nodewright.apiserver.app import APIServer, APIServerConfig
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ListOptions
 from nodewright.runtime import pods
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
@@ -37,13 +37,13 @@ HANGS = 20.0
 
 
 @dataclass
-class Abroad:
+class Elsewhere:
     """The plane of one workload cluster. What it keeps outlives a stop."""
 
     name: str
     folder: Path
     port: int = 0
-    plane: ControlPlane | None = None
+    plane: APIServer | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -51,13 +51,13 @@ class Abroad:
         return Key("default", self.name)
 
     @property
-    def running(self) -> ControlPlane:
+    def running(self) -> APIServer:
         assert self.plane is not None
         return self.plane
 
     async def start(self) -> None:
-        config = ControlPlaneConfig(data_dir=self.folder, port=self.port)
-        self.plane = await self._stack.enter_async_context(ControlPlane(config))
+        config = APIServerConfig(data_dir=self.folder, port=self.port)
+        self.plane = await self._stack.enter_async_context(APIServer(config))
         self.port = urlsplit(self.plane.url).port or 0
 
     async def stop(self) -> None:
@@ -110,10 +110,10 @@ class Country:
         self._folder = folder
 
     @asynccontextmanager
-    async def abroad(self, *names: str) -> AsyncIterator[list[Abroad]]:
+    async def elsewhere(self, *names: str) -> AsyncIterator[list[Elsewhere]]:
         """Planes of these Clusters, with the Clusters and their Secrets."""
         async with AsyncExitStack() as stack:
-            planes = [Abroad(name, self._folder / name) for name in names]
+            planes = [Elsewhere(name, self._folder / name) for name in names]
             for plane in planes:
                 await plane.start()
                 stack.push_async_callback(plane.stop)
@@ -171,5 +171,5 @@ class Country:
         uids = {machine["metadata"]["uid"] for machine in self.machines(cluster)}
         return sum(host.machine_uid in uids for world in self.town.worlds.all.values() for host in world.hosts())
 
-    def nodes_at_home(self) -> list[Any]:
+    def nodes_in_management_cluster(self) -> list[Any]:
         return self.town.objects(NODE)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import Key, Kind, is_deleting, key_of
-from controllers.kernel.room import Room
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
 from controllers.kernel.workload import cluster_key_of
-from nodewright.runtime import census, wiring
+from nodewright.runtime import collectors, wiring
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.store import Change
@@ -35,9 +35,9 @@ class Always:
     current_for: float | None = float("inf")
 
 
-def rooms() -> list[Room[Any]]:
+def reconcilers() -> list[Reconciler[Any]]:
     """All controllers, those on request too."""
-    return [*wiring.rooms(), *(make() for make in wiring.on_request().values())]
+    return [*wiring.reconcilers(), *(make() for make in wiring.on_request().values())]
 
 
 @dataclass
@@ -61,34 +61,34 @@ class Scene:
         self.cache.watched(hostile.kind_of(obj), "MODIFIED", copy.deepcopy(obj))
 
 
-def reads(room: Room[Any], key: Key) -> Iterator[HostReads | None]:
+def reads(reconciler: Reconciler[Any], key: Key) -> Iterator[HostReads | None]:
     """What may be known of hosts."""
     yield None
-    if room.kind.name in ("Machine", "MachineClass"):
+    if reconciler.kind.name in ("Machine", "MachineClass"):
         yield HostReads(HostAbsent())
         yield HostReads(HostUnknown("why"))
         uid = f"uid-{key.name}"
         yield HostReads(HostPresent(Host(uid, uid, key.name, f"simulated:///{uid}", HostState.RUNNING, "")))
 
 
-def reconcile_all(room: Room[Any], scene: Scene, but: Key | None) -> None:
+def reconcile_all(reconciler: Reconciler[Any], scene: Scene, but: Key | None) -> None:
     """As the shell does, for each key there is; an object with a malformed spec is not reconciled unless it goes."""
-    store, view = scene.cache.stores[room.kind], scene.view
+    store, view = scene.cache.stores[reconciler.kind], scene.view
     keys = set(store.keys())
-    own = getattr(room, "key", None)
+    own = getattr(reconciler, "key", None)
     for key in sorted({own} if own is not None else keys):
         body = store.get(key)
         if key == but or (body is not None and store.faults(key) and not is_deleting(body)):
             continue
-        room.needs(key, view)
-        for hosts in reads(room, key):
-            observed = room.observe(key, view, hosts)
+        reconciler.needs(key, view)
+        for hosts in reads(reconciler, key):
+            observed = reconciler.observe(key, view, hosts)
             if observed is not None:
-                room.plan(observed)
+                reconciler.plan(observed)
 
 
-def wake_all(room: Room[Any], scene: Scene, before: Any, after: Any, kind: Kind) -> None:
-    for wake in room.wakes:
+def wake_all(reconciler: Reconciler[Any], scene: Scene, before: Any, after: Any, kind: Kind) -> None:
+    for wake in reconciler.wakes:
         if wake.kind == kind:
             for old, new in ((before, after), (after, before)):
                 if wake.ignores is not None:
@@ -117,10 +117,10 @@ def test_one_malformed_object_fails_nobodys_reconcile(number: int) -> None:
         for name in INDEXES.get(kind, {}):
             scene.cache.stores[kind].indexed(name, "x")
         lifetimes.node_elsewhere(Key("default", "c"), _change(kind, key, before, after), False)
-        list(census.families(census.Scene(scene.cache, {}, {}, NOW)))
-        for room in rooms():
-            wake_all(room, scene, before, after, kind)
-            reconcile_all(room, scene, None)
+        list(collectors.families(collectors.Scene(scene.cache, {}, {}, NOW)))
+        for reconciler in reconcilers():
+            wake_all(reconciler, scene, before, after, kind)
+            reconcile_all(reconciler, scene, None)
 
     holds()
 

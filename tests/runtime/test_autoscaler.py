@@ -11,7 +11,7 @@ import yaml
 
 from api import names
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
-from controllers.autoscaler.room import AutoscalerRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, MACHINE, MACHINE_DEPLOYMENT, NODE, POD, Key, Ref, key_of
 from nodewright.runtime import metrics, wiring
@@ -32,7 +32,9 @@ QUICK = AutoscalerOptions(
 
 
 def with_autoscaler(town: Town, options: AutoscalerOptions = QUICK) -> None:
-    town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(options)), bind_pods=True)
+    town.options = replace(
+        town.options, reconcilers=(*wiring.reconcilers(), AutoscalerReconciler(options)), bind_pods=True
+    )
 
 
 async def group(town: Town, name: str, least: int, most: int, *, cluster: str = "", **config: Any) -> None:
@@ -94,9 +96,10 @@ def told(town: Town) -> dict[str, Any]:
     return yaml.safe_load(found[0]["data"]["status"]) if found else {}
 
 
-def rounds() -> float:
+def reconciles() -> float:
     return sum(
-        float(metrics.of(metrics.ROUNDS, "autoscaler", result)._value.get()) for result in ("wait", "stale", "failed")
+        float(metrics.of(metrics.RECONCILES, "autoscaler", result)._value.get())
+        for result in ("wait", "stale", "failed")
     )
 
 
@@ -126,10 +129,10 @@ async def test_at_rest_nothing_is_written(town: Town) -> None:
         await pod_of(town, await replica_set(town, "web"), "web-0")
         await town.until(lambda: pods_on_nodes(town) == 1 and town.ready() == 2)
         await town.until(lambda: told(town).get("clusterWide", {}).get("scaleUp", {}).get("status") == "NoActivity")
-        seen = rounds()
-        await town.until(lambda: rounds() > seen + 3)
-        before, seen = writes(), rounds()
-        await town.until(lambda: rounds() > seen + 10)
+        seen = reconciles()
+        await town.until(lambda: reconciles() > seen + 3)
+        before, seen = writes(), reconciles()
+        await town.until(lambda: reconciles() > seen + 10)
         assert writes() == before
     (workers,) = told(town)["nodeGroups"]
     assert workers["name"] == "MachineDeployment/default/workers"
@@ -183,8 +186,8 @@ async def test_beside_a_live_cluster_autoscaler_it_does_nothing(town: Town) -> N
     async with town.controllers():
         await pod_of(town, await replica_set(town, "web"), "web-0")
         await town.until(lambda: names.AUTOSCALER_LEASE in events(town, "AnotherAutoscaler"))
-        seen = rounds()
-        await town.until(lambda: rounds() > seen + 3)
+        seen = reconciles()
+        await town.until(lambda: reconciles() > seen + 3)
         assert size(town, "workers") == 0
         assert not told(town)
         gone = {"spec": {"holderIdentity": ""}}
@@ -202,15 +205,15 @@ async def test_in_a_process_of_its_own_it_takes_nobody_s_hosts_for_dead(town: To
         apart = Town(town.plane, town.connection, town.client)
         apart.options = replace(
             town.options,
-            rooms=(AutoscalerRoom(QUICK),),
+            reconcilers=(AutoscalerReconciler(QUICK),),
             registry=Registry.of(registration_for(other)),
             simulated_worlds=lambda: other.all,
         )
         before = town.plane.stats.count(user_agent=USER_AGENT)
         async with apart.controllers():
             await town.until(lambda: bool(other.all) and bool(told(town)))
-            seen = rounds()
-            await town.until(lambda: rounds() > seen + 3)
+            seen = reconciles()
+            await town.until(lambda: reconciles() > seen + 3)
         assert town.plane.stats.count(user_agent=USER_AGENT) == before
 
 
@@ -221,8 +224,8 @@ async def test_killed_between_its_memory_and_the_new_size_it_adds_the_nodes_once
     for number in range(6):
         await pod_of(town, web, f"web-{number}")
     async with town.controllers() as manager:
-        manager.controllers[-1]._executor._hands = replace(
-            manager.controllers[-1]._executor._hands, writer=Dying(town.client)
+        manager.controllers[-1]._executor._executor_deps = replace(
+            manager.controllers[-1]._executor._executor_deps, writer=Dying(town.client)
         )
         await town.until(lambda: any(b["metadata"]["name"] == names.AUTOSCALER_MEMORY and "nodes" in b["data"]["memory"]
                                      for b in town.objects(CONFIG_MAP)))  # fmt: skip

@@ -13,13 +13,22 @@ import pytest
 import yaml
 
 from api import names
-from controllers.autoscaler.room import AutoscalerRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.refs import CONFIG_MAP, EVENT, MACHINE, NODE, POD, Key, Ref, key_of
 from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import ClientLimits
-from tests.runtime.country import IMPATIENT, Abroad, Country
+from tests.runtime.country import IMPATIENT, Country, Elsewhere
 from tests.runtime.replicas import pod_of, replica_set
-from tests.runtime.test_autoscaler import QUICK, events, group, rounds, scaling_active, size, with_autoscaler, writes
+from tests.runtime.test_autoscaler import (
+    QUICK,
+    events,
+    group,
+    reconciles,
+    scaling_active,
+    size,
+    with_autoscaler,
+    writes,
+)
 from tests.runtime.town import Town
 
 PATIENT = replace(IMPATIENT, probe_timeout=10.0, unreachable_after=30.0, client=ClientLimits(in_flight=16))
@@ -34,11 +43,11 @@ def country(town: Town, tmp_path: Path) -> Country:
     return country
 
 
-def bound(plane: Abroad) -> int:
+def bound(plane: Elsewhere) -> int:
     return sum(bool(pod["spec"].get("nodeName")) for pod in plane.objects(POD))
 
 
-def reasons(plane: Abroad) -> set[tuple[str, str]]:
+def reasons(plane: Elsewhere) -> set[tuple[str, str]]:
     return {(event["reason"], event["source"]["component"]) for event in plane.objects(EVENT)}
 
 
@@ -68,7 +77,7 @@ async def test_pods_that_wait_there_make_its_groups_grow_and_they_shrink_when_th
     town = country.town
     town.options = replace(town.options, workloads=PATIENT)
     await group(town, "near", 0, 4, cpus=4)
-    async with country.abroad("blue", "green") as (blue, _green), blue.scheduler() as there, town.controllers():
+    async with country.elsewhere("blue", "green") as (blue, _green), blue.scheduler() as there, town.controllers():
         for name in ("blue", "green"):
             await group(town, name, 0, 10, cluster=name, cpus=4)
         web = await replica_set(there, "web")
@@ -77,7 +86,7 @@ async def test_pods_that_wait_there_make_its_groups_grow_and_they_shrink_when_th
         await town.until(lambda: bound(blue) == 6)
         await town.until(lambda: (size(town, "blue"), len(blue.objects(NODE))) == (2, 2))
         assert (size(town, "green"), size(town, "near")) == (0, 0)
-        assert not country.nodes_at_home()
+        assert not country.nodes_in_management_cluster()
         await town.until(lambda: ("TriggeredScaleUp", "nodewright-autoscaler") in reasons(blue))
         # Of a group, where the group is; events are written beside the decisions, not before them.
         await town.until(lambda: "ScaledUpGroup" in {event["reason"] for event in town.objects(EVENT)})
@@ -92,7 +101,7 @@ async def test_pods_that_wait_there_make_its_groups_grow_and_they_shrink_when_th
 
 async def test_while_its_cluster_is_lost_it_says_so_and_removes_nothing(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,):
+    async with country.elsewhere("blue") as (blue,):
         await group(town, "blue", 0, 10, cluster="blue", cpus=4)
         async with town.controllers():
             async with blue.scheduler() as there:
@@ -101,8 +110,8 @@ async def test_while_its_cluster_is_lost_it_says_so_and_removes_nothing(country:
             await blue.stop()
             await town.until(lambda: scaling_active(town, "blue").get("reason") == "ConnectionDown")
             assert "Cluster default/blue can't be reached: " in scaling_active(town, "blue")["message"]
-            seen = rounds()
-            await town.until(lambda: rounds() > seen + 3)
+            seen = reconciles()
+            await town.until(lambda: reconciles() > seen + 3)
             assert (size(town, "blue"), country.hosts("blue")) == (1, 1)
             await blue.start()
             await town.until(lambda: scaling_active(town, "blue")["status"] == "True")
@@ -119,23 +128,27 @@ async def test_while_its_cluster_is_lost_it_says_so_and_removes_nothing(country:
 async def test_the_autoscaler_at_home_beside_it_does_not_contradict_it(country: Country) -> None:
     """Both may speak of the same group; neither writes what the other has to take back."""
     town = country.town
-    town.options = replace(town.options, rooms=(*wiring.rooms(), AutoscalerRoom(QUICK)), workloads=PATIENT)
-    async with country.abroad("blue") as (blue,):
+    town.options = replace(
+        town.options, reconcilers=(*wiring.reconcilers(), AutoscalerReconciler(QUICK)), workloads=PATIENT
+    )
+    async with country.elsewhere("blue") as (blue,):
         await group(town, "blue", 0, 10, cluster="blue", cpus=4)
         async with town.controllers():
             await town.until(lambda: scaling_active(town, "blue").get("reason") == "NodesElsewhere")
             assert "--cluster=default/blue" in scaling_active(town, "blue")["message"]
             await town.until(lambda: "blue" in events(town, "NodesElsewhere"))
-        town.options = replace(town.options, rooms=(*(town.options.rooms or ()), AutoscalerRoom(BLUE)))
+        town.options = replace(
+            town.options, reconcilers=(*(town.options.reconcilers or ()), AutoscalerReconciler(BLUE))
+        )
         async with blue.scheduler() as there, town.controllers():
             await pod_of(there, await replica_set(there, "web"), "web-0")
             await town.until(lambda: bound(blue) == 1)
             await town.until(lambda: scaling_active(town, "blue")["status"] == "True")
             await town.until(lambda: _activity(town) == "NoActivity" and town.ready() == 1)
-            seen = rounds()
-            await town.until(lambda: rounds() > seen + 6)
-            before, seen = writes(), rounds()
-            await town.until(lambda: rounds() > seen + 20)
+            seen = reconciles()
+            await town.until(lambda: reconciles() > seen + 6)
+            before, seen = writes(), reconciles()
+            await town.until(lambda: reconciles() > seen + 20)
             assert writes() == before
 
 

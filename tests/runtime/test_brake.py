@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from nodewright.runtime.brake import CEILING, FREE, PAUSE, WINDOW, Brake, content_of
 
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Ref
-from nodewright.runtime.brake import CEILING, FREE, PAUSE, WINDOW, Brake, content_of
 
 SET = Ref(MACHINE_SET, Key("default", "pool"), "u1")
 
@@ -22,14 +22,14 @@ def machine(number: int) -> Delete:
     return Delete(Ref(MACHINE, Key("default", f"m-{number}"), f"uid-{number}"), "scaled down")
 
 
-def pauses(rounds: int, of: Callable[[int], list[Action]], seconds: float = WINDOW / 2) -> list[float]:
+def pauses(reconciles: int, of: Callable[[int], list[Action]], seconds: float = WINDOW / 2) -> list[float]:
     """What the brake says after each of so many rounds, evenly over the time."""
     brake: Brake[str] = Brake()
 
     def content(number: int) -> Callable[[], int]:
         return lambda: content_of(of(number))
 
-    return [brake.wrote("key", number * seconds / rounds, content(number)) for number in range(rounds)]
+    return [brake.wrote("key", number * seconds / reconciles, content(number)) for number in range(reconciles)]
 
 
 def at(number: int) -> str:

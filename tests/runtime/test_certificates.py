@@ -28,7 +28,9 @@ def _body(csr: RequestBuilder) -> dict[str, Any]:
 
 @pytest.fixture
 def with_certificates(town: Town) -> Town:
-    town.options = replace(town.options, rooms=(*wiring.rooms(), wiring.on_request()["certificatesigningrequest"]()))
+    town.options = replace(
+        town.options, reconcilers=(*wiring.reconcilers(), wiring.on_request()["certificatesigningrequest"]())
+    )
     return town
 
 
@@ -52,5 +54,5 @@ async def test_a_kubelet_gets_its_serving_certificate_approved_and_another_does_
 
 def test_certificates_are_only_approved_by_who_was_asked_to() -> None:
     """It needs rights that a cluster may not want to give; without them nothing at all would start."""
-    usual = {room.name for room in wiring.rooms()}
+    usual = {reconciler.name for reconciler in wiring.reconcilers()}
     assert not usual & set(wiring.on_request())

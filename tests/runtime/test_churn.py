@@ -13,12 +13,12 @@ from api.remembered import remembered
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE, NODE, POD, key_of
 from controllers.machine import host_spec
-from nodewright.controlplane.store.change_log import Change, ChangeLog
+from nodewright.apiserver.store.change_log import Change, ChangeLog
 from nodewright.runtime.cache import slimming
 from nodewright.runtime.lifetimes import Lifetimes
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
-from tests.runtime.test_any_json import Scene, reads, rooms, wake_all
+from tests.runtime.test_any_json import Scene, reads, reconcilers, wake_all
 
 PAD = 12 * 1024
 """Bytes of each Machine beside what it needs."""
@@ -37,16 +37,16 @@ def made_and_deleted(scene: Scene, number: int) -> None:
     before = scene.cache.stores[MACHINE].get(key_of(body))
     scene.cache.watched(MACHINE, "MODIFIED", changed)
     after = scene.cache.stores[MACHINE].get(key_of(body))
-    for room in ROOMS:
-        wake_all(room, scene, before, after, MACHINE)
-        if room.kind == MACHINE:
-            for hosts in reads(room, key_of(body)):
-                room.plan(room.observe(key_of(body), scene.view, hosts))
+    for reconciler in RECONCILERS:
+        wake_all(reconciler, scene, before, after, MACHINE)
+        if reconciler.kind == MACHINE:
+            for hosts in reads(reconciler, key_of(body)):
+                reconciler.plan(reconciler.observe(key_of(body), scene.view, hosts))
     scene.cache.watched(NODE, "DELETED", node(f"churn-{number}").of(body).build())
     scene.cache.watched(MACHINE, "DELETED", copy.deepcopy(changed))
 
 
-ROOMS = rooms()
+RECONCILERS = reconcilers()
 
 
 def grown_by(count: int, base: int) -> float:

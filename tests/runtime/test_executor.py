@@ -25,7 +25,7 @@ from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.evictions import EvictionPace
-from nodewright.runtime.executor import Executor, Hands, Place
+from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from providers.base.contract import HostIdentity, HostRequest
 from tests.builders.clock import NOW
@@ -113,8 +113,8 @@ class Scene:
         self.cache = Cache([MACHINE, MACHINE_SET, POD])
         self.hosts: list[HostAction] = []
         self.events: list[tuple[Event, int]] = []
-        hands = Hands(self.api, self.cache, self._submit, self._record, lambda: NOW)
-        self.executor = Executor("tests", hands, at_once=4)
+        executor_deps = ExecutorDeps(self.api, self.cache, self._submit, self._record, lambda: NOW)
+        self.executor = Executor("tests", executor_deps, at_once=4)
 
     def _submit(self, action: HostAction) -> bool:
         self.hosts.append(action)
@@ -264,19 +264,19 @@ async def test_a_refused_pod_rests_while_others_are_asked_for() -> None:
 
 async def test_a_cluster_that_is_stuck_uses_up_nobody_elses_evictions() -> None:
     home, blue, green = (FakeApi() for _ in range(3))
-    hands = Hands(home, Cache([POD]), lambda _action: True, lambda _event: None, lambda: NOW)
-    places = {api: Place(api, Cache([POD]), EvictionPace(rate=0.001, burst=2.0)) for api in (blue, green)}
+    executor_deps = ExecutorDeps(home, Cache([POD]), lambda _action: True, lambda _event: None, lambda: NOW)
+    places = {api: APITarget(api, Cache([POD]), EvictionPace(rate=0.001, burst=2.0)) for api in (blue, green)}
     blue.fails["evict"] = [SILENCE] * 10
 
-    async def drain(place: Place | None) -> None:
+    async def drain(place: APITarget | None) -> None:
         pods = [Evict(Ref(POD, Key("ns", f"p-{number}"), f"u-{number}"), "drain") for number in range(10)]
-        await Executor("tests", replace(hands, workload=place)).execute(Plan(steps([*pods])))
+        await Executor("tests", replace(executor_deps, workload=place)).execute(Plan(steps([*pods])))
 
     for place in (places[blue], places[blue], places[green], None):
         await drain(place)
     assert [len(api.asked) for api in (blue, green, home)] == [2, 2, 10]
     blue.fails["evict"] = [ApiError(429, "TooManyRequests", "budget")]
-    rested = Place(blue, Cache([POD]))
+    rested = APITarget(blue, Cache([POD]))
     await drain(rested)
     await drain(rested)
     assert blue.asked[2:].count("evict p-0") == 1, "a rest is remembered from round to round"

@@ -13,7 +13,7 @@ import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Kind, Obj, Ref, uid_of
 from hack.realplane import RealPlane
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
@@ -33,7 +33,7 @@ async def target(request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
         plane: RealPlane = request.getfixturevalue("real_plane")
         yield await load_kubeconfig([plane.kubeconfig])
         return
-    async with ControlPlane(ControlPlaneConfig(crds=tuple(load_crds()))) as embedded:
+    async with APIServer(APIServerConfig(crds=tuple(load_crds()))) as embedded:
         yield await load_kubeconfig([Path(embedded.kubeconfig_path)])
 
 

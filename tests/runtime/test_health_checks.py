@@ -10,7 +10,7 @@ from typing import Any
 from api.remediation import template_kind
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Kind, Obj, Ref, guessed_kind, uid_of
-from nodewright.controlplane.app.stats import WRITES
+from nodewright.apiserver.app.stats import WRITES
 from nodewright.runtime import metrics, wiring
 from tests.runtime.stub_server import until
 from tests.runtime.town import Town
@@ -144,7 +144,7 @@ async def test_somebody_elses_object_stands_beside_a_sick_machine_as_long_as_it_
     await town.client.create(TEMPLATE, body)
     signal = {"type": "KernelDeadlock", "status": "True", "timeout": "1s"}
     kinds = frozenset({template_kind("RebootTemplate.remedy.example.com")})
-    town.options = replace(town.options, rooms=wiring.rooms(template_kinds=kinds))
+    town.options = replace(town.options, reconcilers=wiring.reconcilers(template_kinds=kinds))
     async with town.controllers():
         await town.machine_set("ms", MACHINES)
         await _check(town, remediationTemplate=template, unhealthyConditions=[signal])

@@ -11,7 +11,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Obj, Ref, uid_of
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from tests.runtime.country import Abroad, Country
+from tests.runtime.country import Country, Elsewhere
 from tests.runtime.town import Town
 
 EACH = 3
@@ -58,9 +58,9 @@ async def _replaced(country: Country, cluster: str) -> None:
     assert _uids(before[1:]) < _uids(country.machines(cluster)), "no other one was"
 
 
-async def _deadlocked_meanwhile(blue: Abroad) -> None:
+async def _deadlocked_meanwhile(blue: Elsewhere) -> None:
     """Its API runs for a while where nobody of us looks, and hears of a Node's trouble."""
-    apart = Abroad(blue.name, blue.folder)
+    apart = Elsewhere(blue.name, blue.folder)
     await apart.start()
     name = apart.objects(NODE)[0]["metadata"]["name"]
     said = {"type": "KernelDeadlock", "status": "True", "reason": "X", "lastTransitionTime": LONG_AGO}
@@ -72,7 +72,7 @@ async def _deadlocked_meanwhile(blue: Abroad) -> None:
 
 async def test_a_dead_host_of_a_cluster_with_its_own_api_is_replaced(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue"), town.controllers():
+    async with country.elsewhere("blue"), town.controllers():
         await _check(town)
         await country.machine_set("blue", EACH)
         await town.until(lambda: _healthy(town) == EACH)
@@ -83,7 +83,7 @@ async def test_a_dead_host_of_a_cluster_with_its_own_api_is_replaced(country: Co
 
 async def test_no_machine_of_a_lost_cluster_is_replaced_and_clocks_begin_anew_when_it_is_back(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers():
+    async with country.elsewhere("blue") as (blue,), town.controllers():
         await _check(town)
         await country.machine_set("blue", EACH)
         await town.machine_set("home", EACH)
@@ -104,7 +104,7 @@ async def test_no_machine_of_a_lost_cluster_is_replaced_and_clocks_begin_anew_wh
 
 async def test_a_check_whose_machines_are_all_lost_says_so_and_a_restart_says_nothing(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,):
+    async with country.elsewhere("blue") as (blue,):
         async with town.controllers():
             await _check(town)
             await country.machine_set("blue", EACH)
@@ -116,7 +116,7 @@ async def test_a_check_whose_machines_are_all_lost_says_so_and_a_restart_says_no
             await town.until(lambda: _allowed(town)["status"] == "True" and _healthy(town) == EACH)
         before = town.objects(MACHINE_HEALTH_CHECK)[0]["metadata"]["resourceVersion"]
         async with town.controllers() as manager:
-            site = next(c for c in manager.controllers if c.room.kind == MACHINE_HEALTH_CHECK)
+            site = next(c for c in manager.controllers if c.reconciler.kind == MACHINE_HEALTH_CHECK)
             await town.until(lambda: manager.workloads.look(blue.key) is not None)
             await town.until(lambda: site.queue.idle and site.queue.next_due is None)
         assert town.objects(MACHINE_HEALTH_CHECK)[0]["metadata"]["resourceVersion"] == before

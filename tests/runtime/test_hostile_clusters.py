@@ -78,7 +78,7 @@ ANSWERS: dict[str, Answer] = {
 
 
 async def _is_said(country: Country, answer: Answer, holds: Callable[[dict[str, Any]], bool]) -> None:
-    async with Hostile(answer).serve() as server, country.abroad("green"), country.town.controllers():
+    async with Hostile(answer).serve() as server, country.elsewhere("green"), country.town.controllers():
         await country.cluster("evil")
         await country.secret("evil", kubeconfig(server.url))
         await country.machine_set("evil", 1)

@@ -139,8 +139,10 @@ async def test_labels_that_grant_rights_are_left_off_a_machines_own_node_and_it_
 
 @pytest.fixture
 def approving(town: Town) -> Town:
-    room = wiring.on_request()["certificatesigningrequest"]()
-    town.options = replace(town.options, rooms=wiring.reached_at((*wiring.rooms(), room), town.connection.server))
+    reconciler = wiring.on_request()["certificatesigningrequest"]()
+    town.options = replace(
+        town.options, reconcilers=wiring.reached_at((*wiring.reconcilers(), reconciler), town.connection.server)
+    )
     return town
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import NODE, Key, Ref
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {**SIMULATED, "bootSeconds": 10, "joinSeconds": 5, "del
 class Village:
     """One cloud on a clock that the test moves, and its kubelets, who look when the test says."""
 
-    def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
+    def __init__(self, plane: APIServer, client: KubeClient) -> None:
         self.plane = plane
         self.client = client
         self.now = datetime(2026, 6, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ def request(name: str = "m-1", kubelet: str = "1.34.0", **config: Any) -> HostRe
 
 @pytest.fixture
 async def village() -> AsyncIterator[Village]:
-    async with ControlPlane(ControlPlaneConfig()) as plane:
+    async with APIServer(APIServerConfig()) as plane:
         connection = await load_kubeconfig([plane.kubeconfig_path])
         async with KubeClient(connection, "tests") as client:
             yield Village(plane, client)

@@ -12,15 +12,15 @@ import pytest
 
 from api.names import LEASE_HOLDER_ANNOTATION
 from controllers.kernel.refs import LEASE, MACHINE, Key, Ref
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime.claims import Holder
 from nodewright.runtime.kube.errors import NotLeadingError
 from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError, LeaseOptions
 from nodewright.runtime.lease import Terms, spec_of
 from nodewright.runtime.manager import Manager, run_controllers
 from nodewright.runtime.process_identity import this_process
-from nodewright.runtime.wiring import claims_of, rooms
+from nodewright.runtime.wiring import claims_of, reconcilers
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from tests.runtime.town import SECONDS, Town
@@ -183,7 +183,7 @@ async def test_without_leadership_no_write_leaves_the_process(town: Town) -> Non
 
 
 ALL, MACHINES, SETS = (
-    claims_of([room for room in rooms() if room.name in names])
+    claims_of([reconciler for reconciler in reconcilers() if reconciler.name in names])
     for names in (("machine", "machineset"), ("machine",), ("machineset",))
 )
 

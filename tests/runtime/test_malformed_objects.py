@@ -218,7 +218,7 @@ async def test_a_spec_of_a_wrong_type_is_said_on_the_object_and_not_acted_on(sta
     body["spec"]["replicas"] = {"many": True}
     s.show(MACHINE_SET, body, "ADDED")
     await s.quiet()
-    assert s.rounds == 0
+    assert s.reconciles == 0
     said = condition_of(s)
     assert (said["status"], said["reason"]) == ("False", Reason.MALFORMED_SPEC)
     assert "spec.replicas" in said["message"]
@@ -228,7 +228,7 @@ async def test_a_spec_of_a_wrong_type_is_said_on_the_object_and_not_acted_on(sta
     s.api.version = 6000
     s.show(MACHINE_SET, good)
     await s.quiet()
-    assert s.rounds == 1
+    assert s.reconciles == 1
     assert condition_of(s) is None
     assert len(s.api.patches) == 2
 
@@ -241,7 +241,7 @@ async def test_one_that_goes_is_reconciled_whatever_its_spec(stage: Any) -> None
     body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     s.show(MACHINE_SET, body, "ADDED")
     await s.quiet()
-    assert s.rounds == 1
+    assert s.reconciles == 1
 
 
 @story

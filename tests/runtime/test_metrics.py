@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Kind
-from nodewright.runtime import census, metrics
+from nodewright.runtime import collectors, metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.figures import FIGURES
@@ -33,13 +33,15 @@ class Stores:
 
 
 def counted(
-    *objects: Builder, queues: Mapping[str, census.Queue] | None = None, staleness: Mapping[Kind, float] | None = None
+    *objects: Builder,
+    queues: Mapping[str, collectors.Queue] | None = None,
+    staleness: Mapping[Kind, float] | None = None,
 ) -> dict[tuple[str, ...], float]:
     """Every sample of the census of ``objects``: (metric, label values…) → value."""
     found = Stores()
     for obj in map(as_dict, objects):
         found.stores.setdefault(kind_of(obj), []).append(obj)
-    families = census.families(census.Scene(found, queues or {}, staleness or {}, NOW))
+    families = collectors.families(collectors.Scene(found, queues or {}, staleness or {}, NOW))
     return {
         (sample.name.removeprefix("nodewright_"), *sample.labels.values()): sample.value
         for family in families
@@ -127,7 +129,7 @@ def test_empty_sets_of_old_revisions_are_not_shown() -> None:
 
 
 def test_owners_beyond_the_bound_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "MOST_OWNERS", 2)
+    monkeypatch.setattr(collectors, "MOST_OWNERS", 2)
     found = counted(*(machine_set(f"ms-{n}").replicas(n) for n in range(1, 6)))
     shown = {labels[1]: value for (name, *labels), value in found.items() if name == "machineset_spec_replicas"}
     assert shown == {"ms-5": 5, "ms-4": 4, "(others)": 6}
@@ -158,12 +160,12 @@ def test_a_kind_never_heard_of_is_infinitely_stale() -> None:
 
 def test_every_metric_is_in_the_table_with_the_labels_it_has() -> None:
     objects = {kind: [] for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT)}
-    counted_now = {family.name for family in census.families(census.Scene(Stores(objects), {}, {}, NOW))}
+    counted_now = {family.name for family in collectors.families(collectors.Scene(Stores(objects), {}, {}, NOW))}
     made = {name for name in vars(metrics).values() if isinstance(name, metrics.Metric)}
     assert {metric.name for metric in made} == counted_now
-    rooms = CollectorRegistry()
-    rooms.register(FIGURES)  # what rooms said in this process before is in tables of their own
-    kept = scraped(metrics.REGISTRY) - scraped(rooms)
+    reconcilers = CollectorRegistry()
+    reconcilers.register(FIGURES)  # what rooms said in this process before is in tables of their own
+    kept = scraped(metrics.REGISTRY) - scraped(reconcilers)
     assert set(metrics.TABLE) == kept | counted_now
 
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from nodewright.runtime import metrics
-from nodewright.runtime.census import _family
+from nodewright.runtime.collectors import _family
 from nodewright.runtime.observability import ObservabilityServer
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.plan import Plan, steps
+from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, POD, Key, Kind, Obj, Ref, key_of
-from controllers.kernel.room import Wake
-from controllers.kernel.view import HOME, Home, HostNeed, HostReads, Reached, Unreached, View, Workload
+from controllers.kernel.view import HOME, HostNeed, HostReads, ManagementCluster, Reached, Unreachable, View, Workload
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Executor, Hands, Place
-from nodewright.runtime.options import RoomOptions
+from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
+from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.shell import Controller, Facts
-from nodewright.runtime.workloads.directory import HOME_SITE, Site, WorkloadListener
-from nodewright.runtime.workloads.outlook import Outlook
+from nodewright.runtime.workloads.cluster_router import ClusterRouter
+from nodewright.runtime.workloads.directory import MANAGEMENT_SITE, Site, WorkloadListener
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime import cloud_scene
@@ -26,11 +26,11 @@ from tests.runtime.test_executor import FakeApi
 from tests.runtime.test_shell import Always
 from tests.runtime.virtual_time import virtual_time
 
-PROD, LOST = Key("default", "prod"), Unreached("prod-kubeconfig", "Unreachable", "refused")
+PROD, LOST = Key("default", "prod"), Unreachable("prod-kubeconfig", "Unreachable", "refused")
 FOUND = Reached("prod-kubeconfig")
 
 
-class Room:
+class Reconciler:
     """Looks at the Node that has its Machine's name, and does with it what the test says."""
 
     name = "tests"
@@ -38,7 +38,7 @@ class Room:
     reads = (MACHINE, NODE)
 
     def __init__(self, decide: Callable[[Obj | None], list[Action]], speaks: bool) -> None:
-        self.speaks_of_unreached = speaks
+        self.reports_unreachable = speaks
         self.decide = decide
         self.seen: list[tuple[str, Workload, str]] = []
         """Per round: the key's name, where its Nodes live, and the uid of the Node that was seen."""
@@ -75,8 +75,8 @@ class Directory:
 
     def look(self, cluster: Key) -> Site | None:
         if self.workload is None or cluster != PROD:
-            return None if cluster == PROD else HOME_SITE
-        return HOME_SITE if self.workload == HOME else Site(self.workload, Place(self.api, self.cache))
+            return None if cluster == PROD else MANAGEMENT_SITE
+        return MANAGEMENT_SITE if self.workload == HOME else Site(self.workload, APITarget(self.api, self.cache))
 
     def listen(self, kind: Kind, listener: WorkloadListener) -> None:
         if kind in self.cache.stores:
@@ -97,18 +97,20 @@ class Stage:
         decide: Callable[[Obj | None], list[Action]] = lambda _node: [],
         *,
         speaks: bool = True,
-        room: Room | None = None,
+        reconciler: Reconciler | None = None,
     ) -> None:
-        self.room = room or Room(decide, speaks)
+        self.reconciler = reconciler or Reconciler(decide, speaks)
         self.api = FakeApi()
-        self.abroad = Directory()
+        self.elsewhere = Directory()
         self.cache = Cache([MACHINE, NODE, POD, MACHINE_SET])
         for kind in self.cache.stores:
             self.cache.keep_complete(kind, Always())
         self.hosts = cloud_scene.Scene()
-        hands = Hands(self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW)
-        facts = Facts(self.cache, self.hosts.directory, self.abroad)
-        self.controller = Controller(self.room, facts, hands, RoomOptions(workers=2, resync=1e6))
+        executor_deps = ExecutorDeps(
+            self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW
+        )
+        facts = Facts(self.cache, self.hosts.directory, self.elsewhere)
+        self.controller = Controller(self.reconciler, facts, executor_deps, ReconcilerOptions(workers=2, resync=1e6))
         self.controller.start()
 
     def machine(self, name: str, cluster: str = "") -> None:
@@ -116,13 +118,13 @@ class Stage:
         self.cache.watched(MACHINE, "ADDED", builder.build())
 
     def node(self, name: str, uid: str, *, home: bool = False) -> None:
-        (self.cache if home else self.abroad.cache).watched(NODE, "ADDED", node(name).uid(uid).build())
+        (self.cache if home else self.elsewhere.cache).watched(NODE, "ADDED", node(name).uid(uid).build())
 
     async def quiet(self) -> None:
         await asyncio.sleep(0.001)
         while not self.controller.queue.idle:  # noqa: ASYNC110  (virtual time)
             await asyncio.sleep(0.001)
-        self.room.seen, seen = [], self.room.seen
+        self.reconciler.seen, seen = [], self.reconciler.seen
         self.last = seen
 
     async def close(self) -> None:
@@ -154,7 +156,7 @@ async def test_a_round_sees_the_nodes_of_its_own_cluster_and_acts_there() -> Non
     stage.machine("h")
     await stage.quiet()
     assert set(stage.last) == {("m", FOUND, "abroad"), ("h", HOME, "home-2")}
-    assert stage.abroad.api.asked == ["patch m"]
+    assert stage.elsewhere.api.asked == ["patch m"]
     assert sorted(stage.api.asked) == ["patch h", "patch h", "patch m"]
     await stage.close()
 
@@ -185,12 +187,12 @@ async def test_a_node_that_was_left_behind_is_looked_at_where_it_is() -> None:
 @virtual_time
 async def test_no_round_begins_before_it_is_known_where_nodes_live() -> None:
     stage = Stage()
-    stage.abroad.workload = None
+    stage.elsewhere.workload = None
     stage.machine("m", "prod")
     stage.machine("h")
     await stage.quiet()
     assert [name for name, _, _ in stage.last] == ["h"]
-    stage.abroad.become(HOME)
+    stage.elsewhere.become(HOME)
     await stage.quiet()
     assert stage.last == [("m", HOME, "")]
     await stage.close()
@@ -202,10 +204,10 @@ async def test_a_room_that_can_speak_of_it_is_asked_while_a_cluster_is_lost_and_
         stage = Stage(speaks=speaks)
         stage.machine("m", "prod")
         await stage.quiet()
-        stage.abroad.become(LOST)
+        stage.elsewhere.become(LOST)
         await stage.quiet()
         assert [name for name, workload, _ in stage.last if workload == LOST] == names
-        stage.abroad.become(FOUND)
+        stage.elsewhere.become(FOUND)
         await stage.quiet()
         assert [(name, workload) for name, workload, _ in stage.last] == [("m", FOUND)]
         await stage.close()
@@ -221,7 +223,7 @@ async def test_a_cluster_that_does_not_answer_holds_no_worker() -> None:
         await answered.wait()
         return {"metadata": {"name": "n"}}
 
-    stage.abroad.api.merge_patch = never  # type: ignore[method-assign]
+    stage.elsewhere.api.merge_patch = never  # type: ignore[method-assign]
     for number in range(3):
         stage.node(f"m-{number}", f"uid-{number}")
         stage.machine(f"m-{number}", "prod")
@@ -230,7 +232,7 @@ async def test_a_cluster_that_does_not_answer_holds_no_worker() -> None:
     stage.machine("h")
     await asyncio.sleep(1)
     assert stage.api.asked.count("patch h") == 2
-    assert sorted(name for name, workload, _ in stage.room.seen if workload == FOUND) == ["m-0", "m-1", "m-2"]
+    assert sorted(name for name, workload, _ in stage.reconciler.seen if workload == FOUND) == ["m-0", "m-1", "m-2"]
     answered.set()
     await stage.quiet()
     await stage.close()
@@ -244,7 +246,7 @@ async def test_a_stop_does_not_wait_for_it_either() -> None:
         await asyncio.Event().wait()
         return {}
 
-    stage.abroad.api.delete = never  # type: ignore[method-assign]
+    stage.elsewhere.api.delete = never  # type: ignore[method-assign]
     stage.node("m", "abroad")
     stage.machine("m", "prod")
     await asyncio.sleep(1)
@@ -258,7 +260,7 @@ async def test_a_round_may_look_into_other_clusters_by_name() -> None:
     stage = Stage()
     stage.node("m", "abroad")
     stage.node("m", "home", home=True)
-    view = Outlook(stage.room, stage.cache, stage.abroad, lambda: NOW).view(HOME_SITE)
+    view = ClusterRouter(stage.reconciler, stage.cache, stage.elsewhere, lambda: NOW).view(MANAGEMENT_SITE)
 
     def seen_in(cluster: Key | None) -> str:
         found = view.of_cluster(cluster).get(NODE, Key("", "m"))
@@ -266,8 +268,8 @@ async def test_a_round_may_look_into_other_clusters_by_name() -> None:
 
     assert (seen_in(None), seen_in(PROD)) == ("home", "abroad")
     assert view.of_cluster(PROD).of_cluster(None).workload == HOME
-    stage.abroad.workload = None
-    assert isinstance(view.of_cluster(PROD).workload, Unreached), "it is not known yet"
+    stage.elsewhere.workload = None
+    assert isinstance(view.of_cluster(PROD).workload, Unreachable), "it is not known yet"
     assert seen_in(PROD) == ""
     assert not view.of_cluster(PROD).complete(NODE)
     await stage.close()
@@ -278,20 +280,22 @@ async def test_nodes_are_as_current_as_the_cluster_that_they_are_shown_of() -> N
     stage = Stage()
     followed = Always()
     followed.current_for = 60.0
-    stage.abroad.cache.keep_complete(NODE, followed)
-    outlook = Outlook(stage.room, stage.cache, stage.abroad, lambda: NOW)
+    stage.elsewhere.cache.keep_complete(NODE, followed)
+    cluster_router = ClusterRouter(stage.reconciler, stage.cache, stage.elsewhere, lambda: NOW)
 
     def since(kind: Kind) -> datetime | None:
-        return outlook.view(HOME_SITE).of_cluster(PROD).current_since(kind)
+        return cluster_router.view(MANAGEMENT_SITE).of_cluster(PROD).current_since(kind)
 
     assert since(NODE) == NOW - timedelta(seconds=60)
-    assert since(MACHINE) == outlook.view(HOME_SITE).current_since(NODE) == datetime.min.replace(tzinfo=UTC)
-    stage.abroad.workload = LOST
+    assert (
+        since(MACHINE) == cluster_router.view(MANAGEMENT_SITE).current_since(NODE) == datetime.min.replace(tzinfo=UTC)
+    )
+    stage.elsewhere.workload = LOST
     assert since(NODE) is None
     await stage.close()
 
 
-class Spanning(Room):
+class Spanning(Reconciler):
     """Its keys concern Machines of several clusters."""
 
     spans_clusters = True
@@ -299,7 +303,7 @@ class Spanning(Room):
 
 @virtual_time
 async def test_a_room_that_spans_clusters_is_at_home_and_hears_of_all_of_them() -> None:
-    stage = Stage(room=Spanning(lambda _node: [], speaks=False))
+    stage = Stage(reconciler=Spanning(lambda _node: [], speaks=False))
     stage.machine("h")
     stage.machine("m", "prod")
     await stage.quiet()
@@ -310,21 +314,21 @@ async def test_a_room_that_spans_clusters_is_at_home_and_hears_of_all_of_them() 
     await stage.quiet()
     assert stage.last == [("m", HOME, "home")]
     for workload in (LOST, FOUND):
-        stage.abroad.become(workload)
+        stage.elsewhere.become(workload)
         await stage.quiet()
         assert {(name, where) for name, where, _ in stage.last} == {("h", HOME), ("m", HOME)}
     await stage.close()
 
 
-class Bound(Room):
+class Bound(Reconciler):
     """Its rounds see one Cluster, whatever its keys are."""
 
-    sees: Key | Home = PROD
+    sees: Key | ManagementCluster = PROD
 
 
 @virtual_time
 async def test_a_room_that_sees_one_cluster_looks_and_acts_there_whatever_its_keys_are() -> None:
-    stage = Stage(room=Bound(touching(), speaks=True))
+    stage = Stage(reconciler=Bound(touching(), speaks=True))
     stage.machine("h")
     stage.node("h", "home", home=True)
     await stage.quiet()
@@ -332,9 +336,9 @@ async def test_a_room_that_sees_one_cluster_looks_and_acts_there_whatever_its_ke
     stage.node("h", "abroad")
     await stage.quiet()
     assert stage.last[-1] == ("h", FOUND, "abroad")
-    assert (stage.abroad.api.asked, stage.api.asked) == (["patch h"], ["patch h"]), "the Node there, the set at home"
+    assert (stage.elsewhere.api.asked, stage.api.asked) == (["patch h"], ["patch h"]), "the Node there, the set at home"
     for workload in (LOST, FOUND):
-        stage.abroad.become(workload)
+        stage.elsewhere.become(workload)
         await stage.quiet()
         assert stage.last[-1][:2] == ("h", workload)
     await stage.close()
@@ -345,35 +349,39 @@ async def test_events_lie_where_what_they_are_about_lives() -> None:
     there: list[tuple[str, Ref]] = []
     here: list[Ref] = []
     pod, machine_set = Ref(POD, Key("default", "p")), Ref(MACHINE_SET, Key("default", "s"))
-    abroad = Place(FakeApi(), Cache([]), record=lambda room, event: there.append((room, event.target)))
-    hands = Hands(FakeApi(), Cache([]), lambda _action: True, lambda event: here.append(event.target), lambda: NOW)
+    elsewhere = APITarget(
+        FakeApi(), Cache([]), record=lambda reconciler, event: there.append((reconciler, event.target))
+    )
+    executor_deps = ExecutorDeps(
+        FakeApi(), Cache([]), lambda _action: True, lambda event: here.append(event.target), lambda: NOW
+    )
     said = Plan(steps([Event(pod, "Normal", "A", "a"), Event(machine_set, "Normal", "B", "b")]))
-    await Executor("room", replace(hands, workload=abroad)).execute(said)
+    await Executor("room", replace(executor_deps, workload=elsewhere)).execute(said)
     assert (there, here) == ([("room", pod)], [machine_set])
     here.clear()
-    await Executor("room", hands).execute(said)
+    await Executor("room", executor_deps).execute(said)
     assert here == [pod, machine_set]
 
 
 @virtual_time
 async def test_a_cluster_without_an_api_of_its_own_is_unreached_for_a_room_that_sees_it_alone() -> None:
     """Else the room would take the Nodes at home for those of its Cluster."""
-    stage = Stage(room=Bound(lambda _node: [], speaks=True))
-    stage.abroad.workload = HOME
+    stage = Stage(reconciler=Bound(lambda _node: [], speaks=True))
+    stage.elsewhere.workload = HOME
     stage.machine("h")
     stage.node("h", "home", home=True)
     await stage.quiet()
     ((_, workload, node),) = stage.last
-    assert workload == Unreached("", "KubeconfigMissing", "there is no Secret default/prod-kubeconfig")
+    assert workload == Unreachable("", "KubeconfigMissing", "there is no Secret default/prod-kubeconfig")
     assert node == ""
     await stage.close()
 
 
 @virtual_time
 async def test_a_room_that_sees_home_alone_hears_nothing_of_workload_clusters() -> None:
-    room = Bound(lambda _node: [], speaks=True)
-    room.sees = HOME
-    stage = Stage(room=room)
+    reconciler = Bound(lambda _node: [], speaks=True)
+    reconciler.sees = HOME
+    stage = Stage(reconciler=reconciler)
     stage.machine("m", "prod")
     await stage.quiet()
     stage.last.clear()

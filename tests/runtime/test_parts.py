@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from controllers.kernel.refs import CONFIG_MAP, SECRET, Key, Kind, Ref
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled

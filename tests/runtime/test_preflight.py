@@ -17,7 +17,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.options import StartRefusedError
 from nodewright.runtime.preflight import Preflight, missing_fields
 from nodewright.runtime.rights import WRITES
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from tests.deploy.rights import granted
 from tests.docs.pages import ROOT
 from tests.runtime.town import SECONDS, Town
@@ -30,7 +30,7 @@ async def refusal_of(client: KubeClient) -> str:
     async with asyncio.timeout(SECONDS):
         while True:
             try:
-                await Preflight(rooms()).run(client)
+                await Preflight(reconcilers()).run(client)
             except StartRefusedError as error:
                 return f"{error.message}|{error.remedy}"
             await asyncio.sleep(0.05)
@@ -38,7 +38,7 @@ async def refusal_of(client: KubeClient) -> str:
 
 async def test_a_cluster_with_all_that_is_needed_passes(town: Town) -> None:
     said: list[str] = []
-    await Preflight(rooms(), say=said.append).run(town.client)
+    await Preflight(reconcilers(), say=said.append).run(town.client)
     assert said == []
 
 
@@ -101,7 +101,7 @@ async def test_without_a_right_to_begin_it_is_refused(town: Town, right: tuple[s
     async with Reviewer(town.connection, "test") as client:
         client.denied = right
         with pytest.raises(StartRefusedError, match=f"may not: {right[0]} {right[1]}") as refusal:
-            await Preflight(rooms()).run(client)
+            await Preflight(reconcilers()).run(client)
         assert "deploy/rbac" in refusal.value.remedy
 
 
@@ -109,7 +109,7 @@ async def test_without_a_right_to_some_of_the_work_it_is_said(town: Town) -> Non
     said: list[str] = []
     async with Reviewer(town.connection, "test") as client:
         client.denied = ("delete", "nodes")
-        await Preflight(rooms(), say=said.append).run(client)
+        await Preflight(reconcilers(), say=said.append).run(client)
     (line,) = said
     assert line.startswith("warning: this process may not: delete nodes; what needs it will fail.")
 
@@ -123,7 +123,7 @@ async def test_an_api_server_that_is_not_there_is_waited_for_and_said_once() -> 
         heard.set()
 
     async with KubeClient(Connection("http://127.0.0.1:1"), "test", ClientLimits(attempts=1)) as client:
-        task = asyncio.create_task(Preflight(rooms(), say=say).run(client))
+        task = asyncio.create_task(Preflight(reconcilers(), say=say).run(client))
         await asyncio.wait_for(heard.wait(), SECONDS)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -134,10 +134,10 @@ async def test_unknown_credentials_are_refused(town: Town) -> None:
     """`/version` answers everybody, as on a real server."""
     async with KubeClient(Connection(town.connection.server, ca=town.connection.ca), "test") as client:
         with pytest.raises(StartRefusedError, match="does not know this process"):
-            await Preflight(rooms()).run(client)
+            await Preflight(reconcilers()).run(client)
 
 
-@pytest.mark.parametrize("name", [room.name for room in rooms()])
+@pytest.mark.parametrize("name", [reconciler.name for reconciler in reconcilers()])
 def test_the_rights_that_are_asked_for_are_those_of_the_shipped_role(name: str) -> None:
     role = yaml.safe_load((ROOT / "deploy" / "rbac" / f"{name}.yaml").read_text())
     shipped = {(each.group, each.resource, each.verb) for each in granted(role) if each.verb not in {"list", "watch"}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from controllers.provisioningrequest.classes import ENTRY_POINTS, AtomicScaleUp, NotFound, Trial, Verdict
-from controllers.provisioningrequest.room import ProvisioningRequestRoom
+from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from nodewright.runtime import provisioning
 
 
@@ -50,9 +50,12 @@ def test_classes_are_found_and_those_that_can_not_be_made_are_left_out(monkeypat
     found = provisioning.installed_classes()
     assert asked == [ENTRY_POINTS]
     assert set(found) == {"queued.example.com"}
-    assert ProvisioningRequestRoom(classes=found).setting.classes["queued.example.com"] is found["queued.example.com"]
+    assert (
+        ProvisioningRequestReconciler(classes=found).setting.classes["queued.example.com"]
+        is found["queued.example.com"]
+    )
 
 
 def test_nobody_takes_the_place_of_the_projects_own_classes() -> None:
-    room = ProvisioningRequestRoom(classes={name: Greedy() for name in Greedy.names})
-    assert all(isinstance(room.setting.classes[name], AtomicScaleUp) for name in Greedy.names)
+    reconciler = ProvisioningRequestReconciler(classes={name: Greedy() for name in Greedy.names})
+    assert all(isinstance(reconciler.setting.classes[name], AtomicScaleUp) for name in Greedy.names)

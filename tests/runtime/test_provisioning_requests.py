@@ -12,7 +12,7 @@ import pytest
 from api import provisioning_names
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.options import AutoscalerOptions, HealthOptions, ShrinkOptions
-from controllers.autoscaler.room import AutoscalerRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import (
     MACHINE,
@@ -26,7 +26,7 @@ from controllers.kernel.refs import (
     Ref,
 )
 from controllers.provisioningrequest.options import Limits, ProvisioningOptions
-from controllers.provisioningrequest.room import ProvisioningRequestRoom
+from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from nodewright.runtime import wiring
 from tests.runtime.test_autoscaler import group, size
 from tests.runtime.town import Town
@@ -41,8 +41,8 @@ SOON = ProvisioningOptions(Limits(first_pause=timedelta(hours=1)))
 
 
 def with_requests(town: Town, options: AutoscalerOptions = QUICK) -> None:
-    rooms = (*wiring.rooms(), AutoscalerRoom(options), ProvisioningRequestRoom(options, SOON))
-    town.options = replace(town.options, rooms=rooms, bind_pods=True)
+    reconcilers = (*wiring.reconcilers(), AutoscalerReconciler(options), ProvisioningRequestReconciler(options, SOON))
+    town.options = replace(town.options, reconcilers=reconcilers, bind_pods=True)
 
 
 async def request(town: Town, name: str, count: int, cpu: str = "3") -> None:

@@ -23,7 +23,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import StaticToken
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from nodewright.runtime.manager import run_controllers
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from tests.docs.pages import ROOT, blocks
 from tests.realplane import REAL, require
 from tests.runtime.town import FAST, Town
@@ -65,7 +65,7 @@ def documented(page: str, kind: str) -> list[dict[str, Any]]:
 async def grant(client: KubeClient) -> None:
     """The controllers' roles of deploy/, with the documented Role for one Secret instead of the right to all."""
     kubelets = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["create", "patch"]}
-    roles = [yaml.safe_load((RBAC_FILES / f"{room.name}.yaml").read_text()) for room in rooms()]
+    roles = [yaml.safe_load((RBAC_FILES / f"{reconciler.name}.yaml").read_text()) for reconciler in reconcilers()]
     rules = [rule for role in roles for rule in role["rules"]]
     everything: dict[str, Any] = {"kind": "ClusterRole", "metadata": {"name": "nw"}, "rules": [*rules, kubelets]}
     (one,) = (role for role in documented("workload-clusters.md", "Role") if "nodewright-kubeconfigs" in str(role))

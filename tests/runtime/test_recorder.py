@@ -43,7 +43,7 @@ def said(why: str = "created 3 Machines", target: Ref = M1) -> Event:
     return Event(target, "Normal", "Created", why)
 
 
-class Desk:
+class RecorderDriver:
     def __init__(self, per_second: float = 1000) -> None:
         self.server = Server()
         self.recorder = EventRecorder(self.server, "nodewright-tests", lambda: NOW, per_second)
@@ -59,159 +59,159 @@ class Desk:
 
 @virtual_time
 async def test_an_event_names_its_object_and_who_speaks() -> None:
-    desk = Desk()
-    desk.recorder.record(said())
-    await desk.written()
-    (event,) = desk.server.created
+    driver = RecorderDriver()
+    driver.recorder.record(said())
+    await driver.written()
+    (event,) = driver.server.created
     assert event["involvedObject"]["uid"] == "uid-1"
     assert event["metadata"]["namespace"] == "team"
     assert (event["reason"], event["message"], event["count"]) == ("Created", "created 3 Machines", 1)
     assert event["source"] == {"component": "nodewright-tests"}
-    await desk.close()
+    await driver.close()
 
 
 @virtual_time
 async def test_an_event_about_a_cluster_scoped_object_lies_in_default() -> None:
-    desk = Desk()
-    desk.recorder.record(said(target=Ref(NODE, Key("", "n"), "u")))
-    await desk.written()
-    assert desk.server.created[0]["metadata"]["namespace"] == "default"
-    assert "namespace" not in desk.server.created[0]["involvedObject"]
-    await desk.close()
+    driver = RecorderDriver()
+    driver.recorder.record(said(target=Ref(NODE, Key("", "n"), "u")))
+    await driver.written()
+    assert driver.server.created[0]["metadata"]["namespace"] == "default"
+    assert "namespace" not in driver.server.created[0]["involvedObject"]
+    await driver.close()
 
 
 @virtual_time
 async def test_a_sentence_that_is_said_in_every_round_is_counted_and_written_ever_more_rarely() -> None:
-    desk = Desk()
+    driver = RecorderDriver()
     for _ in range(600):
-        desk.recorder.record(said())
+        driver.recorder.record(said())
         await asyncio.sleep(1)
-    await desk.written()
-    assert len(desk.server.created) == 1
-    assert len(desk.server.patched) <= 5
-    assert desk.server.patched[-1][1]["count"] > 300
-    assert {name for name, _ in desk.server.patched} == {desk.server.created[0]["metadata"]["name"]}
-    await desk.close()
+    await driver.written()
+    assert len(driver.server.created) == 1
+    assert len(driver.server.patched) <= 5
+    assert driver.server.patched[-1][1]["count"] > 300
+    assert {name for name, _ in driver.server.patched} == {driver.server.created[0]["metadata"]["name"]}
+    await driver.close()
 
 
 @virtual_time
 async def test_different_sentences_are_different_events() -> None:
-    desk = Desk()
-    desk.recorder.record(said("a"))
-    desk.recorder.record(said("b"))
-    await desk.written()
-    assert len({event["metadata"]["name"] for event in desk.server.created}) == 2
-    await desk.close()
+    driver = RecorderDriver()
+    driver.recorder.record(said("a"))
+    driver.recorder.record(said("b"))
+    await driver.written()
+    assert len({event["metadata"]["name"] for event in driver.server.created}) == 2
+    await driver.close()
 
 
 @virtual_time
 async def test_a_flood_is_bounded_in_rate_and_in_number() -> None:
-    desk = Desk(per_second=10)
+    driver = RecorderDriver(per_second=10)
     for number in range(module.QUEUE_BOUND + 500):
-        desk.recorder.record(said(target=Ref(MACHINE, Key("team", f"m-{number}"), f"uid-{number}")))
+        driver.recorder.record(said(target=Ref(MACHINE, Key("team", f"m-{number}"), f"uid-{number}")))
     await asyncio.sleep(10)
-    assert len(desk.server.created) <= 50 + 10 * 10 + 1
-    await desk.recorder.flush(10_000)
-    assert len(desk.server.created) == module.QUEUE_BOUND
-    await desk.close()
+    assert len(driver.server.created) <= 50 + 10 * 10 + 1
+    await driver.recorder.flush(10_000)
+    assert len(driver.server.created) == module.QUEUE_BOUND
+    await driver.close()
 
 
 @virtual_time
 async def test_an_event_whose_answer_was_lost_is_counted_on_later() -> None:
-    desk = Desk()
-    desk.server.errors = [ApiError(409, "AlreadyExists", "there")]
-    desk.recorder.record(said())
-    await desk.written()
+    driver = RecorderDriver()
+    driver.server.errors = [ApiError(409, "AlreadyExists", "there")]
+    driver.recorder.record(said())
+    await driver.written()
     await asyncio.sleep(60)
-    desk.recorder.record(said())
-    await desk.written()
-    assert len(desk.server.patched) == 1
-    await desk.close()
+    driver.recorder.record(said())
+    await driver.written()
+    assert len(driver.server.patched) == 1
+    await driver.close()
 
 
 @virtual_time
 async def test_an_event_that_the_server_has_expired_is_written_anew() -> None:
-    desk = Desk()
-    desk.recorder.record(said())
-    await desk.written()
+    driver = RecorderDriver()
+    driver.recorder.record(said())
+    await driver.written()
     await asyncio.sleep(60)
-    desk.server.errors = [ApiError(404, "NotFound", "expired")]
-    desk.recorder.record(said())
-    await desk.written()
-    assert len(desk.server.created) == 2
-    await desk.close()
+    driver.server.errors = [ApiError(404, "NotFound", "expired")]
+    driver.recorder.record(said())
+    await driver.written()
+    assert len(driver.server.created) == 2
+    await driver.close()
 
 
 @virtual_time
 async def test_a_server_that_takes_no_events_disturbs_nobody() -> None:
-    desk = Desk()
-    desk.server.errors = [NoAnswer("down", sent=False), ApiError(403, "Forbidden", "no")]
+    driver = RecorderDriver()
+    driver.server.errors = [NoAnswer("down", sent=False), ApiError(403, "Forbidden", "no")]
     for number in range(3):
-        desk.recorder.record(said(f"{number}"))
-    await desk.written()
-    assert len(desk.server.created) == 1
-    await desk.close()
+        driver.recorder.record(said(f"{number}"))
+    await driver.written()
+    assert len(driver.server.created) == 1
+    await driver.close()
 
 
 @virtual_time
 async def test_many_sentences_alike_become_one_event_that_shows_the_latest() -> None:
-    desk = Desk()
+    driver = RecorderDriver()
     for number in range(60):
-        desk.recorder.record(said(f"host {number} is slow"))
+        driver.recorder.record(said(f"host {number} is slow"))
         await asyncio.sleep(5)
-    await desk.written()
-    messages = [event["message"] for event in desk.server.created]
+    await driver.written()
+    messages = [event["message"] for event in driver.server.created]
     assert len(messages) == MOST_SIMILAR + 1
     assert messages[-1] == "(combined from similar events): host 10 is slow"
-    assert desk.server.patched[-1][1]["count"] > 20
-    assert desk.server.patched[-1][1]["message"].startswith("(combined from similar events): host ")
-    await desk.close()
+    assert driver.server.patched[-1][1]["count"] > 20
+    assert driver.server.patched[-1][1]["message"].startswith("(combined from similar events): host ")
+    await driver.close()
 
 
 @virtual_time
 async def test_sentences_alike_of_another_object_or_reason_stand_for_themselves() -> None:
-    desk = Desk()
+    driver = RecorderDriver()
     for number in range(MOST_SIMILAR):
-        desk.recorder.record(said(f"{number}"))
-    desk.recorder.record(Event(M1, "Warning", "Other", "another reason"))
-    desk.recorder.record(said("of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
-    await desk.written()
-    assert [event["message"] for event in desk.server.created[-2:]] == ["another reason", "of another"]
-    await desk.close()
+        driver.recorder.record(said(f"{number}"))
+    driver.recorder.record(Event(M1, "Warning", "Other", "another reason"))
+    driver.recorder.record(said("of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
+    await driver.written()
+    assert [event["message"] for event in driver.server.created[-2:]] == ["another reason", "of another"]
+    await driver.close()
 
 
 @virtual_time
 async def test_after_a_while_a_sentence_stands_for_itself_again() -> None:
-    desk = Desk()
+    driver = RecorderDriver()
     for number in range(MOST_SIMILAR):
-        desk.recorder.record(said(f"{number}"))
+        driver.recorder.record(said(f"{number}"))
     await asyncio.sleep(SIMILAR_WITHIN)
-    desk.recorder.record(said("later"))
-    await desk.written()
-    assert desk.server.created[-1]["message"] == "later"
-    await desk.close()
+    driver.recorder.record(said("later"))
+    await driver.written()
+    assert driver.server.created[-1]["message"] == "later"
+    await driver.close()
 
 
 @virtual_time
 async def test_an_object_has_a_budget_of_writes_that_others_keep() -> None:
-    desk = Desk()
+    driver = RecorderDriver()
     for number in range(100):
-        desk.recorder.record(Event(M1, "Normal", f"Reason{number}", "so many reasons"))
-    desk.recorder.record(said("one of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
-    await desk.written()
-    assert len(desk.server.created) == BURST + 1
+        driver.recorder.record(Event(M1, "Normal", f"Reason{number}", "so many reasons"))
+    driver.recorder.record(said("one of another", Ref(MACHINE, Key("team", "m-2"), "uid-2")))
+    await driver.written()
+    assert len(driver.server.created) == BURST + 1
     await asyncio.sleep(REFILL_SECONDS)
-    desk.recorder.record(Event(M1, "Normal", "Later", "and one more"))
-    desk.recorder.record(Event(M1, "Normal", "TooSoon", "and another"))
-    await desk.written()
-    assert desk.server.created[-1]["reason"] == "Later"
-    await desk.close()
+    driver.recorder.record(Event(M1, "Normal", "Later", "and one more"))
+    driver.recorder.record(Event(M1, "Normal", "TooSoon", "and another"))
+    await driver.written()
+    assert driver.server.created[-1]["reason"] == "Later"
+    await driver.close()
 
 
 @virtual_time
 async def test_an_event_shows_no_credential() -> None:
-    desk = Desk()
-    desk.recorder.record(said("the cloud said: 401 for Bearer s3cret-token-value"))
-    await desk.written()
-    assert desk.server.created[0]["message"] == "the cloud said: 401 for Bearer [hidden]"
-    await desk.close()
+    driver = RecorderDriver()
+    driver.recorder.record(said("the cloud said: 401 for Bearer s3cret-token-value"))
+    await driver.written()
+    assert driver.server.created[0]["message"] == "the cloud said: 401 for Bearer [hidden]"
+    await driver.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 from api import names
 from controllers.kernel.refs import EVENT, MACHINE, MACHINE_SET, NODE, Key, Ref, key_of
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.manager import Manager, run_controllers

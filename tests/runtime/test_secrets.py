@@ -101,7 +101,7 @@ async def clusters(town: Town) -> None:
         await town.client.create(CLUSTER, body)
 
 
-def unreached(town: Town) -> int:
+def unreachable(town: Town) -> int:
     said = [c for obj in town.objects(CLUSTER) for c in (obj.get("status") or {}).get("conditions") or ()]
     return sum(c["type"] == "Reachable" and c["status"] != "True" and bool(c.get("message")) for c in said)
 
@@ -118,7 +118,7 @@ async def test_no_secret_is_told(town: Town, lines: io.StringIO) -> None:
         for name, config in MACHINES.items():
             await town.client.create(MACHINE, machine(name, config))
         await town.until(lambda: all(told(town, name) for name in MACHINES))
-        await town.until(lambda: unreached(town) == len(KUBECONFIGS))
+        await town.until(lambda: unreachable(town) == len(KUBECONFIGS))
         for name in MACHINES:
             await town.client.delete(Ref(MACHINE, Key("default", name)))
         shown = [obj.get("status") for obj in town.objects(MACHINE) + town.objects(CLUSTER)] + town.objects(NODE)

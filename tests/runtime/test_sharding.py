@@ -9,7 +9,7 @@ from dataclasses import replace
 from api import names
 from api.selectors import parse
 from controllers.kernel.refs import MACHINE, Ref, key_of
-from nodewright.cli.election import rooms_named
+from nodewright.cli.election import reconcilers_named
 from nodewright.runtime.manager import Manager
 from tests.runtime.town import Town
 
@@ -19,7 +19,7 @@ BLUE = f"{names.SHARD_LABEL}=blue"
 @asynccontextmanager
 async def process(town: Town, controllers: str, selector: str = "") -> AsyncIterator[Manager]:
     before = town.options
-    town.options = replace(before, rooms=rooms_named(controllers), machines=parse(selector))
+    town.options = replace(before, reconcilers=reconcilers_named(controllers), machines=parse(selector))
     async with town.controllers() as manager:
         town.options = before
         yield manager

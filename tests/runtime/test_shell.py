@@ -10,14 +10,14 @@ from typing import Any
 
 from controllers.kernel.actions import Action, Create, CreateHost, Patch
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Kind, Obj, Ref, key_of, ref_of, uid_of
-from controllers.kernel.room import Wake
 from controllers.kernel.view import HostAbsent, HostNeed, HostPresent, HostReads, HostUnknown, View
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Hands
+from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.options import RoomOptions
+from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.queue import Lane
 from nodewright.runtime.shell import Controller, Facts
 from providers.base.contract import HostIdentity, HostRequest
@@ -33,7 +33,7 @@ MS = Key("default", "ms")
 
 
 @dataclass
-class Room:
+class Reconciler:
     """Does what the test says, and remembers what it was shown."""
 
     decide: Callable[[Key, HostReads | None], Plan]
@@ -41,7 +41,7 @@ class Room:
     name: str = "tests"
     kind: Kind = MACHINE_SET
     reads: tuple[Kind, ...] = (MACHINE_SET, MACHINE)
-    rounds: list[tuple[Key, float]] = field(default_factory=list)
+    reconciles: list[tuple[Key, float]] = field(default_factory=list)
     seen: list[HostReads | None] = field(default_factory=list)
 
     @property
@@ -61,7 +61,7 @@ class Room:
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> tuple[Key, HostReads | None] | None:
         if view.get(self.kind, key) is None:
             return None
-        self.rounds.append((key, now()))
+        self.reconciles.append((key, now()))
         self.seen.append(hosts)
         return key, hosts
 
@@ -100,16 +100,18 @@ class Api(FakeApi):
 
 class Stage:
     def __init__(self, decide: Callable[[Key, HostReads | None], Plan], *, hosts: bool = False) -> None:
-        self.room = Room(decide, hosts)
+        self.reconciler = Reconciler(decide, hosts)
         self.api = Api()
         self.hosts = cloud_scene.Scene()
         self.cache = self.api.cache = Cache([MACHINE_SET, MACHINE, NODE])
         self.gate = {kind: Always() for kind in self.cache.stores}
         for kind, gate in self.gate.items():
             self.cache.keep_complete(kind, gate)
-        hands = Hands(self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW)
-        options = RoomOptions(workers=4, resync=1000)
-        self.controller = Controller(self.room, Facts(self.cache, self.hosts.directory), hands, options)
+        executor_deps = ExecutorDeps(
+            self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW
+        )
+        options = ReconcilerOptions(workers=4, resync=1000)
+        self.controller = Controller(self.reconciler, Facts(self.cache, self.hosts.directory), executor_deps, options)
         self.controller.start()
 
     def show(self, kind: Kind, obj: Any, type_: str = "MODIFIED") -> None:
@@ -122,8 +124,8 @@ class Stage:
             await asyncio.sleep(0.001)
 
     @property
-    def rounds(self) -> int:
-        return len(self.room.rounds)
+    def reconciles(self) -> int:
+        return len(self.reconciler.reconciles)
 
     async def close(self) -> None:
         await self.controller.stop(grace=0)
@@ -171,7 +173,7 @@ async def test_a_change_wakes_the_keys_that_the_room_names(stage: Any) -> None:
     await s.quiet()
     s.show(MACHINE, machine("m").of(machine_set("ms")), "ADDED")
     await s.quiet()
-    assert [key for key, _ in s.room.rounds] == [MS, MS]
+    assert [key for key, _ in s.reconciler.reconciles] == [MS, MS]
 
 
 @story
@@ -181,10 +183,10 @@ async def test_an_object_that_moves_to_another_owner_wakes_both(stage: Any) -> N
         s.show(MACHINE_SET, machine_set(name), "ADDED")
     s.show(MACHINE, machine("m").of(machine_set("ms")).version("5"), "ADDED")
     await s.quiet()
-    s.room.rounds.clear()
+    s.reconciler.reconciles.clear()
     s.show(MACHINE, machine("m").of(machine_set("other")).kubelet("9").version("6"))
     await s.quiet()
-    assert {key.name for key, _ in s.room.rounds} == {"ms", "other"}
+    assert {key.name for key, _ in s.reconciler.reconciles} == {"ms", "other"}
 
 
 @story
@@ -194,10 +196,10 @@ async def test_a_change_that_the_room_ignores_wakes_nobody(stage: Any) -> None:
     m = machine("m").of(machine_set("ms"))
     s.show(MACHINE, m.version("5"), "ADDED")
     await s.quiet()
-    before = s.rounds
+    before = s.reconciles
     s.show(MACHINE, m.version("6"))
     await s.quiet()
-    assert s.rounds == before
+    assert s.reconciles == before
 
 
 @story
@@ -207,7 +209,7 @@ async def test_ten_changes_while_a_round_runs_cause_one_more_round(stage: Any) -
     for number in range(10):
         s.show(MACHINE, machine(f"m-{number}").of(machine_set("ms")), "ADDED")
     await s.quiet()
-    assert s.rounds <= 2
+    assert s.reconciles <= 2
 
 
 @story
@@ -216,10 +218,10 @@ async def test_no_round_is_played_on_a_world_that_is_not_completely_read(stage: 
     s.gate[MACHINE].complete = False
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(10)
-    assert s.rounds == 0
+    assert s.reconciles == 0
     s.gate[MACHINE].complete = True
     await asyncio.sleep(2)
-    assert s.rounds == 1
+    assert s.reconciles == 1
 
 
 @story
@@ -228,7 +230,7 @@ async def test_waiting_looks_again_after_that_time_and_blocked_too(stage: Any) -
     s = stage(lambda _key, _hosts: Plan(outcome=outcomes.pop()))
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(100)
-    moments = [moment for _, moment in s.room.rounds]
+    moments = [moment for _, moment in s.reconciler.reconciles]
     assert [round(b - a) for a, b in pairwise(moments)] == [5, 30]
 
 
@@ -238,7 +240,7 @@ async def test_settled_and_failed_wait_for_a_change(stage: Any) -> None:
         s = stage(always(outcome))
         s.show(MACHINE_SET, machine_set("ms"), "ADDED")
         await asyncio.sleep(500)
-        assert s.rounds == 1
+        assert s.reconciles == 1
 
 
 @story
@@ -246,13 +248,13 @@ async def test_everything_is_looked_at_once_in_a_while(stage: Any) -> None:
     s = stage(always())
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(1500)
-    assert s.rounds == 2
+    assert s.reconciles == 2
 
 
 @story
 async def test_a_bug_in_a_room_is_tried_again_and_does_not_touch_other_keys(stage: Any) -> None:
     def decide(key: Key, _hosts: HostReads | None) -> Plan:
-        if key.name == "bad" and s.rounds < 10:
+        if key.name == "bad" and s.reconciles < 10:
             raise ZeroDivisionError("a bug")
         return Plan()
 
@@ -260,10 +262,10 @@ async def test_a_bug_in_a_room_is_tried_again_and_does_not_touch_other_keys(stag
     s.show(MACHINE_SET, machine_set("bad"), "ADDED")
     s.show(MACHINE_SET, machine_set("good"), "ADDED")
     await asyncio.sleep(100)
-    keys = [key.name for key, _ in s.room.rounds]
+    keys = [key.name for key, _ in s.reconciler.reconciles]
     assert keys.count("good") == 1
     assert keys.count("bad") == 9
-    gaps = [b[1] - a[1] for a, b in pairwise(s.room.rounds[2:])]
+    gaps = [b[1] - a[1] for a, b in pairwise(s.reconciler.reconciles[2:])]
     assert gaps[-1] > gaps[0], "it backs off"
 
 
@@ -274,18 +276,18 @@ async def test_a_bug_in_a_wake_is_survived(stage: Any) -> None:
     s.show(MACHINE, {"metadata": {"name": "m", "uid": "u", "ownerReferences": [{}]}, "spec": {}}, "ADDED")
     s.show(MACHINE, machine("m-2").of(machine_set("ms")), "ADDED")
     await s.quiet()
-    assert s.rounds >= 1
+    assert s.reconciles >= 1
 
 
 @story
 async def test_a_failed_action_is_tried_again_later_and_later(stage: Any) -> None:
     patch = Patch(Ref(MACHINE_SET, MS, "u"), {}, "why")
-    s = stage(lambda _key, _hosts: Plan(steps([patch])) if s.rounds <= 7 else Plan())
+    s = stage(lambda _key, _hosts: Plan(steps([patch])) if s.reconciles <= 7 else Plan())
     s.api.fails["patch"] = [ApiError(403, "Forbidden", "no")] * 6
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(60)
     assert len(s.api.asked) == 7
-    gaps = [b[1] - a[1] for a, b in pairwise(s.room.rounds)]
+    gaps = [b[1] - a[1] for a, b in pairwise(s.reconciler.reconciles)]
     assert gaps[4] > gaps[0]
 
 
@@ -305,10 +307,10 @@ async def test_the_owner_is_not_planned_before_a_create_without_answer_is_resolv
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     for _ in range(3):
         await asyncio.sleep(0.01)
-        s.show(MACHINE_SET, machine_set("ms").version(str(10 + s.rounds)).labelled(x=str(now())))
+        s.show(MACHINE_SET, machine_set("ms").version(str(10 + s.reconciles)).labelled(x=str(now())))
     await asyncio.sleep(5)
     assert s.api.asked == ["create m-1"] * 4
-    assert s.room.rounds[1][1] > s.room.rounds[0][1], "the second plan came after the answer"
+    assert s.reconciler.reconciles[1][1] > s.reconciler.reconciles[0][1], "the second plan came after the answer"
     assert s.cache.stores[MACHINE].get(Key("default", "m-1")) is not None
 
 
@@ -339,10 +341,10 @@ async def test_a_round_that_needs_a_host_waits_for_the_list_without_holding_a_wo
     for number in range(50):
         s.show(MACHINE_SET, machine_set(f"ms-{number}"), "ADDED")
     await s.quiet()
-    assert s.rounds == 0, "no round before the list is there"
+    assert s.reconciles == 0, "no round before the list is there"
     await asyncio.sleep(1.5)
-    assert s.rounds == 50
-    assert all(reads is not None and reads.host == HostAbsent() for reads in s.room.seen)
+    assert s.reconciles == 50
+    assert all(reads is not None and reads.host == HostAbsent() for reads in s.reconciler.seen)
     assert s.hosts.cloud.lists() == 1
 
 
@@ -357,7 +359,7 @@ async def test_the_end_of_a_provider_call_wakes_the_machine(stage: Any) -> None:
     s = stage(decide, hosts=True)
     s.show(MACHINE_SET, obj, "ADDED")
     await asyncio.sleep(1)
-    assert isinstance(s.room.seen[-1].host, HostPresent)
+    assert isinstance(s.reconciler.seen[-1].host, HostPresent)
     assert [call for call in s.hosts.cloud.calls if call != "list"] == ["create uid-ms"]
 
 
@@ -367,8 +369,8 @@ async def test_a_provider_that_is_down_lets_rounds_go_on_with_unknown(stage: Any
     s.hosts.cloud.errors["list"] = [cloud_scene.error(ErrorClass.UNAVAILABLE)] * 2
     s.show(MACHINE_SET, machine_set("ms"), "ADDED")
     await asyncio.sleep(30)
-    assert isinstance(s.room.seen[0].host, HostUnknown)
-    assert s.room.seen[-1].host == HostAbsent()
+    assert isinstance(s.reconciler.seen[0].host, HostUnknown)
+    assert s.reconciler.seen[-1].host == HostAbsent()
 
 
 @story

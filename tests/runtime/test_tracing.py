@@ -49,13 +49,13 @@ async def test_rounds_and_the_provider_calls_they_begin_are_one_trace(town: Town
         "name": machine["metadata"]["name"],
         "uid": machine["metadata"]["uid"],
     }
-    rounds = [span for span in named(spans, "round machine") if attributes(span).items() >= keys.items()]
-    assert {"settled", "wait"} & {attributes(span)["result"] for span in rounds}
+    reconciles = [span for span in named(spans, "round machine") if attributes(span).items() >= keys.items()]
+    assert {"settled", "wait"} & {attributes(span)["result"] for span in reconciles}
     (create,) = named(spans, "provider create")
     assert attributes(create)["uid"] == keys["uid"]
     assert str(attributes(create)["scope"]).startswith("simulated/")
     assert create.parent is not None
-    assert create.parent.span_id in {span.context.span_id for span in rounds if span.context}
+    assert create.parent.span_id in {span.context.span_id for span in reconciles if span.context}
     assert all(span.parent is None for span in named(spans, "provider list")), "a list serves everybody"
 
 

@@ -15,10 +15,10 @@ from structlog.testing import LogCapture
 
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ApiError as ServerError
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime.manager import Manager
-from nodewright.runtime.options import RoomOptions
+from nodewright.runtime.options import ReconcilerOptions
 from tests.runtime.country import Country
 from tests.runtime.town import Town
 
@@ -34,12 +34,16 @@ def condition(obj: Obj, type_: str) -> dict[str, Any]:
 
 async def test_hosts_join_and_leave_the_cluster_that_their_machines_belong_to(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue", "green") as (blue, green), town.controllers():
+    async with country.elsewhere("blue", "green") as (blue, green), town.controllers():
         await country.machine_set("blue", 2)
         await country.machine_set("green", 1)
         await town.machine_set("home", 1)
         await town.until(lambda: town.ready() == 4)
-        assert (len(blue.objects(NODE)), len(green.objects(NODE)), len(country.nodes_at_home())) == (2, 1, 1)
+        assert (len(blue.objects(NODE)), len(green.objects(NODE)), len(country.nodes_in_management_cluster())) == (
+            2,
+            1,
+            1,
+        )
         assert {n["spec"]["providerID"] for n in blue.objects(NODE)} == {
             m["spec"]["providerID"] for m in country.machines("blue")
         }
@@ -54,7 +58,7 @@ async def test_hosts_join_and_leave_the_cluster_that_their_machines_belong_to(co
 
 async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue", "green") as (blue, green), town.controllers():
+    async with country.elsewhere("blue", "green") as (blue, green), town.controllers():
         for name in ("blue", "green"):
             await country.machine_set(name, 2)
         await town.until(lambda: town.ready() == 4)
@@ -96,8 +100,8 @@ def _says_what_is_known(country: Country) -> None:
 async def test_a_cluster_that_hangs_holds_nobody_up(country: Country) -> None:
     """More Machines want to be drained there than there are workers."""
     town = country.town
-    town.options = replace(town.options, room=RoomOptions(workers=4))
-    async with country.abroad("blue", "green") as (blue, _green), town.controllers():
+    town.options = replace(town.options, reconciler=ReconcilerOptions(workers=4))
+    async with country.elsewhere("blue", "green") as (blue, _green), town.controllers():
         await country.machine_set("blue", 10)
         await country.machine_set("green", 1)
         await town.until(lambda: town.ready() == 11)
@@ -115,7 +119,7 @@ async def test_a_cluster_that_hangs_holds_nobody_up(country: Country) -> None:
 async def test_hosts_are_made_for_a_cluster_that_was_never_reached(country: Country) -> None:
     """The first hosts of a cluster are what its API runs on."""
     town = country.town
-    async with country.abroad("blue") as (blue,):
+    async with country.elsewhere("blue") as (blue,):
         await blue.stop()
         async with town.controllers():
             await country.machine_set("blue", 2)
@@ -129,7 +133,7 @@ async def test_hosts_are_made_for_a_cluster_that_was_never_reached(country: Coun
 
 async def test_a_cluster_that_goes_for_ever_lets_go_of_its_hosts(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers():
+    async with country.elsewhere("blue") as (blue,), town.controllers():
         await country.machine_set("blue", 2)
         await town.until(lambda: country.ready("blue") == 2)
         await town.until(lambda: country.said("blue").get("status") == "True")
@@ -144,7 +148,7 @@ async def test_a_bad_kubeconfig_is_named_and_hurts_nobody(country: Country) -> N
     town = country.town
     await country.cluster("bad")
     await country.secret("bad", b'{"current-context": "a"}')
-    async with country.abroad("green"), town.controllers():
+    async with country.elsewhere("green"), town.controllers():
         await country.machine_set("bad", 1)
         await country.machine_set("green", 1)
         await town.until(lambda: country.ready("green") == 1)
@@ -155,7 +159,7 @@ async def test_a_bad_kubeconfig_is_named_and_hurts_nobody(country: Country) -> N
 
 async def test_credentials_are_taken_from_the_secret_when_it_changes(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers():
+    async with country.elsewhere("blue") as (blue,), town.controllers():
         await country.machine_set("blue", 1)
         await town.until(lambda: country.ready("blue") == 1)
         await country.rewrite_secret("blue", b"nothing: useful")
@@ -169,7 +173,7 @@ async def test_credentials_are_taken_from_the_secret_when_it_changes(country: Co
 async def test_a_cluster_whose_secret_went_is_not_taken_for_home(country: Country) -> None:
     """Else all its Nodes would look gone, and its hosts would be let go without a drain."""
     town = country.town
-    async with country.abroad("blue"):
+    async with country.elsewhere("blue"):
         async with town.controllers():
             await country.machine_set("blue", 1)
             await town.until(lambda: country.ready("blue") == 1)
@@ -184,7 +188,7 @@ async def test_a_cluster_whose_secret_went_is_not_taken_for_home(country: Countr
 
 async def test_nothing_is_written_while_nothing_changes_anywhere(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue", "green") as (blue, green):
+    async with country.elsewhere("blue", "green") as (blue, green):
         async with town.controllers() as manager:
             for name in ("blue", "green"):
                 await country.machine_set(name, 2)
@@ -214,7 +218,7 @@ async def _at_rest(town: Town, manager: Manager) -> None:
 
 async def test_clusters_that_nobody_names_any_more_are_let_go(country: Country) -> None:
     town = country.town
-    async with country.abroad("blue") as (blue,), town.controllers() as manager:
+    async with country.elsewhere("blue") as (blue,), town.controllers() as manager:
         await town.until(lambda: country.said("blue").get("status") == "True")
         await manager.workloads.sweep()
         assert blue.running.watches > 0
@@ -247,7 +251,7 @@ async def test_no_secret_gets_into_a_log(country: Country) -> None:
     town = country.town
     log = LogCapture()
     structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
-    async with country.abroad("blue") as (blue,):
+    async with country.elsewhere("blue") as (blue,):
         sound = json.loads(blue.kubeconfig())
         hidden = sound["users"][0]["user"]["client-key-data"]
         async with town.controllers():

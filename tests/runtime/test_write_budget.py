@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from controllers.kernel.refs import MACHINE_SET
-from nodewright.controlplane.app.stats import WRITES
+from nodewright.apiserver.app.stats import WRITES
 from tests.runtime.town import Town
 
 MACHINES = 30

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Kind, Ref
-from nodewright.controlplane.app import ControlPlane
-from nodewright.controlplane.values import ListOptions
+from nodewright.apiserver.app import APIServer
+from nodewright.apiserver.values import ListOptions
 from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
@@ -34,7 +34,7 @@ SECONDS = 60.0
 class Town:
     """A control plane, a client of its own, and one simulated cloud; controllers are started by the test."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, client: KubeClient) -> None:
+    def __init__(self, plane: APIServer, connection: Connection, client: KubeClient) -> None:
         self.plane = plane
         self.connection = connection
         self.client = client

@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, MACHINE_DEPLOYMENT, Key
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from providers.base.contract import HostState
@@ -22,7 +22,7 @@ class Shared:
     """A MachineDeployment of a class, all Ready; ``most`` is the most hosts that were seen in change at once."""
 
     def __init__(self, in_place: str, surge: int, unavailable: int) -> None:
-        self.engine = Engine(0, Scenario(replicas=REPLICAS, edits=0, faults=faults.NONE), rooms(), load_crds())
+        self.engine = Engine(0, Scenario(replicas=REPLICAS, edits=0, faults=faults.NONE), reconcilers(), load_crds())
         config = {**users.SIMULATED, "updateSeconds": 3, "cpus": 1, "cloud": {"name": "sim"}}
         meta = {"name": CLASS.name, "namespace": CLASS.namespace}
         body = {"apiVersion": MACHINE_CLASS.api_version, "kind": "MachineClass", "metadata": meta}

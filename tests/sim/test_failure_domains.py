@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from providers.simulated.config import Cloud
@@ -18,9 +18,9 @@ REPLICAS = 30
 class Zoned:
     """A MachineDeployment over the zones a, b and c of a cloud that has so much room in each."""
 
-    def __init__(self, **room: int) -> None:
-        self.engine = Engine(0, Scenario(replicas=REPLICAS, edits=0, faults=faults.NONE), rooms(), load_crds())
-        self.stock(**room)
+    def __init__(self, **reconciler: int) -> None:
+        self.engine = Engine(0, Scenario(replicas=REPLICAS, edits=0, faults=faults.NONE), reconcilers(), load_crds())
+        self.stock(**reconciler)
         body = users.deployment(
             REPLICAS, users.Strategy(1, 0, "Replace"), {**users.SIMULATED, "cloud": {"name": "sim"}}
         )
@@ -28,8 +28,8 @@ class Zoned:
         self.engine.plane.create(CLUSTER, users.cluster())
         self.engine.plane.create(MACHINE_DEPLOYMENT, body)
 
-    def stock(self, **room: int) -> None:
-        self.engine.world.adjust(Cloud(zones=room))
+    def stock(self, **reconciler: int) -> None:
+        self.engine.world.adjust(Cloud(zones=reconciler))
 
     def until(self, done: Callable[[], bool]) -> None:
         self.engine.settle_quietly(done)

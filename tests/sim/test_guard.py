@@ -142,8 +142,10 @@ def test_a_size_that_was_refused_promises_nothing(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize("node", ["Unknown", "True"])
-@pytest.mark.parametrize("condemned", [True, False], ids=["condemned", "not condemned"])
-def test_whom_a_health_check_condemned_for_silence_may_go_though_its_status_lags(node: str, condemned: bool) -> None:
+@pytest.mark.parametrize("selected_for_deletion", [True, False], ids=["condemned", "not condemned"])
+def test_whom_a_health_check_condemned_for_silence_may_go_though_its_status_lags(
+    node: str, selected_for_deletion: bool
+) -> None:
     """Silence alone excuses nothing: the controllers did not know of it. Nor does a condemnation of one that serves."""
     plane = Plane(VirtualClock(), load_crds(), Random(0))
     guard = Guard(plane)
@@ -151,11 +153,11 @@ def test_whom_a_health_check_condemned_for_silence_may_go_though_its_status_lags
     said = [{"type": "Ready", "status": node}]
     plane.patch(NODE, Key("", "node-a"), {"status": {"conditions": said}}, "status")
     victim = member("a")
-    if condemned:
+    if selected_for_deletion:
         victim.condition("OwnerRemediated", "False", "WaitingForRemediation")
     seen = pool(victim, member("b"), member("c"))
     guard.done(SIZE, seen, THREE)
-    if condemned and node == "Unknown":
+    if selected_for_deletion and node == "Unknown":
         guard.before(delete("a"), seen, THREE)
     else:
         with pytest.raises(Breach):

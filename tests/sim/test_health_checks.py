@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults
 from nodewright.sim.engine import Engine, Scenario
 
@@ -18,7 +18,7 @@ LONG_SEEDS = range(2, 300)
 
 
 def _holds(seed: int) -> Engine:
-    engine = Engine(seed, BREAKING, rooms(), load_crds())
+    engine = Engine(seed, BREAKING, reconcilers(), load_crds())
     result = engine.run()
     assert not result.breach, result.told()
     return engine
@@ -34,12 +34,12 @@ def test_broken_machines_are_replaced_and_no_minimum_is_broken(seed: int) -> Non
 def test_without_a_check_a_broken_host_stays() -> None:
     """The simulation would find it: so the test above tells something."""
     unchecked = replace(BREAKING, health_check=False)
-    told = (Engine(seed, unchecked, rooms(), load_crds()).run() for seed in QUICK_SEEDS)
+    told = (Engine(seed, unchecked, reconcilers(), load_crds()).run() for seed in QUICK_SEEDS)
     assert any("is not Ready" in result.breach for result in told)
 
 
 @pytest.mark.slow
 def test_many_seeds() -> None:
-    told = [Engine(seed, BREAKING, rooms(), load_crds()).run() for seed in LONG_SEEDS]
+    told = [Engine(seed, BREAKING, reconcilers(), load_crds()).run() for seed in LONG_SEEDS]
     breaches = [result for result in told if result.breach]
     assert not breaches, "\n\n".join(result.told() for result in breaches[:3])

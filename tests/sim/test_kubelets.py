@@ -54,7 +54,7 @@ def test_those_that_fall_silent_together_do_so_by_name() -> None:
     town.after(20)
     before = {node["metadata"]["name"]: int(node["metadata"]["resourceVersion"]) for node in town.plane.list(NODE)}
     town.kubelets.is_silent = lambda _host: True
-    town.kubelets.look_again()
+    town.kubelets.requeue_after()
     assert town.after(1) == dict.fromkeys(NAMES, "Unknown")
     after = {node["metadata"]["name"]: int(node["metadata"]["resourceVersion"]) for node in town.plane.list(NODE)}
     assert all(after[name] > before[name] for name in NAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, NODE
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 
@@ -16,7 +16,7 @@ class Limited:
 
     def __init__(self, replicas: int, **spec: object) -> None:
         self.replicas, self.most = replicas, 0
-        self.engine = Engine(0, Scenario(replicas=replicas, edits=0, faults=faults.NONE), rooms(), load_crds())
+        self.engine = Engine(0, Scenario(replicas=replicas, edits=0, faults=faults.NONE), reconcilers(), load_crds())
         config = {**users.SIMULATED, "bootSeconds": BOOT, "joinSeconds": 1.0, "cloud": {"name": "sim"}}
         home, strategy = users.cluster(), users.Strategy(1, 0, "Replace")
         home["spec"].update(spec)

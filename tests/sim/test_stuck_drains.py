@@ -10,14 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.drain.assess import LOOK_AGAIN
+from controllers.drain.assess import REQUEUE_AFTER
 from controllers.kernel.conditions import find
 from controllers.kernel.plan import Plan
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, POD_DISRUPTION_BUDGET, Key, is_deleting
-from controllers.kernel.room import Room
-from controllers.machine.room import ROOM
+from controllers.machine.reconciler import RECONCILER
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import rooms
+from nodewright.runtime.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Bounds
@@ -29,14 +29,14 @@ MANY, FEW = 100, 20
 class Counted:
     """The Machine room, with its rounds counted by the MachineSet of the Machine."""
 
-    rounds: Counter[str] = field(default_factory=Counter)
+    reconciles: Counter[str] = field(default_factory=Counter)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(ROOM, name)
+        return getattr(RECONCILER, name)
 
     def plan(self, observed: Any) -> Plan:
-        self.rounds[str(getattr(observed, "name", "")).split("-")[0]] += 1
-        return ROOM.plan(observed)
+        self.reconciles[str(getattr(observed, "name", "")).split("-")[0]] += 1
+        return RECONCILER.plan(observed)
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Cluster:
     counted: Counted = field(default_factory=Counted)
 
     def __post_init__(self) -> None:
-        others: list[Room[Any]] = [room for room in rooms() if room.kind != MACHINE]
+        others: list[Reconciler[Any]] = [reconciler for reconciler in reconcilers() if reconciler.kind != MACHINE]
         scenario = Scenario(replicas=MANY + 2 * FEW, edits=0, faults=faults.NONE)
         self.engine = Engine(0, scenario, [*others, self.counted], load_crds())
 
@@ -97,20 +97,20 @@ class Cluster:
 
 def test_a_hundred_stuck_drains_delay_no_creation() -> None:
     cluster = Cluster()
-    plane, rounds = cluster.engine.plane, cluster.counted.rounds
+    plane, reconciles = cluster.engine.plane, cluster.counted.reconciles
     alone = cluster.grow("alone", FEW)
     cluster.grow("old", MANY)
     cluster.one_pod_on_each("old")
     plane.patch(MACHINE_SET, Key("default", "old"), {"spec": {"replicas": 0}})
     cluster.engine.settle_quietly(lambda: cluster.blocked() == MANY)
 
-    looked, evictions = rounds["old"], plane.writes["evict Pod"]
+    looked, evictions = reconciles["old"], plane.writes["evict Pod"]
     seconds = cluster.grow("new", FEW)
     assert seconds <= alone * 1.05
-    assert rounds["new"] <= rounds["alone"] * 1.25
-    looks = (rounds["old"] - looked) / MANY
+    assert reconciles["new"] <= reconciles["alone"] * 1.25
+    looks = (reconciles["old"] - looked) / MANY
     # Three for one: the simulation keeps every timer that was ever set, the running queue one for each key.
-    assert looks <= 3 * (seconds / LOOK_AGAIN + 1), "a stuck drain is looked at now and then, not all the time"
+    assert looks <= 3 * (seconds / REQUEUE_AFTER + 1), "a stuck drain is looked at now and then, not all the time"
     assert evictions == plane.writes["evict Pod"] == 0, "nobody is asked for in vain"
     assert cluster.blocked() == MANY
     assert len(plane.list(POD)) == MANY

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from controllers.cluster.room import ROOM as CLUSTERS
+from controllers.cluster.reconciler import RECONCILER as CLUSTERS
 from controllers.kernel.refs import Key
-from controllers.machine.room import ROOM as MACHINES
+from controllers.machine.reconciler import RECONCILER as MACHINES
 from nodewright.sim.clock import START
 from nodewright.sim.timers import Timers
 

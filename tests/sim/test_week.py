@@ -18,7 +18,7 @@ def test_a_day_of_a_small_cluster_ends_as_declared_and_the_troubles_really_came(
     assert report.crashes > 0
     assert report.least < 24, "a zone was dark"
     assert report.made > 24, "Machines were replaced"
-    assert min(report.troubles.values()) >= 1
+    assert min(report.week_faults.values()) >= 1
 
 
 def test_equal_seeds_live_equal_days() -> None:

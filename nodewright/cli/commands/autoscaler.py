@@ -17,9 +17,9 @@ from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from controllers.autoscaler.explaining import Said
+    from controllers.autoscaler.cluster_state import ClusterState
+    from controllers.autoscaler.explaining import Answer
     from controllers.autoscaler.options import AutoscalerOptions
-    from controllers.autoscaler.standing import Standing
     from controllers.kernel.refs import Key, Obj
     from controllers.kernel.view import View
     from nodewright.runtime.kube.client import KubeClient
@@ -67,7 +67,7 @@ def explain(
     options = options_of(autoscaler)
     said = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), options))
 
-    def branch(one: Said) -> Branch:
+    def branch(one: Answer) -> Branch:
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
     for prefix, line in rows(branch(said)):
@@ -81,8 +81,8 @@ def _kind_of(word: str) -> str:
     return found
 
 
-async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Said:
-    from controllers.autoscaler.standing import stand  # noqa: PLC0415
+async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Answer:
+    from controllers.autoscaler.cluster_state import gather  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
@@ -95,19 +95,19 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
         hosts.read_secrets_by(secrets_by(client))
         try:
             look = await _reader(client, options, hosts)
-            stand(look(), options)
+            gather(look(), options)
             await hosts.shapes_are_known()
             view = look()
-            return _said(stand(view, options), view, kind, key)
+            return _answer(gather(view, options), view, kind, key)
         finally:
             await hosts.close(0.0)
 
 
 async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
     """The cluster as it was a moment ago."""
-    from controllers.autoscaler.room import AutoscalerRoom  # noqa: PLC0415
+    from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
     from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
-    from controllers.kernel.view import Reached, Unreached  # noqa: PLC0415
+    from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
     from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
     from nodewright.runtime import wiring  # noqa: PLC0415
@@ -115,32 +115,32 @@ async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object)
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
 
     assert isinstance(hosts, HostDirectory)
-    room = AutoscalerRoom(options)
-    cache = await read_cluster(client, wiring.kinds_of((room,)), room.parts)
+    reconciler = AutoscalerReconciler(options)
+    cache = await read_cluster(client, wiring.kinds_of((reconciler,)), reconciler.parts)
     if options.cluster is not None:
-        kinds = wiring.kinds_in((room,), options.cluster)
-        remote = await read_workload_cluster(client, options.cluster, kinds, room.parts)
+        kinds = wiring.kinds_in((reconciler,), options.cluster)
+        remote = await read_workload_cluster(client, options.cluster, kinds, reconciler.parts)
         return lambda: replace(now_view(cache), workload=Reached(""), remote=remote, shapes=hosts.shape)
 
     def of_cluster(cluster: Key | None) -> CacheView:
         """Whether it was ever seen to have an API of its own is all that matters here."""
         secret = recorded_secret(cache.stores[CLUSTER].get(cluster)) if cluster is not None else ""
-        return replace(now_view(cache), workload=Unreached(secret, "", "")) if secret else now_view(cache)
+        return replace(now_view(cache), workload=Unreachable(secret, "", "")) if secret else now_view(cache)
 
     return lambda: replace(now_view(cache), shapes=hosts.shape, sees=of_cluster)
 
 
-def _said(standing: Standing, view: View, kind: str, key: Key) -> Said:
+def _answer(cluster_state: ClusterState, view: View, kind: str, key: Key) -> Answer:
     from controllers.autoscaler import explaining  # noqa: PLC0415
     from controllers.kernel import refs  # noqa: PLC0415
 
     if kind == "Node":
         _there(view.get(refs.NODE, refs.Key("", key.name)), f"Node {key.name}")
-        return explaining.explain_node(standing, key.name)
+        return explaining.explain_node(cluster_state, key.name)
     if kind == "Pod":
-        return explaining.explain_pod(standing, _there(view.get(refs.POD, key), f"Pod {key}"))
+        return explaining.explain_pod(cluster_state, _there(view.get(refs.POD, key), f"Pod {key}"))
     of = refs.MACHINE_DEPLOYMENT if kind == "MachineDeployment" else refs.MACHINE_SET
-    return explaining.explain_group(standing, refs.ref_of(of, _there(view.get(of, key), f"{kind} {key}")))
+    return explaining.explain_group(cluster_state, refs.ref_of(of, _there(view.get(of, key), f"{kind} {key}")))
 
 
 def _there(found: Obj | None, title: str) -> Obj:

@@ -42,7 +42,7 @@ def command(
 
 async def _show(folder: Path, keep: bool) -> None:
     from nodewright.cli.demo.narrator import LiveNarrator, PlainNarrator  # noqa: PLC0415
-    from nodewright.cli.embedded.session import Wish, session  # noqa: PLC0415
+    from nodewright.cli.embedded.session import SessionOptions, session  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     narrator: Narrator = LiveNarrator() if sys.stdout.isatty() else PlainNarrator()
@@ -50,7 +50,7 @@ async def _show(folder: Path, keep: bool) -> None:
     stop_on_signals(stop)
     started = time.monotonic()
     try:
-        async with session(Wish(folder), stop) as running:
+        async with session(SessionOptions(folder), stop) as running:
             narrator.say(f"A control plane at {running.url}, {time.monotonic() - started:.1f} s after its start.")
             narrator.say(f"Look over its shoulder: export KUBECONFIG={running.kubeconfig}")
             playing = asyncio.ensure_future(_play(running, narrator, keep))

@@ -109,7 +109,7 @@ def kind_of(word: str) -> Kind:
 async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from controllers.kernel.refs import EVENT, Key  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
-    from nodewright.cli.tree.growing import Taste, grow  # noqa: PLC0415
+    from nodewright.cli.tree.builder import DisplayOptions, grow  # noqa: PLC0415
     from nodewright.cli.tree.serving import live, not_known, served_by  # noqa: PLC0415
     from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
 
@@ -123,8 +123,8 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     obj = view.get(wanted.kind, Key(namespace, wanted.name))
     if obj is None:
         raise _missing(cache, wanted, namespace)
-    tree = grow(wanted.kind, obj, view, Taste(wanted.every_condition, wanted.every_machine))
-    everything = grow(wanted.kind, obj, view, Taste(every_machine=True))
+    tree = grow(wanted.kind, obj, view, DisplayOptions(wanted.every_condition, wanted.every_machine))
+    everything = grow(wanted.kind, obj, view, DisplayOptions(every_machine=True))
     warnings = latest(events, everything, namespace)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
     serving = not_known(leases) if isinstance(leases, str) else served_by(wanted.kind, obj, live(leases, view.now))

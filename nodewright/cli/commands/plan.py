@@ -17,7 +17,7 @@ from nodewright.cli.options import Context, Kubeconfig
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from nodewright.cli.foresight.foresee import Prospect
+    from nodewright.cli.dryrun.foresee import Prospect
     from nodewright.runtime.cache.cache import Cache
 
 HELP = """Dry run: what the controllers would do now, and why. Nothing is written and no provider is asked.
@@ -60,7 +60,7 @@ def command(
     prospects = asyncio.run(_foresee(_Ask(objects, target, "default")))
     title = _title(objects, on_live)
     if output is Output.JSON:
-        from nodewright.cli.foresight.showing import as_data  # noqa: PLC0415
+        from nodewright.cli.dryrun.showing import as_data  # noqa: PLC0415
 
         say(json.dumps({"title": title, "objects": as_data(prospects)}, indent=2))
     else:
@@ -99,14 +99,14 @@ def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
 
 
 async def _foresee(ask: _Ask) -> list[Prospect]:
-    from nodewright.cli.foresight.foresee import Foresight  # noqa: PLC0415
-    from nodewright.cli.foresight.paper import Paper  # noqa: PLC0415
+    from nodewright.cli.dryrun.foresee import DryRun  # noqa: PLC0415
+    from nodewright.cli.dryrun.in_memory import InMemoryCluster  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
     from nodewright.runtime.wiring import kinds_of  # noqa: PLC0415
-    from nodewright.runtime.wiring import rooms as every_room  # noqa: PLC0415
+    from nodewright.runtime.wiring import reconcilers as every_reconciler  # noqa: PLC0415
 
-    rooms = every_room()
-    kinds = kinds_of(rooms)
+    reconcilers = every_reconciler()
+    kinds = kinds_of(reconcilers)
     namespace = ask.namespace
     if ask.target is None:
         cache = _empty(Cache(kinds))
@@ -117,14 +117,14 @@ async def _foresee(ask: _Ask) -> list[Prospect]:
         namespace = connection.namespace
         async with client_of(connection) as client:
             cache = await read_cluster(client, kinds)
-    paper = Paper(cache)
-    foresight = Foresight(paper, rooms)
+    in_memory = InMemoryCluster(cache)
+    dryrun = DryRun(in_memory, reconcilers)
     by_name = {kind.name: kind for kind in kinds}
     for obj in ask.objects:
         kind = by_name.get(obj["kind"])
         if kind is not None:
-            paper.apply(kind, {**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})
-    return foresight.foresee()
+            in_memory.apply(kind, {**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})
+    return dryrun.foresee()
 
 
 def _empty(cache: Cache) -> Cache:
@@ -138,13 +138,13 @@ def _empty(cache: Cache) -> Cache:
 def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from nodewright.cli.foresight.assumed_hosts import ASSUMPTION  # noqa: PLC0415
-    from nodewright.cli.foresight.showing import Taste, as_tree  # noqa: PLC0415
+    from nodewright.cli.dryrun.assumed_hosts import ASSUMPTION  # noqa: PLC0415
+    from nodewright.cli.dryrun.showing import DisplayOptions, as_tree  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
     from nodewright.cli.tree.drawing import MARKS, STYLES, rows  # noqa: PLC0415
 
     out = console()
-    for prefix, branch in rows(as_tree(prospects, title, Taste(everything))):
+    for prefix, branch in rows(as_tree(prospects, title, DisplayOptions(everything))):
         line = Text(prefix, "dim").append(f"{MARKS[branch.mood]} " if branch.mood else "", STYLES[branch.mood])
         line.append(branch.name, "bold" if "/" in branch.name else "")
         said = ": ".join(part for part in (branch.reason, branch.message) if part)

@@ -21,7 +21,7 @@ from nodewright.cli.screen import say
 if TYPE_CHECKING:
     from controllers.kernel.refs import Obj
     from nodewright.cli.rollout.history import Revision
-    from nodewright.cli.rollout.standing import Standing
+    from nodewright.cli.rollout.rollout_status import RolloutStatus
 
 HELP = """Follow and steer the rollouts of a MachineDeployment, as `kubectl rollout` does those of a Deployment.
 
@@ -175,7 +175,7 @@ def _setting_paused(paused: bool) -> Callable[[Deployment], Awaitable[None]]:
 
 async def _follow(found: Deployment, watch: bool, revision: int) -> None:
     """Raises CliError when it failed. A line is told once; it is asked for again every POLL_SECONDS."""
-    from nodewright.cli.rollout.standing import revision_of, standing  # noqa: PLC0415
+    from nodewright.cli.rollout.rollout_status import revision_of, rollout_status  # noqa: PLC0415
 
     told = ""
     while True:
@@ -183,7 +183,7 @@ async def _follow(found: Deployment, watch: bool, revision: int) -> None:
         running = revision_of(body)
         if revision and running != revision:
             raise CliError(f"revision {revision} is not the running one, which is {running}")
-        said: Standing = standing(body)
+        said: RolloutStatus = rollout_status(body)
         if said.state == "failed":
             raise CliError(said.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
         if said.text != told:

@@ -186,7 +186,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     work = election.with_owner_label(work) if node_owner_label else work
     if namespace:
         _can_be_narrowed(work, orphan_hosts)
-    must_scale(autoscaler, any(room.name == "autoscaler" for room in work.rooms))
+    must_scale(autoscaler, any(reconciler.name == "autoscaler" for reconciler in work.reconcilers))
     how = _How(
         work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
         listen, health_port, metrics_port, _mark(management_cluster_id), trusted,
@@ -208,7 +208,7 @@ def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
     if orphans is Orphans.DELETE:
         hint = "Leave one out: hosts of Machines in other namespaces would look like orphans"
         raise CliError("--orphan-hosts=delete and --namespace contradict each other", hint, USAGE)
-    if any(room.name == "certificatesigningrequest" for room in work.rooms):
+    if any(reconciler.name == "certificatesigningrequest" for reconciler in work.reconcilers):
         hint = "Run it in a process without --namespace: requests of kubelets are in no namespace"
         raise CliError("--namespace does not divide the work of certificatesigningrequest", hint, USAGE)
 
@@ -279,9 +279,9 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         say(f"waiting: {why}; this process takes over when that one ends")
 
     lease = how.election.options(how.work, stand_by)
-    check = Preflight(how.work.rooms, how.work.namespace, lease.namespace, say)
+    check = Preflight(how.work.reconcilers, how.work.namespace, lease.namespace, say)
     return RunOptions(
-        rooms=with_node_policy(reached_at(how.work.rooms, connection.server), how.nodes),
+        reconcilers=with_node_policy(reached_at(how.work.reconcilers, connection.server), how.nodes),
         machines=how.work.machines,
         namespace=how.work.namespace,
         preflight=check.run,
@@ -302,7 +302,7 @@ def _options(connection: Connection, how: _How) -> RunOptions:
 async def _run(target: Target, how: _How) -> None:
     connection = await connect(target)
     options = _options(connection, how)
-    names = ", ".join(room.name for room in how.work.rooms)
+    names = ", ".join(reconciler.name for reconciler in how.work.reconcilers)
     say(f"starting {names} against {connection.server}")
     lease = options.leader_election
     assert lease is not None

@@ -17,7 +17,7 @@ from nodewright.cli.provisioning import provisioning_of
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from nodewright.cli.embedded.session import Session, Wish
+    from nodewright.cli.embedded.session import Session, SessionOptions
 
 HELP = """Start the embedded control plane with the CRDs, the controllers and simulated hosts, in the foreground.
 
@@ -98,8 +98,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         trusted.take_effect()
         nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
     with starting():
-        from nodewright.cli.embedded.session import Wish  # noqa: PLC0415
-        from nodewright.controlplane.app.private_files import private_folder  # noqa: PLC0415
+        from nodewright.apiserver.app.private_files import private_folder  # noqa: PLC0415
+        from nodewright.cli.embedded.session import SessionOptions  # noqa: PLC0415
         from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
         (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
@@ -109,11 +109,13 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         options = options_of(autoscaler) if scale else None
         requests = provisioning_of(autoscaler) if scale else None
         where = kubeconfig.absolute() if kubeconfig else None
-        wish = Wish(folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted, nodes=nodes)
-        asyncio.run(_serve(replace(wish, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
+        desired = SessionOptions(
+            folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted, nodes=nodes
+        )
+        asyncio.run(_serve(replace(desired, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
 
 
-async def _serve(wish: Wish) -> None:
+async def _serve(desired: SessionOptions) -> None:
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
@@ -121,21 +123,21 @@ async def _serve(wish: Wish) -> None:
     started = time.monotonic()
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with session(wish, stop) as running:
+    async with session(desired, stop) as running:
         if not stop.is_set():
-            say("\n".join(_greeting(running, wish, time.monotonic() - started)))
+            say("\n".join(_greeting(running, desired, time.monotonic() - started)))
             settle_in()
         await running.until_stopped()
         say("stopping")
-    kept = f"; start it again with the same --data-dir to go on ({wish.data_dir})" if wish.data_dir else ""
+    kept = f"; start it again with the same --data-dir to go on ({desired.data_dir})" if desired.data_dir else ""
     say(f"stopped{kept}")
 
 
-def _greeting(running: Session, wish: Wish, seconds: float) -> list[str]:
+def _greeting(running: Session, desired: SessionOptions, seconds: float) -> list[str]:
     from nodewright.cli.examples import write_example  # noqa: PLC0415
 
-    example = write_example(wish.data_dir or running.plane.ca_path.parent)
-    what = "control plane and controllers" if wish.controllers else "control plane without controllers"
+    example = write_example(desired.data_dir or running.plane.ca_path.parent)
+    what = "control plane and controllers" if desired.controllers else "control plane without controllers"
     return [
         f"ready: {what} at {running.url} after {seconds:.1f} s, kubeconfig {running.kubeconfig}",
         "",

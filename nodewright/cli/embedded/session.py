@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from nodewright.apiserver.app import APIServer, APIServerConfig
+from nodewright.apiserver.app.kubeconfig import CONTEXT
+from nodewright.apiserver.store import JournalError
+from nodewright.apiserver.values import ApiError
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
 from nodewright.cli.screen import say
 from nodewright.cli.trust import Trust
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
-from nodewright.controlplane.app.kubeconfig import CONTEXT
-from nodewright.controlplane.store import JournalError
-from nodewright.controlplane.values import ApiError
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.leadership import LeaseOptions
-    from nodewright.runtime.options import Rooms
+    from nodewright.runtime.options import Reconcilers
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -38,7 +38,7 @@ STOP_SECONDS = 3 * GRACE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SessionOptions:
     """What to start. ``data_dir`` None: in memory. ``port`` 0: that of the last start, or a free one."""
 
     data_dir: Path | None = None
@@ -63,9 +63,9 @@ class Wish:
 class Session:
     """A running control plane; made by ``session``."""
 
-    def __init__(self, plane: ControlPlane, connection: Connection, stop: asyncio.Event, wish: Wish) -> None:
+    def __init__(self, plane: APIServer, connection: Connection, stop: asyncio.Event, desired: SessionOptions) -> None:
         self.plane = plane
-        self._wish = wish
+        self._desired = desired
         self.connection = connection
         self.stop = stop
         self._parts: dict[str, asyncio.Task[None]] = {}
@@ -90,13 +90,13 @@ class Session:
             say(f"waiting: {why}; the controllers of this process take over when that one ends")
             ready.set()
 
-        rooms = _rooms_of(self._wish)
+        reconcilers = _rooms_of(self._desired)
         options = RunOptions(
-            rooms=rooms,
-            workloads=self._wish.trust.workloads(),
+            reconcilers=reconcilers,
+            workloads=self._desired.trust.workloads(),
             grace=GRACE_SECONDS,
-            bind_pods=self._wish.bind_pods,
-            leader_election=_lease(self._wish, rooms, stand_by),
+            bind_pods=self._desired.bind_pods,
+            leader_election=_lease(self._desired, reconcilers, stand_by),
         )
         while not self.stop.is_set():
             try:
@@ -142,19 +142,19 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
-def _rooms_of(wish: Wish) -> Rooms:
-    """The controllers that ``wish`` asks for."""
+def _rooms_of(desired: SessionOptions) -> Reconcilers:
+    """The controllers that ``desired`` asks for."""
     from nodewright.runtime import wiring  # noqa: PLC0415
 
-    rooms = _unconfined(wish)
-    return rooms if wish.nodes is None else wiring.with_node_policy(rooms, wish.nodes)
+    reconcilers = _unconfined(desired)
+    return reconcilers if desired.nodes is None else wiring.with_node_policy(reconcilers, desired.nodes)
 
 
-def _unconfined(wish: Wish) -> Rooms:
+def _unconfined(desired: SessionOptions) -> Reconcilers:
     from nodewright.runtime import wiring  # noqa: PLC0415
 
-    scaling, provisioning = wish.autoscaler, wish.provisioning
-    usual = wiring.rooms(template_kinds=wish.trust.template_kinds())
+    scaling, provisioning = desired.autoscaler, desired.provisioning
+    usual = wiring.reconcilers(template_kinds=desired.trust.template_kinds())
     if scaling is None:
         return usual
     more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
@@ -165,7 +165,7 @@ def _unconfined(wish: Wish) -> Rooms:
 _PLANE = "plane-"
 
 
-def _lease(wish: Wish, rooms: Rooms, stand_by: Callable[[str], None]) -> LeaseOptions:
+def _lease(desired: SessionOptions, reconcilers: Reconcilers, stand_by: Callable[[str], None]) -> LeaseOptions:
     """The Lease of `nodewright run` without options: beside it the controllers of this process wait.
 
     This process alone can serve its plane (the data folder is locked), so that a Lease of an earlier one is free.
@@ -181,7 +181,7 @@ def _lease(wish: Wish, rooms: Rooms, stand_by: Callable[[str], None]) -> LeaseOp
         LEASE_NAME,
         SYSTEM_NAMESPACE,
         identity=_PLANE + new_identity(),
-        claims=wiring.claims_of(rooms),
+        claims=wiring.claims_of(reconcilers),
         command="nodewright up",
         ended=lambda holder: holder.identity.startswith(_PLANE) or is_gone(holder.process),
         on_wait=stand_by,
@@ -198,33 +198,33 @@ async def _named(name: str, task: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def session(wish: Wish, stop: asyncio.Event) -> AsyncIterator[Session]:
+async def session(desired: SessionOptions, stop: asyncio.Event) -> AsyncIterator[Session]:
     """A control plane that ``kubectl`` can use, with the CRDs and (if wished) the controllers, until the block ends.
 
     Setting ``stop`` also cuts the start short; look at it before work is begun. Raises CliError for a folder in use, a
     port in use, or state that can't be read.
     """
     async with AsyncExitStack() as stack:
-        if wish.kubeconfig is not None:
-            _refuse_foreign(wish.kubeconfig)
-        if wish.data_dir is not None:
-            stack.enter_context(held(wish.data_dir))
-        plane = await _serve(stack, wish)
-        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, wish)
+        if desired.kubeconfig is not None:
+            _refuse_foreign(desired.kubeconfig)
+        if desired.data_dir is not None:
+            stack.enter_context(held(desired.data_dir))
+        plane = await _serve(stack, desired)
+        running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, desired)
         stack.push_async_callback(running.close)
-        if wish.controllers:
-            _keep_simulated_hosts(stack, wish)
+        if desired.controllers:
+            _keep_simulated_hosts(stack, desired)
             await running.start("controllers", running.control)
         yield running
 
 
-def _keep_simulated_hosts(stack: AsyncExitStack, wish: Wish) -> None:
+def _keep_simulated_hosts(stack: AsyncExitStack, desired: SessionOptions) -> None:
     """The simulated cloud outlives this process as a real one would, if the state does."""
     from providers.simulated import WORLDS  # noqa: PLC0415
 
-    if wish.data_dir is not None:
+    if desired.data_dir is not None:
         try:
-            WORLDS.keep_in(wish.data_dir / "simulated")
+            WORLDS.keep_in(desired.data_dir / "simulated")
         except RuntimeError as error:
             raise CliError(str(error), "Stop the other one, or choose another --data-dir") from error
         except ValueError as error:
@@ -245,31 +245,31 @@ def _refuse_foreign(kubeconfig: Path) -> None:
         raise CliError(f"{kubeconfig} exists and is not ours: it would be overwritten", "Choose another --kubeconfig")
 
 
-async def _serve(stack: AsyncExitStack, wish: Wish) -> ControlPlane:
+async def _serve(stack: AsyncExitStack, desired: SessionOptions) -> APIServer:
     """Listen on the port that is wished, else on that of the last start, else on a free one."""
-    ports = [wish.port] if wish.port or wish.data_dir is None else [remembered_port(wish.data_dir), 0]
+    ports = [desired.port] if desired.port or desired.data_dir is None else [remembered_port(desired.data_dir), 0]
     for port in dict.fromkeys(ports):
-        config = ControlPlaneConfig(
-            data_dir=wish.data_dir,
+        config = APIServerConfig(
+            data_dir=desired.data_dir,
             port=port,
-            kubeconfig=wish.kubeconfig,
+            kubeconfig=desired.kubeconfig,
             crds=tuple(load_crds()),
-            accept_loss=wish.accept_loss,
-            anonymous_cluster_info=wish.anonymous_cluster_info,
+            accept_loss=desired.accept_loss,
+            anonymous_cluster_info=desired.anonymous_cluster_info,
         )
         try:
-            plane = await stack.enter_async_context(ControlPlane(config))
+            plane = await stack.enter_async_context(APIServer(config))
         except OSError as error:
             if port != ports[-1]:
                 continue
-            where = f"port {port}" if port else str(wish.data_dir or "the control plane")
+            where = f"port {port}" if port else str(desired.data_dir or "the control plane")
             hint = "Choose another --port" if port else "Choose another --data-dir"
             raise CliError(f"{where} can't be used: {error.strerror or error}", hint) from error
         except ApiError as error:
-            raise CliError(error.message, f"Look at the disk of {wish.data_dir}") from error
+            raise CliError(error.message, f"Look at the disk of {desired.data_dir}") from error
         except JournalError as error:
             raise CliError(str(error), "Look at the folder, or choose another --data-dir") from error
-        if wish.data_dir is not None:
-            remember_port(wish.data_dir, urlsplit(plane.url).port or 0)
+        if desired.data_dir is not None:
+            remember_port(desired.data_dir, urlsplit(plane.url).port or 0)
         return plane
     raise AssertionError("the last port either works or raises")

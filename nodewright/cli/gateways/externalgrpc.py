@@ -187,7 +187,7 @@ def certs(
     hosts = tuple(host or ("localhost", "127.0.0.1"))
     folder = out.absolute()
     try:
-        written = certificates.write_all(folder, certificates.Wish(hosts, days))
+        written = certificates.write_all(folder, certificates.CertificateOptions(hosts, days))
     except certificates.CertificateError as error:
         raise CliError(str(error), "Choose another folder with --out, or other names with --host") from error
     config = folder / "cloud-config.yaml"

@@ -155,7 +155,7 @@ def by_schema(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Faul
 
 @cache
 def _shape(group: str, version: str, kind: str) -> _Shape:
-    from nodewright.controlplane.validation import compile_schema  # noqa: PLC0415  (needed for our own kinds only)
+    from nodewright.apiserver.validation import compile_schema  # noqa: PLC0415  (needed for our own kinds only)
 
     found = schema_of(group, version, kind)
     assert found is not None, f"{kind} has a CRD"

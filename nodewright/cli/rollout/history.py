@@ -12,7 +12,7 @@ from controllers.kernel.refs import Obj, annotations_of, is_deleting, uid_of
 from controllers.kernel.template import difference, rollout_part, template_hash
 from nodewright.cli.exits import CliError
 from nodewright.cli.rollout.naming import KIND
-from nodewright.cli.rollout.standing import revision_of
+from nodewright.cli.rollout.rollout_status import revision_of
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
 

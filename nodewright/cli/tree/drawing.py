@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STYLES = {Mood.GOOD: "green", Mood.BUSY: "yellow", Mood.BAD: "bold red", Mood.PAUSED: "magenta", Mood.PLAIN: "dim"}
 MARKS = {Mood.GOOD: "✔", Mood.BUSY: "…", Mood.BAD: "✘", Mood.PAUSED: "‖", Mood.PLAIN: " "}
 
-LEAST_ROOM = 40
+LEAST_WIDTH = 40
 """Columns; in a narrower column sentences can't be read."""
 
 
@@ -46,17 +46,17 @@ def lines(tree: Branch, now: datetime, width: int) -> list[Text]:
     head = [Text(title, "bold") for title in ("NAME", "", "STATE", "REASON", "SINCE")]
     table = [head, *(_cells(prefix, branch, now) for prefix, branch in branches)]
     widths = widths_of(table)
-    room = width - sum(widths) - GAP * len(widths)
-    drawn = [line_of([*head, Text("MESSAGE", "bold")] if room >= LEAST_ROOM else head, [*widths, 0])]
+    free = width - sum(widths) - GAP * len(widths)
+    drawn = [line_of([*head, Text("MESSAGE", "bold")] if free >= LEAST_WIDTH else head, [*widths, 0])]
     for cells, (prefix, branch) in zip(table[1:], branches, strict=True):
         below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
-        if room >= LEAST_ROOM:
-            said = _said(branch, room)
+        if free >= LEAST_WIDTH:
+            said = _said(branch, free)
             drawn.append(line_of([*cells, Text(said[0] if said else "")], [*widths, 0]))
-            gap = " " * (width - room - len(below))
+            gap = " " * (width - free - len(below))
             drawn.extend(Text(below, "dim").append(gap + more, "not dim") for more in said[1:])
         else:
-            said = _said(branch, max(LEAST_ROOM, width - len(below) - GAP))
+            said = _said(branch, max(LEAST_WIDTH, width - len(below) - GAP))
             drawn.append(line_of(cells, widths))
             drawn.extend(Text(below, "dim").append(" " * GAP + more, "not dim") for more in said)
     return drawn
@@ -75,14 +75,14 @@ def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
     ]
 
 
-def _said(branch: Branch, room: int) -> list[str]:
+def _said(branch: Branch, free: int) -> list[str]:
     """Message and advice in lines that are broken between words only: names and fields stay whole."""
     parts = (branch.message, f"→ {branch.advice}" if branch.advice else "")
     paragraphs = [line for part in parts for line in part.splitlines()]
     return [
         line
         for paragraph in paragraphs
-        for line in textwrap.wrap(paragraph, room, break_long_words=False, break_on_hyphens=False)
+        for line in textwrap.wrap(paragraph, free, break_long_words=False, break_on_hyphens=False)
     ]
 
 

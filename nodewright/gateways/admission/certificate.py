@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 
 _log = structlog.get_logger("nodewright.certificate")
 
-LOOK_EVERY = 10.0
+POLL_EVERY = 10.0
 """Seconds; a kubelet brings a renewed Secret into a pod within about a minute."""
 
 
@@ -53,7 +53,7 @@ class ServedCertificate:
     async def follow(self) -> None:
         """Reload when the files change, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_EVERY)
             self.reload()
 
     def _read(self) -> tuple[bytes, bytes]:

@@ -23,7 +23,7 @@ from controllers.cloudpool.evacuation import (
 )
 from controllers.cloudpool.record import Record, record_of
 from controllers.cloudpool.scaledown import Victim
-from controllers.drain.surroundings import around
+from controllers.drain.context import drain_context
 from controllers.kernel.actions import Action, Event, HostAction, Patch
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import NODE, Key, Obj, uid_of
@@ -31,12 +31,12 @@ from nodewright.gateways.cloudpool.backend import Backend, BackendError
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime import metrics
 from nodewright.runtime.evictions import EvictionPace
-from nodewright.runtime.executor import Executor, Hands
+from nodewright.runtime.executor import Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.cloudpool")
 
-LOOK_AGAIN, LOOK_SOON, ASK_AGAIN = 1.0, 0.25, 30.0
+REQUEUE_AFTER, REQUEUE_SOON, POLL_INTERVAL = 1.0, 0.25, 30.0
 """Seconds until the next look (at memory) if nothing changes; soon, after something was asked for; until a pod is asked
 to go once more."""
 _CACHED = timedelta(minutes=10)
@@ -93,7 +93,7 @@ class Evacuator:
         self.watching = watching
         self.backend = backend
         self._options = options
-        self._executor = Executor("cloudpool", self._hands())
+        self._executor = Executor("cloudpool", self._executor_deps())
 
     @property
     def gone(self) -> frozenset[str]:
@@ -141,7 +141,7 @@ class Evacuator:
                 case Act(actions=actions):
                     closed = await self._do(actions, case) and any(isinstance(each, Patch) for each in actions)
                     if not closed:
-                        await self.watching.change(LOOK_SOON if actions else self._pause(case))
+                        await self.watching.change(REQUEUE_SOON if actions else self._pause(case))
                 case GiveUp(why=why):
                     await self._put_back(name, why)
                     raise EvacuationError(f"Node {name}: {why}")
@@ -150,12 +150,12 @@ class Evacuator:
                         await self._still_wanted(case)
                         if note is None or await self._do((note,), case):
                             return
-                    await self.watching.change(LOOK_SOON)
+                    await self.watching.change(REQUEUE_SOON)
                 case _:
                     assert_never(step)
 
     def _evacuating(self, case: _Case, node: Obj) -> Evacuating:
-        around_it = around(node, self.watching.view())
+        around_it = drain_context(node, self.watching.view())
         return Evacuating(case.record, node, around_it, self.watching.now(), self._deadline(case))
 
     def _deadline(self, case: _Case) -> datetime:
@@ -163,7 +163,7 @@ class Evacuator:
 
     def _pause(self, case: _Case) -> float:
         left = (self._deadline(case) - self.watching.now()).total_seconds()
-        return min(LOOK_AGAIN, max(left, LOOK_SOON / 10))
+        return min(REQUEUE_AFTER, max(left, REQUEUE_SOON / 10))
 
     async def _is_really_empty(self, case: _Case, node: Obj) -> bool:
         """A pod that was bound just before the Node was closed may not have been told by the watch yet."""
@@ -173,7 +173,7 @@ class Evacuator:
             await self._failed(error, case)
             return False
         seen = self._evacuating(case, node)
-        live = replace(seen, around=replace(seen.around, pods=tuple(pods)))
+        live = replace(seen, drain_context=replace(seen.drain_context, pods=tuple(pods)))
         return isinstance(next_step(live), Emptied)
 
     async def _still_wanted(self, case: _Case) -> None:
@@ -242,7 +242,7 @@ class Evacuator:
             node = self._node(name)
             if node is None or await self._execute(give_up(node, why)):
                 return
-            await self.watching.change(LOOK_SOON)
+            await self.watching.change(REQUEUE_SOON)
 
     async def _do(self, actions: tuple[Action, ...], case: _Case) -> bool:
         """True if all of it was done. Raises EvacuationError, with the Node put back, if there is no hope."""
@@ -269,7 +269,7 @@ class Evacuator:
     def _node(self, name: str) -> Obj | None:
         return self.watching.cache.stores[NODE].get(Key("", name)) if name else None
 
-    def _hands(self) -> Hands:
+    def _executor_deps(self) -> ExecutorDeps:
         def no_host(action: HostAction) -> bool:
             raise LookupError(f"a cloudpool proxy has no hosts: {action.why}")
 
@@ -277,7 +277,7 @@ class Evacuator:
             _log.info(event.reason, why=event.why)
 
         watching = self.watching
-        return Hands(watching.client, watching.cache, no_host, told, watching.now, evictions=AskedOnce())
+        return ExecutorDeps(watching.client, watching.cache, no_host, told, watching.now, evictions=AskedOnce())
 
 
 class AskedOnce(EvictionPace):
@@ -296,4 +296,4 @@ class AskedOnce(EvictionPace):
         super().accepted(uid)
         if len(self._asked) >= _MOST_PODS:
             self._asked.clear()
-        self._asked[uid] = self._now + ASK_AGAIN
+        self._asked[uid] = self._now + POLL_INTERVAL

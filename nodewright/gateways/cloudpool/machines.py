@@ -18,7 +18,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Kind
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.watching import Watching
-from nodewright.runtime.executor import Executor, Hands
+from nodewright.runtime.executor import Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import KubeError
 
 _log = structlog.get_logger("nodewright.cloudpool")
@@ -35,7 +35,7 @@ class Machines:
     def __init__(self, watching: Watching, api_timeout: float) -> None:
         self._watching = watching
         self._api_timeout = api_timeout
-        self._executor = Executor("cloudpool", _hands(watching))
+        self._executor = Executor("cloudpool", _executor_deps(watching))
         self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 
@@ -147,11 +147,11 @@ def _busy(kind: Kind, key: Key) -> OperationError:
     return OperationError(502, f"{kind} {key} is changed by others all the time")
 
 
-def _hands(watching: Watching) -> Hands:
+def _executor_deps(watching: Watching) -> ExecutorDeps:
     def no_host(action: HostAction) -> bool:
         raise LookupError(f"a cloudpool has no hosts of its own: {action.why}")
 
     def told(event: Event) -> None:
         _log.info(event.reason, why=event.why)
 
-    return Hands(watching.client, watching.cache, no_host, told, watching.now)
+    return ExecutorDeps(watching.client, watching.cache, no_host, told, watching.now)

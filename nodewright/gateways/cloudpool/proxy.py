@@ -112,9 +112,9 @@ class CloudpoolProxy:
             return web.Response()
         if request.method == "POST" and path == "/pool/terminate":
             request[ROUTE] = "terminate"
-            wish = dismissal_of(await read_body(request, self._options.doors))
+            desired = dismissal_of(await read_body(request, self._options.doors))
             self._leads()
-            await self._scaler.terminate(wish.machine, wish.decrement)
+            await self._scaler.terminate(desired.machine, desired.decrement)
             return web.Response()
         request[ROUTE] = "forwarded"
         return await forward(request, self._backend)

@@ -37,7 +37,7 @@ READS: tuple[Kind, ...] = (
 SET_SIZE, TERMINATE = "failed to set desired size", "failed to terminate machine"
 _AT_ONCE = 10
 """Nodes that are emptied side by side, as in the Cluster Autoscaler."""
-_ROUNDS = 20
+_RECONCILES = 20
 """Looks at the pool in one request; a pool that grows as fast as it shrinks is left to the next one."""
 
 
@@ -89,7 +89,7 @@ class Scaler:
 
     async def _resize(self, desired: int, stops: GoesOn) -> None:
         removed = 0
-        for _ in range(_ROUNDS):
+        for _ in range(_RECONCILES):
             observed = await self._observe(SET_SIZE)
             try:
                 size = await self._backend.size()

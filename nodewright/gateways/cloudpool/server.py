@@ -236,13 +236,13 @@ class CloudpoolServer:
         return web.Response()
 
     async def _terminate(self, request: web.Request, instance: Instance) -> web.Response:
-        wish = dismissal_of(await self._body(request))
-        await self._machines.terminate(*_started(instance), wish.machine, wish.decrement)
+        wanted = dismissal_of(await self._body(request))
+        await self._machines.terminate(*_started(instance), wanted.machine, wanted.decrement)
         return web.Response()
 
     async def _detach(self, request: web.Request, instance: Instance) -> web.Response:
-        wish = dismissal_of(await self._body(request), "detachMachine")
-        await self._machines.detach(*_started(instance), wish.machine, wish.decrement)
+        wanted = dismissal_of(await self._body(request), "detachMachine")
+        await self._machines.detach(*_started(instance), wanted.machine, wanted.decrement)
         return web.Response()
 
     async def _attach(self, request: web.Request, instance: Instance) -> web.Response:

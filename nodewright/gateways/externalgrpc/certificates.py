@@ -34,23 +34,23 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CertificateOptions:
     """``hosts``: names and addresses under which the autoscaler will call; each must stand in the certificate."""
 
     hosts: tuple[str, ...]
     days: int = 365
 
 
-def write_all(folder: Path, wish: Wish) -> tuple[Path, ...]:
+def write_all(folder: Path, desired: CertificateOptions) -> tuple[Path, ...]:
     """The files, by name: ``ca``, ``server`` and ``client``, each with ``.crt`` and ``.key``.
 
     A CA that is there is used again, so that the others can be renewed with it. Raises CertificateError.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        ca = _existing(folder) or _keep(folder, "ca", _issue(SERVER_NAME + "-ca", wish.days * 10))
-        server = _issue(SERVER_NAME, wish.days, ca, wish.hosts)
-        client = _issue(CLIENT_NAME, wish.days, ca)
+        ca = _existing(folder) or _keep(folder, "ca", _issue(SERVER_NAME + "-ca", desired.days * 10))
+        server = _issue(SERVER_NAME, desired.days, ca, desired.hosts)
+        client = _issue(CLIENT_NAME, desired.days, ca)
         _keep(folder, "server", server)
         _keep(folder, "client", client)
     except OSError as error:

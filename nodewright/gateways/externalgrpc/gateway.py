@@ -16,7 +16,7 @@ from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads
 from nodewright.gateways.externalgrpc.scaler import NAME, Scaler
 from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions
-from nodewright.runtime import census
+from nodewright.runtime import collectors
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.hosts.credentials import secrets_by
@@ -72,7 +72,7 @@ class Gateway:
 
     def families(self) -> Iterable[object]:
         staleness = {reflector.kind: reflector.staleness for reflector in self._reflectors}
-        return census.families(census.Scene(self.cache, {}, staleness, utc_now()))
+        return collectors.families(collectors.Scene(self.cache, {}, staleness, utc_now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
         """Until ``stop`` is set. ``ready`` is told the address once everything is read and calls are answered.

@@ -18,19 +18,19 @@ _NANOS = 1_000_000_000
 
 def answer(annotations: Mapping[str, str], defaults: wire.NodeGroupAutoscalingOptions) -> Options | None:
     """None: the group has no wishes of its own."""
-    wishes, _ = node_group_options(annotations)
-    if wishes == GroupOptions():
+    requested, _ = node_group_options(annotations)
+    if requested == GroupOptions():
         return None
     options = Options()
     options.CopyFrom(defaults)
-    for wish, (late, early) in _DURATIONS.items():
+    for desired, (late, early) in _DURATIONS.items():
         _echo(options, late, early)
-        span = getattr(wishes, wish)
+        span = getattr(requested, desired)
         if span is not None:
             _set(options, late, early, span)
-    for wish, field in _PLAIN.items():
-        if getattr(wishes, wish) is not None:
-            setattr(options, field, getattr(wishes, wish))
+    for desired, field in _PLAIN.items():
+        if getattr(requested, desired) is not None:
+            setattr(options, field, getattr(requested, desired))
     return options
 
 

@@ -15,7 +15,7 @@ from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, resource_
 from nodewright.gateways.externalgrpc.decide import Decision, Done, Edit, GroupFacts, NotNow, Refusal, Refused
 from nodewright.gateways.externalgrpc.fleet import Fleet
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Execution, Executor, Hands
+from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.options import utc_now
@@ -50,7 +50,7 @@ class Scaler:
         self._client = client
         self._cache = cache
         self._fleet = fleet
-        self._executor = Executor(NAME, Hands(client, cache, _no_hosts, recorder.record, utc_now))
+        self._executor = Executor(NAME, ExecutorDeps(client, cache, _no_hosts, recorder.record, utc_now))
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from controllers.kernel.refs import POD, Kind, Obj
-from nodewright.controlplane.openapi import builtins
+from nodewright.apiserver.openapi import builtins
 from nodewright.crds import load_crds
 from nodewright.runtime import metrics
 from nodewright.runtime.cache import shape

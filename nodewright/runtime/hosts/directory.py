@@ -34,7 +34,7 @@ from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.hosts.live_checks import LiveChecks
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
-from nodewright.runtime.hosts.scope import Scope, Surroundings, call_of
+from nodewright.runtime.hosts.scope import Dependencies, Scope, call_of
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
 from providers.base.contract import HostIdentity, HostState, Problem, Provider, Secrets
 from providers.base.registry import Registry, ScopeKey
@@ -68,7 +68,7 @@ class HostDirectory:
     ) -> None:
         self._registry = registry
         random = Random(seed)  # noqa: S311  (jitter)
-        self._around = Surroundings(options or HostOptions(), now, self._changed, random, may_call)
+        self._deps = Dependencies(options or HostOptions(), now, self._changed, random, may_call)
         self.management_cluster = ""
         """Mark that new hosts get, and changed ones; "" until it is known."""
         self._secrets_in: Callable[[str], Secrets] | None = None
@@ -99,7 +99,7 @@ class HostDirectory:
         if not uid:
             live = self._live_check(need, checked)
             return HostReads(HostUnknown("only its config was to be checked"), problems, live=live)
-        known = self._known_home(need)
+        known = self._known_scope(need)
         if checked.scope is None and uid not in self._home:
             read = self._look_everywhere(need)
             return None if read is None else HostReads(self._doubted(read, need, False), problems)
@@ -165,7 +165,7 @@ class HostDirectory:
 
     def lists(self) -> tuple[HostList, ...]:
         """The last list of each scope, as it is known."""
-        wall, loop_now = self._around.now(), asyncio.get_running_loop().time()
+        wall, loop_now = self._deps.now(), asyncio.get_running_loop().time()
         found = []
         for scope in self._scopes.values():
             began = scope.listing.began
@@ -206,7 +206,7 @@ class HostDirectory:
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 
-    def _known_home(self, need: HostNeed) -> bool:
+    def _known_scope(self, need: HostNeed) -> bool:
         """Whether the scope in which the host was made is one that is listed; then the search begins there."""
         for key in self._scopes:
             if str(key) == need.made_in:
@@ -291,15 +291,15 @@ class HostDirectory:
             config = config or {}
             found = self._registry.find(str(config.get("apiVersion")), str(config.get("kind")))
             scope = self._unlisted.pop(key, None)
-            scope = scope or Scope(str(key), self._opener(key, config, namespace), self._around)
+            scope = scope or Scope(str(key), self._opener(key, config, namespace), self._deps)
             self._scopes[key] = scope
-            self._pollers[key] = Poller(scope, self._around, found.registration.list_pause if found else 0.0)
+            self._pollers[key] = Poller(scope, self._deps, found.registration.list_pause if found else 0.0)
         return scope
 
     def _unlisted_scope(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Scope:
         scope = self._scopes.get(key) or self._unlisted.get(key)
         if scope is None:
-            scope = self._unlisted[key] = Scope(str(key), self._opener(key, config, namespace), self._around)
+            scope = self._unlisted[key] = Scope(str(key), self._opener(key, config, namespace), self._deps)
         return scope
 
     def _live_check(self, need: HostNeed, checked: _Checked) -> LiveCheck:

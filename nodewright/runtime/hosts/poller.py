@@ -13,7 +13,7 @@ import structlog
 
 from nodewright.runtime import metrics, tracing
 from nodewright.runtime.hosts.limits import backoff
-from nodewright.runtime.hosts.scope import Scope, Surroundings
+from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.secrets import told
 from providers.base.contract import HostState
 from providers.base.errors import ErrorClass, ProviderError
@@ -31,10 +31,10 @@ class Poller:
     ``pause``: seconds between two lists that the provider asks for, at least.
     """
 
-    def __init__(self, scope: Scope, around: Surroundings, pause: float = 0.0) -> None:
+    def __init__(self, scope: Scope, deps: Dependencies, pause: float = 0.0) -> None:
         self._scope = scope
-        self._around = around
-        self._options = around.options
+        self._deps = deps
+        self._options = deps.options
         self._pause = pause
         self._waiting: set[str] = set()
         self._asked: dict[str, float] = {}
@@ -130,14 +130,14 @@ class Poller:
         changed = self._scope.listing.listed(hosts, started)
         self._report()
         for uid in changed - self._waiting:
-            self._around.changed(uid)
+            self._deps.changed(uid)
         self._tell_waiting(forget=True)
         self._scope.pump()
 
     def _failed(self, error: ProviderError) -> None:
         """Those who wait are told, and stay on the list to be told again when a list succeeds."""
         self._failures += 1
-        pause = backoff(error.error_class, self._failures, self._around.random, error.retry_after)
+        pause = backoff(error.error_class, self._failures, self._deps.random, error.retry_after)
         self._not_before = self._ended_at + pause
         news = not self._scope.list_problem
         self._scope.list_problem = f"hosts of {self._scope.name} can't be listed: {error.message}"
@@ -154,7 +154,7 @@ class Poller:
         if forget:
             self._waiting.clear()
         for uid in waiting:
-            self._around.changed(uid)
+            self._deps.changed(uid)
 
     def _report(self) -> None:
         states = self._scope.listing.states()

@@ -36,7 +36,7 @@ _ORDER = {"delete": 0, "update": 1, "create": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """What every scope shares. ``changed`` is called with the UID of a Machine whose host facts have changed."""
 
     options: HostOptions
@@ -79,19 +79,19 @@ def call_of(action: HostAction) -> _Call:
 class Scope:
     """``open_provider`` may fail (no credentials): then every use tries again and reports the same error."""
 
-    def __init__(self, name: str, open_provider: Callable[[], Provider], around: Surroundings) -> None:
+    def __init__(self, name: str, open_provider: Callable[[], Provider], deps: Dependencies) -> None:
         self.name = name
         self.listing = Listing()
         self.list_problem = ""
         """Why the last list failed; "" if it did not."""
         self._open_provider = open_provider
         self._provider: Provider | None = None
-        self._around = around
-        self._options = around.options
-        self._attempts = Attempts(around.now, around.random)
+        self._deps = deps
+        self._options = deps.options
+        self._attempts = Attempts(deps.now, deps.random)
         self._answers: dict[str, Answer] = {}
-        self._breaker = Breaker(around.random)
-        self._bucket = TokenBucket(around.options.calls_per_second, around.options.burst)
+        self._breaker = Breaker(deps.random)
+        self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
         self._queued: tuple[deque[_Call], ...] = tuple(deque() for _ in _ORDER)
         self._in_flight: dict[str, str] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -257,7 +257,7 @@ class Scope:
         metrics.of(metrics.HOST_SECONDS, self.name, call.name).observe(now - started)
         metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
-        self._around.changed(call.uid)
+        self._deps.changed(call.uid)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -265,7 +265,7 @@ class Scope:
 
     async def _make(self, call: _Call) -> None:
         """The call itself; what it answers is merged at once."""
-        if not self._around.may_call():
+        if not self._deps.may_call():
             raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
         provider, action = self.provider(), call.action
         match action:
@@ -274,7 +274,7 @@ class Scope:
                 self.listing.created(host, self._time())
             case UpdateHost():
                 answer = await self._in_time(provider.update(action.request, action.host, action.drained))
-                self._answers[call.uid] = Answer(call.spec_hash, answer, self._around.now())
+                self._answers[call.uid] = Answer(call.spec_hash, answer, self._deps.now())
                 if isinstance(answer, Updated):
                     self.listing.updated(call.uid, call.spec_hash, self._time())
             case DeleteHost():
@@ -322,7 +322,7 @@ class Scope:
         error, seconds = self._breaker.error, self._breaker.until - now
         paused = ProviderError(error.error_class, f"calls to {self.name} pause: {error.message}")
         self._attempts.held_back(call.uid, call.name, call.spec_hash, paused, seconds)
-        self._around.changed(call.uid)
+        self._deps.changed(call.uid)
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()

@@ -19,14 +19,14 @@ import structlog
 from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
-from controllers.kernel.view import HOME, Reached, Unreached, Workload
+from controllers.kernel.view import HOME, Reached, Unreachable, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled
 from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.executor import Place
+from nodewright.runtime.executor import APITarget
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
@@ -43,7 +43,7 @@ Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """What all accesses share. ``kinds`` says what is read in the cluster of which Cluster, of some kinds only
     ``parts``; ``home`` holds the Clusters.
 
@@ -66,14 +66,14 @@ class Surroundings:
 class ClusterAccess:
     """``run`` until cancelled. ``changed`` is called after each change of ``workload``, None until it is known."""
 
-    def __init__(self, cluster: Key, around: Surroundings, changed: Callable[[Key], None]) -> None:
+    def __init__(self, cluster: Key, deps: Dependencies, changed: Callable[[Key], None]) -> None:
         self.cluster = cluster
         self.workload: Workload | None = None
-        self.cache = Cache(around.kinds(cluster))
+        self.cache = Cache(deps.kinds(cluster))
         self.gate = Gate(f"Cluster {cluster}")
-        self.place = Place(self.gate, self.cache, record=self._record)
-        self._around = around
-        self._options = around.options
+        self.place = APITarget(self.gate, self.cache, record=self._record)
+        self._deps = deps
+        self._options = deps.options
         self._tell = changed
         self._key = kubeconfig_secret_of(cluster)
         self._secrets = Cache([SECRET])
@@ -90,8 +90,8 @@ class ClusterAccess:
         """What the reflectors of the last connection knew of outages."""
 
     async def run(self) -> None:
-        source = Polled(self._around.client.named("workloads"), self._key, self._options.secret_pause)
-        reflector = Reflector(source, self._secrets, SECRET, self._around.secrets)
+        source = Polled(self._deps.client.named("workloads"), self._key, self._options.secret_pause)
+        reflector = Reflector(source, self._secrets, SECRET, self._deps.secrets)
         reading = asyncio.create_task(reflector.run(), name=f"reflect Secret {self._key}")
         try:
             await self._first_read(reflector)
@@ -109,17 +109,19 @@ class ClusterAccess:
         """Wait until all Events are written, at most ``seconds``."""
         await asyncio.gather(*(recorder.flush(seconds) for recorder in self._recorders.values()))
 
-    def _record(self, room: str, event: Event) -> None:
-        recorder = self._recorders.get(room)
+    def _record(self, reconciler: str, event: Event) -> None:
+        recorder = self._recorders.get(reconciler)
         if recorder is None:
-            recorder = self._recorders[room] = EventRecorder(self.gate, f"nodewright-{room}", self._around.now)
-            name = f"events of {room} in {self.cluster}"
+            recorder = self._recorders[reconciler] = EventRecorder(
+                self.gate, f"nodewright-{reconciler}", self._deps.now
+            )
+            name = f"events of {reconciler} in {self.cluster}"
             self._recording.append(asyncio.create_task(recorder.run(), name=name, context=Context()))
         recorder.record(event)
 
     def reconsider(self) -> None:
         """Look again whether a Cluster without a Secret is home: another Cluster may have taken the name."""
-        if isinstance(self.workload, Unreached) and self.workload.reason == Reason.KUBECONFIG_MISSING:
+        if isinstance(self.workload, Unreachable) and self.workload.reason == Reason.KUBECONFIG_MISSING:
             self._again.set()
 
     async def _first_read(self, reflector: Reflector) -> None:
@@ -128,7 +130,9 @@ class ClusterAccess:
             async with asyncio.timeout(self._options.unreachable_after):
                 await reflector.synced.wait()
         except TimeoutError:
-            self._unreached(Reason.UNREACHABLE, f"Secret {self._key} can't be read: {reflector.problem or 'no answer'}")
+            self._unreachable(
+                Reason.UNREACHABLE, f"Secret {self._key} can't be read: {reflector.problem or 'no answer'}"
+            )
             await reflector.synced.wait()
 
     async def _until_again(self, secret: Obj | None) -> None:
@@ -149,7 +153,7 @@ class ClusterAccess:
         uid = uid_of(body) if body is not None else ""
         if secret is None:
             if recorded_secret(body) or self._seen_with == uid:
-                self._unreached(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
+                self._unreachable(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
             else:
                 self._is(HOME)
             return await _for_ever()
@@ -157,7 +161,7 @@ class ClusterAccess:
         try:
             connection = await asyncio.to_thread(connection_in, secret, self._options.servers)
         except ConfigurationError as error:
-            self._unreached(Reason.INVALID_KUBECONFIG, str(error))
+            self._unreachable(Reason.INVALID_KUBECONFIG, str(error))
             return await _for_ever()
         while True:
             await self._live(connection)
@@ -167,12 +171,12 @@ class ClusterAccess:
         """One connection, from the first contact until it is lost; or one vain attempt at it."""
         try:
             async with KubeClient(connection, "workloads", self._options.client) as client:
-                silent_since = float("-inf") if isinstance(self.workload, Unreached) else self._heard_at
+                silent_since = float("-inf") if isinstance(self.workload, Unreachable) else self._heard_at
                 await self._probe(client)
                 await self._follow(client, silent_since)
         except KubeError as error:
             if self._is_silent():
-                self._unreached(Reason.UNREACHABLE, error.plain)
+                self._unreachable(Reason.UNREACHABLE, error.plain)
 
     async def _follow(self, client: KubeClient, silent_since: float) -> None:
         """Keep the cache current while there is contact. Raises KubeError when it is lost."""
@@ -183,18 +187,18 @@ class ClusterAccess:
                 stack.push_async_callback(_end, asyncio.create_task(reflector.run()))
             read = asyncio.create_task(_all_read(reflectors))
             stack.push_async_callback(_end, read)
-            if self._around.companion is not None:
-                fenced = client.fenced(self._around.may_write)
-                await stack.enter_async_context(self._around.companion(self.cluster, fenced))
+            if self._deps.companion is not None:
+                fenced = client.fenced(self._deps.may_write)
+                await stack.enter_async_context(self._deps.companion(self.cluster, fenced))
             stack.callback(self._close_gate)
-            self.gate.client = client.fenced(self._around.may_write)
+            self.gate.client = client.fenced(self._deps.may_write)
             complete_at = self._time()
             while True:
                 if all(reflector.complete for reflector in reflectors):
                     complete_at = self._time()
                     self._is(Reached(self._key.name))
                 elif self._time() - complete_at >= self._options.unreachable_after:
-                    self._unreached(Reason.UNREACHABLE, _problem(reflectors))
+                    self._unreachable(Reason.UNREACHABLE, _problem(reflectors))
                 await _pause(self._options.probe_every, read)
                 await self._probe_patiently(client)
 
@@ -212,7 +216,7 @@ class ClusterAccess:
         return made
 
     def _source(self, client: KubeClient, kind: Kind) -> KubeClient | Part:
-        cached, part = client.named("cache"), self._around.parts.get(kind)
+        cached, part = client.named("cache"), self._deps.parts.get(kind)
         return cached if part is None else Part(cached, part)
 
     def _keep_gaps(self, reflectors: Iterable[Reflector]) -> None:
@@ -240,36 +244,36 @@ class ClusterAccess:
             if error.code == 401 or error.code >= 500:
                 raise
         self._heard_at = self._time()
-        self._last_contact = self._around.now()
+        self._last_contact = self._deps.now()
 
     def _is_silent(self) -> bool:
         return self._time() - self._heard_at >= self._options.unreachable_after
 
     def failed(self, error: Exception) -> None:
         """A bug was met, or something that nobody thought of: it is said on this Cluster, and nothing else is hurt."""
-        self._unreached(Reason.UNREACHABLE, f"what it answered can't be taken in ({type(error).__name__})")
+        self._unreachable(Reason.UNREACHABLE, f"what it answered can't be taken in ({type(error).__name__})")
 
-    def _unreached(self, reason: Reason, why: str) -> None:
+    def _unreachable(self, reason: Reason, why: str) -> None:
         """The first words for a trouble stay: others would cost a write each."""
-        before = self.workload if isinstance(self.workload, Unreached) else None
+        before = self.workload if isinstance(self.workload, Unreachable) else None
         varies = reason is Reason.UNREACHABLE
         if before is not None and before.reason == reason and (varies or before.why == why):
             return
-        self._is(Unreached(self._secret_name(), str(reason), why, self._last_contact))
+        self._is(Unreachable(self._secret_name(), str(reason), why, self._last_contact))
 
     def _secret_name(self) -> str:
         """ "" as long as nobody has ever seen that there is one."""
         return self._key.name if self._seen_with is not None else recorded_secret(self._cluster())
 
     def _cluster(self) -> Obj | None:
-        clusters = self._around.home.stores.get(CLUSTER)
+        clusters = self._deps.home.stores.get(CLUSTER)
         return clusters.get(self.cluster) if clusters is not None else None
 
     def _is(self, workload: Workload) -> None:
         if workload == self.workload:
             return
         self.workload = workload
-        if isinstance(workload, Unreached):
+        if isinstance(workload, Unreachable):
             _log.warning(
                 "cluster can't be reached", cluster=str(self.cluster), reason=workload.reason, why=workload.why
             )

@@ -12,12 +12,12 @@ from typing import Protocol
 import structlog
 
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind
-from controllers.kernel.view import HOME, Home, Workload
+from controllers.kernel.view import HOME, ManagementCluster, Workload
 from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.executor import Place
-from nodewright.runtime.workloads.access import ClusterAccess, Surroundings
+from nodewright.runtime.executor import APITarget
+from nodewright.runtime.workloads.access import ClusterAccess, Dependencies
 
 _log = structlog.get_logger("nodewright.workloads")
 
@@ -31,10 +31,10 @@ class Site:
     """One Cluster's Nodes: what is known of them, and where actions on them go. ``place`` None: at home."""
 
     workload: Workload
-    place: Place | None = None
+    place: APITarget | None = None
 
 
-HOME_SITE = Site(HOME)
+MANAGEMENT_SITE = Site(HOME)
 
 
 class Workloads(Protocol):
@@ -47,11 +47,11 @@ class Workloads(Protocol):
     def listen_contact(self, listener: Callable[[Key], None]) -> None: ...
 
 
-class AllAtHome:
+class AllInManagementCluster:
     """Nobody has a cluster of its own: for programs that look at one API server only."""
 
     def look(self, cluster: Key) -> Site | None:
-        return HOME_SITE
+        return MANAGEMENT_SITE
 
     def listen(self, kind: Kind, listener: WorkloadListener) -> None:
         """There is nothing to hear."""
@@ -63,8 +63,8 @@ class AllAtHome:
 class WorkloadDirectory:
     """``Workloads`` over one connection per Cluster. One event loop; ``close`` at the end."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
         self._accesses: dict[Key, ClusterAccess] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._listeners: list[tuple[Kind, WorkloadListener]] = []
@@ -81,12 +81,12 @@ class WorkloadDirectory:
         match access.workload:
             case None:
                 return None
-            case Home():
-                return HOME_SITE
+            case ManagementCluster():
+                return MANAGEMENT_SITE
             case workload:
                 return Site(workload, access.place)
 
-    def is_home(self, cluster: Key) -> bool:
+    def is_management_cluster(self, cluster: Key) -> bool:
         site = self.look(cluster)
         return site is not None and site.place is None
 
@@ -109,10 +109,10 @@ class WorkloadDirectory:
             self._forget(cluster)
 
     def _open(self, cluster: Key) -> None:
-        clusters = self._around.home
+        clusters = self._deps.home
         if self._closed or (CLUSTER in clusters.stores and not clusters.complete(CLUSTER)):
             return
-        access = ClusterAccess(cluster, self._around, self._changed)
+        access = ClusterAccess(cluster, self._deps, self._changed)
         for kind, listener in self._listeners:
             if kind in access.cache.stores:
                 access.cache.listen(kind, partial(listener, cluster))
@@ -142,7 +142,7 @@ class WorkloadDirectory:
 
     async def _sweep_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(self._around.options.sweep)
+            await asyncio.sleep(self._deps.options.sweep)
             await self.sweep()
 
     async def sweep(self) -> None:
@@ -158,10 +158,10 @@ class WorkloadDirectory:
             self._forget(cluster)
 
     def _unnamed(self) -> set[Key]:
-        home = self._around.home.stores
+        home = self._deps.home.stores
         clusters = home.get(CLUSTER)
         unnamed = {key for key in self._accesses if clusters is None or clusters.get(key) is None}
-        unnamed -= self._around.wanted
+        unnamed -= self._deps.wanted
         if unnamed and MACHINE in home:
             unnamed -= {key for machine in home[MACHINE] if (key := cluster_key_of(MACHINE, machine)) is not None}
         return unnamed

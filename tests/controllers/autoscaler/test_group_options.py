@@ -11,15 +11,15 @@ from api import names
 from api.autoscaling import node_group_options
 from api.conditions import Reason
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
-from controllers.autoscaler.telling import problems_of
+from controllers.autoscaler.reporting import problems_of
 from tests.controllers.autoscaler.fleet import READY, Fleet
-from tests.controllers.autoscaler.town import standing_of
+from tests.controllers.autoscaler.town import cluster_state_of
 
 OURS, CAPIS = names.AUTOSCALING_OPTIONS_PREFIX, names.CAPI_AUTOSCALING_OPTIONS_PREFIX
 LONG = timedelta(minutes=11)
 
 
-def wish(fleet: Fleet, group: str, option: str, value: str, family: str = CAPIS) -> None:
+def desired(fleet: Fleet, group: str, option: str, value: str, family: str = CAPIS) -> None:
     fleet.deployments[group]["metadata"]["annotations"][f"{family}{option}"] = value
 
 
@@ -47,7 +47,7 @@ def test_a_group_has_a_threshold_of_its_own(family: str) -> None:
     fleet = fleet_of("own", "usual")
     for node in ("own-1", "usual-2"):
         fleet.pod(f"p-{node}", "1500m", node=node)
-    wish(fleet, "own", "scaledownutilizationthreshold", "0.2", family)
+    desired(fleet, "own", "scaledownutilizationthreshold", "0.2", family)
     fleet.group("spare")["spec"]["replicas"] = 1
     fleet.join(fleet.machine("spare"))
     fleet.pod("keeps", "3", node="spare-3")
@@ -64,11 +64,11 @@ def test_ours_counts_before_the_other_family() -> None:
 
 def test_a_group_has_an_unneeded_time_of_its_own() -> None:
     fleet = fleet_of("quick", "usual", "slow")
-    wish(fleet, "quick", "scaledownunneededtime", "1m")
-    wish(fleet, "slow", "scaledownunneededtime", "1h")
+    desired(fleet, "quick", "scaledownunneededtime", "1m")
+    desired(fleet, "slow", "scaledownunneededtime", "1h")
     assert gone(fleet, timedelta(minutes=2)) == {"quick"}
     fleet = fleet_of("quick", "usual", "slow")
-    wish(fleet, "slow", "scaledownunneededtime", "1h")
+    desired(fleet, "slow", "scaledownunneededtime", "1h")
     assert gone(fleet, LONG) == {"quick", "usual"}
 
 
@@ -77,7 +77,7 @@ def test_a_group_waits_for_its_machines_as_long_as_it_says() -> None:
     for name in ("slow", "usual"):
         fleet.group(name)["spec"]["replicas"] = 1
         fleet.machine(name)
-    wish(fleet, "slow", "maxnodeprovisiontime", "1h")
+    desired(fleet, "slow", "maxnodeprovisiontime", "1h")
     fleet.now += timedelta(minutes=20)
     assert {victim.group for victim in fleet.decide().shrinking.victims} == {"MachineDeployment/ns/usual"}
     fleet.now += timedelta(minutes=41)
@@ -92,7 +92,7 @@ def test_a_node_that_is_not_ready_yet_is_unready_by_its_group_s_time() -> None:
     fleet.nodes["slow-1"]["status"]["conditions"] = [{**READY, "status": "False"}]
     fleet.now += timedelta(minutes=20)
     assert fleet.observed().unready == 1
-    wish(fleet, "slow", "maxnodeprovisiontime", "1h")
+    desired(fleet, "slow", "maxnodeprovisiontime", "1h")
     assert fleet.observed().unready == 0
 
 
@@ -101,7 +101,7 @@ def test_pods_of_daemon_sets_count_unless_the_group_says_otherwise() -> None:
     agent = fleet.pod("agent", "3", node="web-1")
     agent["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet"
     assert unneeded(fleet) == {"other"}
-    wish(fleet, "web", "ignoredaemonsetsutilization", "true")
+    desired(fleet, "web", "ignoredaemonsetsutilization", "true")
     assert unneeded(fleet) == {"web", "other"}
     fleet.pod("app", "900m", node="web-1")
     assert fleet.decide().shrinking.staying["web-1"].why == "90% of it is asked for, more than 50%"
@@ -117,7 +117,7 @@ def test_of_nodes_with_gpus_only_those_count() -> None:
     )
     requests = {"cpu": "1", "nvidia.com/gpu": "1"}
     fleet.pod("train", node="gpu-1", containers=[{"name": "c", "resources": {"requests": requests}}])
-    wish(fleet, "gpu", "scaledowngpuutilizationthreshold", "0.1")
+    desired(fleet, "gpu", "scaledowngpuutilizationthreshold", "0.1")
     assert fleet.decide().shrinking.staying["gpu-1"].why == "25% of its nvidia.com/gpu is asked for, more than 10%"
 
 
@@ -134,15 +134,15 @@ def test_of_nodes_with_gpus_only_those_count() -> None:
 )
 def test_a_faulty_option_is_named_and_the_other_groups_go_on(option: str, value: str, said: str) -> None:
     fleet = fleet_of("bad", "good")
-    wish(fleet, "bad", option, value, OURS)
-    standing = standing_of(fleet)
-    ref = next(ref for ref in standing.refs.values() if ref.key.name == "bad")
-    problems = problems_of(standing, fleet.decide())
+    desired(fleet, "bad", option, value, OURS)
+    cluster_state = cluster_state_of(fleet)
+    ref = next(ref for ref in cluster_state.refs.values() if ref.key.name == "bad")
+    problems = problems_of(cluster_state, fleet.decide())
     assert problems == {ref: (Reason.INVALID_CONFIGURATION, f"metadata.annotations[{OURS}{option}]: {said}")}
     assert gone(fleet, LONG) == {"good"}
 
 
 def test_an_option_that_nobody_knows_hurts_nobody() -> None:
     fleet = fleet_of("web")
-    wish(fleet, "web", "somethingnew", "whatever")
+    desired(fleet, "web", "somethingnew", "whatever")
     assert not fleet.observed().bad

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from api import names
+from controllers.autoscaler.cluster_state import ClusterState, gather
 from controllers.autoscaler.explaining import explain_group
 from controllers.autoscaler.loop import plan
 from controllers.autoscaler.memory import Memory, read, write
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.room import AutoscalerRoom
-from controllers.autoscaler.standing import Standing, stand
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.actions import Action, Create, Event, Patch, Scale
+from controllers.kernel.reconciler import cluster_seen_by
 from controllers.kernel.refs import (
     CONFIG_MAP,
     CSI_NODE,
@@ -27,9 +28,8 @@ from controllers.kernel.refs import (
     WORKLOAD_KINDS,
     Key,
 )
-from controllers.kernel.room import cluster_seen_by
-from controllers.kernel.view import HOME, Reached, Unreached, Workload
-from controllers.provisioningrequest.room import ProvisioningRequestRoom
+from controllers.kernel.view import HOME, Reached, Unreachable, Workload
+from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet
 from tests.controllers.autoscaler.town import NAMESPACE, config_map, view_of
@@ -37,8 +37,8 @@ from tests.controllers.autoscaler.town import NAMESPACE, config_map, view_of
 PROD = Key("ns", "prod")
 OPTIONS = AutoscalerOptions(cluster=PROD)
 FOUND = Reached("prod-kubeconfig")
-LOST = Unreached("prod-kubeconfig", "Unreachable", "no answer")
-NO_SECRET = Unreached("", "KubeconfigMissing", "there is no Secret ns/prod-kubeconfig")
+LOST = Unreachable("prod-kubeconfig", "Unreachable", "no answer")
+NO_SECRET = Unreachable("", "KubeconfigMissing", "there is no Secret ns/prod-kubeconfig")
 
 
 @pytest.fixture
@@ -54,19 +54,21 @@ def fleet() -> Fleet:
     return fleet
 
 
-def standing(fleet: Fleet, workload: Workload = FOUND, *more: Any, options: AutoscalerOptions = OPTIONS) -> Standing:
-    return stand(view_of(fleet, *more).living_in(workload), options)
+def cluster_state(
+    fleet: Fleet, workload: Workload = FOUND, *more: Any, options: AutoscalerOptions = OPTIONS
+) -> ClusterState:
+    return gather(view_of(fleet, *more).living_in(workload), options)
 
 
-def actions(found: Standing) -> list[Action]:
+def actions(found: ClusterState) -> list[Action]:
     return list(plan(found).actions())
 
 
-def sizes(found: Standing) -> dict[str, int]:
+def sizes(found: ClusterState) -> dict[str, int]:
     return {action.target.key.name: action.replicas for action in actions(found) if isinstance(action, Scale)}
 
 
-def told(found: Standing) -> dict[str, tuple[str, str]]:
+def told(found: ClusterState) -> dict[str, tuple[str, str]]:
     """Group → status and reason of the condition that is written."""
     return {
         action.target.key.name: (condition["status"], condition["reason"])
@@ -84,7 +86,7 @@ def with_condition(fleet: Fleet, group: str, status: str, reason: str) -> None:
 def test_its_cluster_s_groups_are_scaled_and_nothing_is_said_of_others(fleet: Fleet) -> None:
     fleet.deployments["other"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "few"
     with_condition(fleet, "near", "False", "InvalidConfiguration")
-    found = standing(fleet)
+    found = cluster_state(fleet)
     assert sizes(found) == {"web": 1}
     assert told(found) == {}
     assert {a.target.key.name for a in actions(found) if isinstance(a, Event)} == {"web", "p"}
@@ -95,7 +97,7 @@ def test_its_cluster_s_groups_are_scaled_and_nothing_is_said_of_others(fleet: Fl
 
 
 def test_autoscalers_of_several_clusters_may_share_a_namespace(fleet: Fleet) -> None:
-    made = {a.body["metadata"]["name"] for a in actions(standing(fleet)) if isinstance(a, Create)}
+    made = {a.body["metadata"]["name"] for a in actions(cluster_state(fleet)) if isinstance(a, Create)}
     assert made == {f"{names.AUTOSCALER_MEMORY}.ns.prod", f"{names.AUTOSCALER_STATUS}.ns.prod"}
     keys = [AutoscalerOptions(cluster=Key(*each)).memory_key for each in (("a", "b.c"), ("a-b", "c"), ("a", "b-c"))]
     assert len({*keys, AutoscalerOptions().memory_key}) == 4
@@ -104,7 +106,7 @@ def test_autoscalers_of_several_clusters_may_share_a_namespace(fleet: Fleet) -> 
 
 @pytest.mark.parametrize("workload", [LOST, replace(LOST, reason="InvalidKubeconfig", why="the Secret is bad")])
 def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say_so(
-    fleet: Fleet, workload: Unreached
+    fleet: Fleet, workload: Unreachable
 ) -> None:
     """What was seen last is still shown, and counts for nothing. What was unneeded begins anew."""
     fleet.deployments["web"]["spec"]["replicas"] = 2
@@ -113,8 +115,8 @@ def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say
     fleet.pod("q", cpu="64")
     unneeded = Memory({name: fleet.now - timedelta(hours=1) for name in fleet.nodes})
     kept = config_map(OPTIONS.memory_key.name, memory=write(unneeded))
-    assert sizes(standing(fleet, FOUND, (CONFIG_MAP, kept))), "it would shrink"
-    found = standing(fleet, workload, (CONFIG_MAP, kept))
+    assert sizes(cluster_state(fleet, FOUND, (CONFIG_MAP, kept))), "it would shrink"
+    found = cluster_state(fleet, workload, (CONFIG_MAP, kept))
     assert not sizes(found)
     assert not [a for a in actions(found) if isinstance(a, Patch) and a.target.kind.name == "Machine"]
     assert told(found) == {"web": ("False", "ConnectionDown")}
@@ -125,15 +127,17 @@ def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say
 
 
 def test_what_is_said_in_the_dark_is_said_once_and_taken_back(fleet: Fleet) -> None:
-    (condition,) = [a for a in actions(standing(fleet, LOST)) if isinstance(a, Patch) and a.subresource == "status"]
+    (condition,) = [
+        a for a in actions(cluster_state(fleet, LOST)) if isinstance(a, Patch) and a.subresource == "status"
+    ]
     fleet.deployments["web"]["status"] = condition.patch["status"]
-    assert told(standing(fleet, LOST)) == {}
-    assert told(standing(fleet)) == {"web": ("True", "Scaled")}
+    assert told(cluster_state(fleet, LOST)) == {}
+    assert told(cluster_state(fleet)) == {"web": ("True", "Scaled")}
 
 
 def test_of_a_cluster_without_an_api_of_its_own_the_autoscaler_at_home_speaks(fleet: Fleet) -> None:
     with_condition(fleet, "web", "False", "BackedOff")
-    found = standing(fleet, NO_SECRET)
+    found = cluster_state(fleet, NO_SECRET)
     assert not sizes(found)
     assert told(found) == {}
     assert {a.reason for a in actions(found) if isinstance(a, Event)} == {"ClusterUnhealthy"}
@@ -161,7 +165,7 @@ def test_at_home_it_speaks_of_groups_elsewhere_only_where_nobody_else_does(
             fleet.deployments["web"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "few"
         view = view_of(fleet)
         view._clusters[PROD] = FakeView(now=fleet.now).living_in(FOUND)
-        found = stand(view, AutoscalerOptions())
+        found = gather(view, AutoscalerOptions())
         assert sizes(found) == {"near": 1}
         assert told(found) == wanted
         assert bool([a for a in actions(found) if isinstance(a, Event) and a.reason == "NodesElsewhere"]) == bool(
@@ -178,7 +182,7 @@ def test_a_machine_has_its_time_to_become_a_node_from_when_that_can_be_seen(flee
 
     def after(outage_ended: float | None) -> dict[str, int]:
         view = view_of(fleet).living_in(FOUND)
-        return sizes(stand(view if outage_ended is None else view.outage(NODE, outage_ended), OPTIONS))
+        return sizes(gather(view if outage_ended is None else view.outage(NODE, outage_ended), OPTIONS))
 
     assert after(None) == {"web": 0}
     assert after(60.0) == {}
@@ -192,14 +196,14 @@ def test_a_machine_whose_own_controller_can_t_see_the_cluster_is_waited_for(flee
     said = {"type": "Ready", "status": "Unknown", "reason": "ConnectionDown"}
     machine = fleet.machine("web", said)
     fleet.now += timedelta(minutes=20)
-    assert sizes(standing(fleet)) == {}
+    assert sizes(cluster_state(fleet)) == {}
     machine["status"] = {"conditions": [{**said, "reason": "WaitingForNode"}]}
-    assert sizes(standing(fleet)) == {"web": 0}
+    assert sizes(cluster_state(fleet)) == {"web": 0}
 
 
 def test_the_lease_of_the_cluster_autoscaler_and_all_that_pods_need_are_read_where_the_pods_are() -> None:
-    room = AutoscalerRoom(OPTIONS)
-    assert {NODE, POD, LEASE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE} <= WORKLOAD_KINDS & {*room.reads}
+    reconciler = AutoscalerReconciler(OPTIONS)
+    assert {NODE, POD, LEASE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE} <= WORKLOAD_KINDS & {*reconciler.reads}
     assert CONFIG_MAP not in WORKLOAD_KINDS, "what it remembers lies with the groups"
-    assert cluster_seen_by(room) == PROD
-    assert cluster_seen_by(AutoscalerRoom()) == cluster_seen_by(ProvisioningRequestRoom()) == HOME
+    assert cluster_seen_by(reconciler) == PROD
+    assert cluster_seen_by(AutoscalerReconciler()) == cluster_seen_by(ProvisioningRequestReconciler()) == HOME

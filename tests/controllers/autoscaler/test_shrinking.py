@@ -153,7 +153,7 @@ def test_delays() -> None:
         kept = read(fleet.text)
         fleet.text = write(Memory(kept.unneeded, memory.backoffs, memory.grown))
         decision = fleet.decide()
-        assert decision.shrinking.cooling.startswith(why)
+        assert decision.shrinking.cooldown.startswith(why)
         assert not decision.steps
         fleet.text = write(kept)
     assert fleet.decide().steps
@@ -169,7 +169,7 @@ def test_no_node_goes_while_others_come() -> None:
     fleet.pod("huge", "8")
     fleet.group("big", cpu="16")
     assert fleet.decide().shrinking.victims == ()
-    assert fleet.decide().shrinking.cooling == "Nodes are added"
+    assert fleet.decide().shrinking.cooldown == "Nodes are added"
 
 
 def test_room_for_pending_pods_is_no_room_to_spare() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
+from controllers.autoscaler.cluster_state import ClusterState, gather
 from controllers.autoscaler.loop import plan
 from controllers.autoscaler.plan import plan as decide
-from controllers.autoscaler.standing import Standing, stand
-from controllers.autoscaler.turns import domains_in_turn, turn_of
+from controllers.autoscaler.upcoming_zones import domain_order, upcoming_zones_of
 from controllers.kernel import machine_facts
 from controllers.kernel.actions import Scale
 from controllers.kernel.conditions import format_time
@@ -47,15 +47,15 @@ def web() -> Fleet:
     return fleet
 
 
-def look(fleet: Fleet) -> Standing:
-    return stand(view_of(fleet).shaped(CONFIG, SHAPE), fleet.options)
+def look(fleet: Fleet) -> ClusterState:
+    return gather(view_of(fleet).shaped(CONFIG, SHAPE), fleet.options)
 
 
 def order(fleet: Fleet) -> list[str]:
     """The domains as the set takes them."""
     (state,) = look(fleet).observed.groups
-    assert state.turn is not None
-    return list(state.turn.open)
+    assert state.zone_order is not None
+    return list(state.zone_order.open)
 
 
 def grow(fleet: Fleet) -> int:
@@ -65,8 +65,8 @@ def grow(fleet: Fleet) -> int:
     before = fleet.size("web")
     for replicas in asked:
         fleet.deployments["web"]["spec"]["replicas"] = replicas
-    assert state.turn is not None
-    for domain in state.turn.after(state.unmade, fleet.size("web") - before):
+    assert state.zone_order is not None
+    for domain in state.zone_order.after(state.unmade, fleet.size("web") - before):
         fleet.machine("web")["spec"]["failureDomain"] = domain
     return fleet.size("web") - before
 
@@ -102,8 +102,8 @@ def test_pods_that_are_spread_over_zones_make_a_group_grow_from_nothing(fleet: F
 
 
 @pytest.mark.parametrize(("turn", "nodes"), [(0, 1), (1, 2), (2, 3)])
-def test_a_zone_gets_a_node_when_it_is_its_turn(fleet: Fleet, turn: int, nodes: int) -> None:
-    fleet.pod("p", nodeSelector={ZONE: order(fleet)[turn]})
+def test_a_zone_gets_a_node_when_it_is_its_turn(fleet: Fleet, zone_order: int, nodes: int) -> None:
+    fleet.pod("p", nodeSelector={ZONE: order(fleet)[zone_order]})
     assert grow(fleet) == nodes
     assert grow(fleet) == 0
 
@@ -144,13 +144,13 @@ def test_nothing_is_expected_of_a_group_that_is_short_of_a_host_somewhere(fleet:
     assert sorted(order(fleet)) == ["b", "c"], "a domain that rests takes none"
     fleet.sets["old"] = {**fleet.sets["web"], "metadata": {**fleet.sets["web"]["metadata"], "name": "old", "uid": "o"}}
     (state,) = look(fleet).observed.groups
-    assert state.turn is None, "which set makes the next Machine is not known"
+    assert state.zone_order is None, "which set makes the next Machine is not known"
 
 
 def test_a_set_that_was_not_told_of_the_domains_yet_is_waited_for(fleet: Fleet) -> None:
     fleet.sets["web"]["spec"]["failureDomains"] = ["a", "b"]
     (state,) = look(fleet).observed.groups
-    assert state.turn is None
+    assert state.zone_order is None
 
 
 def test_what_a_person_says_of_the_zone_counts(fleet: Fleet) -> None:
@@ -236,6 +236,6 @@ def test_the_machine_set_makes_them_where_they_are_expected(
     assert observed is not None
     made = places(observed, spread(observed), range(100, 100 + number))
     facts = [machine_facts.read(machine) for machine in machines]
-    turn = turn_of(domains_in_turn(body, (), view), ZONE, facts, [body], view.now)
-    assert turn is not None
-    assert turn.after(0, number) == [made[ordinal] for ordinal in sorted(made)]
+    zone_order = upcoming_zones_of(domain_order(body, (), view), ZONE, facts, [body], view.now)
+    assert zone_order is not None
+    assert zone_order.after(0, number) == [made[ordinal] for ordinal in sorted(made)]

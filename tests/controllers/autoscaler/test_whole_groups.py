@@ -170,7 +170,7 @@ def test_marks_that_were_set_on_some_when_we_died_are_completed_or_taken_back() 
     fleet.options = AutoscalerOptions(shrink=ShrinkOptions(enabled=False))
     decision = fleet.decide()
     assert gone(decision) == []
-    assert [machine.key.name for machine in decision.shrinking.spared] == ["slice-1"]
+    assert [machine.key.name for machine in decision.shrinking.unmarked] == ["slice-1"]
 
 
 def failing(fleet: Fleet, most: int = 4) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from controllers.autoscaler.cluster_state import ClusterState, gather
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.standing import Standing, stand
 from controllers.kernel import refs
 from controllers.kernel.refs import Kind, key_of
 from tests.builders.view import FakeView
@@ -38,5 +38,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": meta, "data": data}
 
 
-def standing_of(fleet: Fleet, *more: tuple[Kind, dict[str, Any]], options: AutoscalerOptions | None = None) -> Standing:
-    return stand(view_of(fleet, *more), options or fleet.options)
+def cluster_state_of(
+    fleet: Fleet, *more: tuple[Kind, dict[str, Any]], options: AutoscalerOptions | None = None
+) -> ClusterState:
+    return gather(view_of(fleet, *more), options or fleet.options)

@@ -67,8 +67,8 @@ def test_no_node_at_all_is_said_as_the_scheduler_says_it() -> None:
 def test_what_was_said_is_not_said_again() -> None:
     waiting = pod("p", cpu="2")
     message = "0/1 nodes are available: 1 Insufficient cpu."
-    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    waiting["status"]["conditions"] = [said]
+    reported = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting["status"]["conditions"] = [reported]
     assert told([node("a")], [waiting]) == {}
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from controllers.certificatesigningrequest.room import ROOM
+from controllers.certificatesigningrequest.reconciler import RECONCILER
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Plan, Settled, Wait
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Obj
-from controllers.kernel.view import HOME, HostAbsent, HostPresent, HostReads, Reached, Unreached, Workload
+from controllers.kernel.view import HOME, HostAbsent, HostPresent, HostReads, Reached, Unreachable, Workload
 from providers.base.contract import Address, Host, HostState
 from tests.builders import FakeView, machine, node
 from tests.builders.objects import Builder, MachineBuilder
@@ -77,7 +77,7 @@ def host_of(uid: str, body: Obj, **changed: Any) -> Host:
 
 def reads_of(view: FakeView, **changed: Any) -> HostReads | None:
     """What a provider says that has a host for each Machine which is bound to one."""
-    need = ROOM.needs(KEY, view)
+    need = RECONCILER.needs(KEY, view)
     body = view.by_uid(MACHINE, need.machine_uid) if need is not None else None
     if need is None or body is None:
         return None
@@ -87,9 +87,9 @@ def reads_of(view: FakeView, **changed: Any) -> HostReads | None:
 
 
 def plan_on(view: FakeView, reads: HostReads | None = None) -> Plan:
-    observed = ROOM.observe(KEY, view, reads or reads_of(view))
+    observed = RECONCILER.observe(KEY, view, reads or reads_of(view))
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 def verdict(found: Plan) -> str:
@@ -271,7 +271,7 @@ def test_nothing_is_decided_on_an_incomplete_view() -> None:
 def test_a_request_of_nobodys_is_settled_until_a_machine_changes() -> None:
     csr, body = client(), joining()
     assert isinstance(plan(csr).outcome, Settled)
-    (wake,) = [wake for wake in ROOM.wakes if wake.kind == MACHINE]
+    (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == MACHINE]
     assert list(wake.keys(body.build(), FakeView(csr))) == [KEY]
     assert list(wake.keys(joined().build(), FakeView(csr))) == [KEY]
     assert list(wake.keys(machine("b").build(), FakeView(csr))) == []
@@ -283,7 +283,7 @@ def test_a_request_of_nobodys_is_settled_until_a_machine_changes() -> None:
 def test_a_request_that_waits_for_another_is_looked_at_when_that_is_deleted() -> None:
     earlier, waits, of_others = client("first").approved(), client("csr").asking(number=1), client("other")
     of_others.asking(common_name="system:node:b")
-    (wake,) = [wake for wake in ROOM.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
+    (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
     assert list(wake.keys(earlier.build(), FakeView(earlier, waits, of_others))) == [Key("", "first")]
     assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "csr")]
 
@@ -297,26 +297,26 @@ def test_conditions_of_others_are_kept() -> None:
     assert "Machine default/a" in patch.patch["status"]["conditions"][0]["message"]
 
 
-ABROAD = [
+ELSEWHERE = [
     (HOME, "Approved"),
     (Reached("blue-kubeconfig"), ""),
-    (Unreached("blue-kubeconfig", "Unreachable", "refused"), ""),
+    (Unreachable("blue-kubeconfig", "Unreachable", "refused"), ""),
 ]
 
 
-@pytest.mark.parametrize(("workload", "said"), ABROAD, ids=["at home", "elsewhere", "elsewhere and lost"])
+@pytest.mark.parametrize(("workload", "said"), ELSEWHERE, ids=["at home", "elsewhere", "elsewhere and lost"])
 def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: Workload, said: str) -> None:
     """Its Node lives elsewhere: whoever asks here for that name is somebody else."""
     for csr, body in ((client(), joining()), (serving(), joined()), (client().by(*ANOTHER), joined())):
         view = FakeView(csr, *with_nodes(body.in_cluster("blue")))
-        view.abroad("blue", workload)
+        view.elsewhere("blue", workload)
         found = plan_on(view)
         assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")
 
 
 def test_a_request_waits_until_it_is_known_where_its_node_lives() -> None:
     view = FakeView(client(), joining().in_cluster("blue"))
-    view.abroad("blue", Unreached("", "Unreachable", "being found out", finding_out=True))
+    view.elsewhere("blue", Unreachable("", "Unreachable", "being found out", finding_out=True))
     found = plan_on(view)
     assert verdict(found) == ""
     assert isinstance(found.outcome, Wait)

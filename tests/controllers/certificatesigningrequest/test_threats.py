@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.certificatesigningrequest.room import ROOM, CertificateSigningRequestRoom
+from controllers.certificatesigningrequest.reconciler import RECONCILER, CertificateSigningRequestReconciler
 from controllers.kernel.refs import MACHINE
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
 from providers.base.contract import Address, HostState
@@ -44,7 +44,7 @@ class Endpoints(Body):
 
 
 def shown(view: FakeView, **changed: Any) -> HostReads:
-    need = ROOM.needs(KEY, view)
+    need = RECONCILER.needs(KEY, view)
     assert need is not None
     body = view.by_uid(MACHINE, need.machine_uid)
     assert body is not None
@@ -120,10 +120,10 @@ def test_a_serving_certificate_for_a_name_that_means_somebody_else(name: str) ->
     """Though the provider reports the name: a cloud of a tenant's own says what its owner wants."""
     view = FakeView(serving("csr", *dns("a", name)), *with_nodes(joined()), node("victim").ready())
     reads = shown(view, addresses=(Address("Hostname", "a"), Address("InternalDNS", name.rstrip("."))))
-    room = CertificateSigningRequestRoom(frozenset({"api.example.com"}))
-    observed = room.observe(KEY, view, reads)
+    reconciler = CertificateSigningRequestReconciler(frozenset({"api.example.com"}))
+    observed = reconciler.observe(KEY, view, reads)
     assert observed is not None
-    assert verdict(room.plan(observed)) == ""
+    assert verdict(reconciler.plan(observed)) == ""
     assert observed.foreign
 
 
@@ -136,10 +136,10 @@ def test_a_machine_that_is_named_like_somebody_else_gets_no_certificate(name: st
     body = machine(name).provider_id("simulated:///x")
     csr = signer().asking(common_name=f"system:node:{name}", alternatives=dns(name) if signer is serving else ())
     view = FakeView(csr.by(f"system:node:{name}", "system:nodes") if signer is serving else csr, body)
-    room = CertificateSigningRequestRoom(frozenset({"api.example.com"}))
-    observed = room.observe(KEY, view, shown(view, addresses=(Address("Hostname", name),)))
+    reconciler = CertificateSigningRequestReconciler(frozenset({"api.example.com"}))
+    observed = reconciler.observe(KEY, view, shown(view, addresses=(Address("Hostname", name),)))
     assert observed is not None
-    assert verdict(room.plan(observed)) == ""
+    assert verdict(reconciler.plan(observed)) == ""
 
 
 ADDRESSES = ("127.0.0.1", "::1", "0.0.0.0", "10.96.0.1", "fd00:96::1", "::ffff:10.96.0.1", "10.0.0.2", "10.9.9.9",
@@ -155,10 +155,10 @@ def test_a_serving_certificate_for_an_address_that_means_somebody_else(address: 
     )
     view = FakeView(serving("csr", *ips(address)), *with_nodes(joined()), *around)
     reads = shown(view, addresses=(Address("Hostname", "a"), Address("InternalIP", address)))
-    room = CertificateSigningRequestRoom(frozenset({"192.0.2.1"}))
-    observed = room.observe(KEY, view, reads)
+    reconciler = CertificateSigningRequestReconciler(frozenset({"192.0.2.1"}))
+    observed = reconciler.observe(KEY, view, reads)
     assert observed is not None
-    assert verdict(room.plan(observed)) == ""
+    assert verdict(reconciler.plan(observed)) == ""
     assert observed.foreign
 
 
@@ -173,7 +173,7 @@ def test_names_and_addresses_of_the_status_count_for_nothing() -> None:
 def test_a_node_that_is_recorded_for_another_machine_is_not_that_of_its_namesake() -> None:
     hostile = machine("a", "hostile").uid("two").provider_id("simulated:///two").ready().on_node("a")
     view = FakeView(client().by(*ITSELF), *with_nodes(joined()), hostile)
-    need = ROOM.needs(KEY, view)
+    need = RECONCILER.needs(KEY, view)
     assert need is not None
     assert need.machine_uid == "uid-a"
 
@@ -181,4 +181,4 @@ def test_a_node_that_is_recorded_for_another_machine_is_not_that_of_its_namesake
 def test_a_request_that_goes_asks_for_no_host() -> None:
     """The shell takes back what waits for a host whose object goes: a request's end must not stop a Machine's host."""
     view = FakeView(client().deleting(5, "x/y"), joining())
-    assert ROOM.needs(KEY, view) is None
+    assert RECONCILER.needs(KEY, view) is None

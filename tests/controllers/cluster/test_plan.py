@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api import names
-from controllers.cluster.room import ROOM, counts_the_same, of_member
+from controllers.cluster.reconciler import RECONCILER, counts_the_same, of_member
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait
 from controllers.kernel.refs import CLUSTER, Key
@@ -14,9 +14,9 @@ from tests.controllers.machine.arena import merged
 
 
 def plan(*objects: Builder) -> Plan:
-    observed = ROOM.observe(Key("default", "c-1"), FakeView(*objects), None)
+    observed = RECONCILER.observe(Key("default", "c-1"), FakeView(*objects), None)
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 def status(*objects: Builder) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def test_a_cluster_whose_status_says_it_all_is_left_in_peace() -> None:
     objects = [machine("a").in_cluster("c-1").ready()]
     body = cluster("c-1").build()
     body["status"] = merged({}, status(cluster("c-1"), *objects))
-    observed = ROOM.observe(Key("default", "c-1"), FakeView(body, *objects), None)
+    observed = RECONCILER.observe(Key("default", "c-1"), FakeView(body, *objects), None)
     assert observed is not None
-    assert ROOM.plan(observed) == NOTHING
+    assert RECONCILER.plan(observed) == NOTHING
 
 
 def test_while_machines_move_the_count_waits() -> None:
@@ -100,7 +100,7 @@ def test_its_finalizer_goes_with_the_last_machine() -> None:
 
 
 def test_a_cluster_that_is_gone_needs_no_plan() -> None:
-    assert ROOM.observe(Key("default", "c-1"), FakeView(), None) is None
+    assert RECONCILER.observe(Key("default", "c-1"), FakeView(), None) is None
 
 
 def test_a_machine_wakes_its_cluster_only_if_a_count_may_change() -> None:
@@ -109,4 +109,4 @@ def test_a_machine_wakes_its_cluster_only_if_a_count_may_change() -> None:
     assert counts_the_same(before, busy)
     assert not counts_the_same(before, machine("a").in_cluster("c-1").not_ready().build())
     assert list(of_member(before, FakeView())) == [Key("default", "c-1")]
-    assert ROOM.kind is CLUSTER
+    assert RECONCILER.kind is CLUSTER

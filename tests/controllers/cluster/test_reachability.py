@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.cluster.room import ROOM
+from controllers.cluster.reconciler import RECONCILER
 from controllers.kernel.actions import Event, Patch
 from controllers.kernel.plan import NOTHING, Plan
 from controllers.kernel.refs import Key
-from controllers.kernel.view import HOME, Reached, Unreached, Workload
+from controllers.kernel.view import HOME, Reached, Unreachable, Workload
 from tests.builders import NOW, Builder, FakeView, cluster, machine
 from tests.controllers.machine.arena import merged
 
 REACHED = Reached("prod-kubeconfig")
-LOST = Unreached("prod-kubeconfig", "Unreachable", "connect: refused", NOW - timedelta(seconds=45))
-ABROAD = cluster("prod").finalized_by(names.CLUSTER_FINALIZER)
+LOST = Unreachable("prod-kubeconfig", "Unreachable", "connect: refused", NOW - timedelta(seconds=45))
+ELSEWHERE = cluster("prod").finalized_by(names.CLUSTER_FINALIZER)
 
 
 def plan(workload: Workload, *objects: Builder | dict[str, Any]) -> Plan:
-    observed = ROOM.observe(Key("default", "prod"), FakeView(*objects).living_in(workload), None)
+    observed = RECONCILER.observe(Key("default", "prod"), FakeView(*objects).living_in(workload), None)
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 def written(found: Plan) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def condition(status: dict[str, Any], type_: str = "Reachable") -> tuple[str, st
 
 def saying(workload: Workload) -> dict[str, Any]:
     """The Cluster as it is after it has said so."""
-    body = ABROAD.build()
-    body["status"] = merged({}, written(plan(workload, ABROAD)))
+    body = ELSEWHERE.build()
+    body["status"] = merged({}, written(plan(workload, ELSEWHERE)))
     return body
 
 
@@ -52,7 +52,7 @@ def test_a_cluster_without_a_secret_is_where_it_lives() -> None:
 
 
 def test_a_cluster_that_is_reached_says_by_what() -> None:
-    status = written(plan(REACHED, ABROAD))
+    status = written(plan(REACHED, ELSEWHERE))
     assert condition(status) == ("True", "Reachable", "by Secret prod-kubeconfig")
     assert status["kubeconfigSecret"] == "prod-kubeconfig"
 
@@ -67,8 +67,8 @@ def test_a_cluster_that_is_lost_says_why_and_since_when_at_once() -> None:
 
 
 def test_a_cluster_that_was_never_heard_of_says_so() -> None:
-    never = Unreached("prod-kubeconfig", "InvalidKubeconfig", "Secret default/prod-kubeconfig, key value: not YAML")
-    said = condition(written(plan(never, ABROAD)))
+    never = Unreachable("prod-kubeconfig", "InvalidKubeconfig", "Secret default/prod-kubeconfig, key value: not YAML")
+    said = condition(written(plan(never, ELSEWHERE)))
     assert said[1:] == (
         "InvalidKubeconfig",
         "Secret default/prod-kubeconfig, key value: not YAML; no answer since the controllers started",
@@ -78,7 +78,7 @@ def test_a_cluster_that_was_never_heard_of_says_so() -> None:
 def test_its_return_is_an_event_and_its_first_contact_is_none() -> None:
     (event,) = [action for action in plan(REACHED, saying(LOST)).actions() if isinstance(action, Event)]
     assert (event.type, event.reason) == ("Normal", "Reachable")
-    assert not [action for action in plan(REACHED, ABROAD).actions() if isinstance(action, Event)]
+    assert not [action for action in plan(REACHED, ELSEWHERE).actions() if isinstance(action, Event)]
 
 
 @pytest.mark.parametrize("workload", [HOME, REACHED, LOST])
@@ -105,6 +105,6 @@ def test_others_are_not_held(workload: Workload, body: Builder) -> None:
 
 def test_a_cluster_that_may_have_no_secret_at_all_is_not_said_to_have_one() -> None:
     """Nobody could look: were it recorded, the Cluster could never be home again."""
-    found = plan(Unreached("", "Unreachable", "Secret default/prod-kubeconfig can't be read"), cluster("prod"))
+    found = plan(Unreachable("", "Unreachable", "Secret default/prod-kubeconfig can't be read"), cluster("prod"))
     assert "kubeconfigSecret" not in written(found)
     assert condition(written(found))[:2] == ("False", "Unreachable")

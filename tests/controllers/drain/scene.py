@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from controllers.drain.assess import Draining, NotDrained, assess
-from controllers.drain.surroundings import observe
+from controllers.drain.context import observe
 from controllers.kernel.actions import Delete, Evict
 from tests.builders import NOW, Builder, FakeView, machine, node
 

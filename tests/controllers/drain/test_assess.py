@@ -132,11 +132,11 @@ def test_every_pod_is_in_exactly_one_bucket() -> None:
     for number, builder in enumerate(pods):
         builder.metadata["name"] = f"p-{number}"
     drain = draining(CLOSED, *pods, daemon_set("p"), budget("keep").over("a").allowing(0))
-    found = sort(drain.around)
+    found = sort(drain.drain_context)
     buckets = (found.staying, found.terminating, found.completing, found.evictable, found.later)
     title = [p["metadata"]["name"] for bucket in buckets for p in bucket]
     title += [p["metadata"]["name"] for p, _ in found.blocked]
-    assert sorted(title) == sorted(p["metadata"]["name"] for p in drain.around.pods)
+    assert sorted(title) == sorted(p["metadata"]["name"] for p in drain.drain_context.pods)
 
 
 @pytest.mark.parametrize("before", [node("n").ready(), node("n").ready().cordoned().tainted("theirs")])

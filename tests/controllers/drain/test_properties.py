@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.drain import surroundings
+from controllers.drain import context
 from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess
 from controllers.drain.stages import Deadlines
 from controllers.kernel.actions import Action, Delete, Evict, Patch
@@ -58,8 +58,8 @@ class Town:
 
     def assess(self, deadlines: Deadlines) -> Assessment:
         body = self.node()
-        around = surroundings.observe(machine("m-1").build(), body, self.view)
-        return assess(Draining("uid-m-1", body, self.now, around, NOW, deadlines))
+        drain_context = context.observe(machine("m-1").build(), body, self.view)
+        return assess(Draining("uid-m-1", body, self.now, drain_context, NOW, deadlines))
 
     def node(self) -> Obj:
         found = self.view.get(NODE, Key("", "n"))

@@ -8,8 +8,8 @@ import pytest
 
 from controllers.drain import rules
 from controllers.drain.assess import Drained, assess
-from controllers.drain.rules import Behavior, Wish
-from controllers.drain.surroundings import observe
+from controllers.drain.context import observe
+from controllers.drain.rules import Behavior, Treatment
 from tests.builders import FakeView, cluster, machine, node
 from tests.controllers.drain.scene import CLOSED, draining, evicted, next_step
 from tests.controllers.machine.pods import RuleBuilder, drain_rule, namespace, pod
@@ -19,18 +19,18 @@ MACHINE = machine("m-1").labelled(pool="blue").in_cluster("prod").build()
 CLUSTER = cluster("prod").labelled(stage="live").build()
 
 
-def wish(*found: RuleBuilder, of: Any = None, space: dict[str, str] | None = None) -> Wish:
+def treatment(*found: RuleBuilder, of: Any = None, space: dict[str, str] | None = None) -> Treatment:
     read = rules.for_machine(MACHINE, CLUSTER, [rule.build() for rule in found])
     assert not read.problem
-    return read.wish((of or pod("web")).build(), space or {})
+    return read.treatment((of or pod("web")).build(), space or {})
 
 
 def test_without_a_rule_a_pod_is_drained_in_order_0() -> None:
-    assert wish() == Wish(Behavior.DRAIN, 0)
+    assert treatment() == Treatment(Behavior.DRAIN, 0)
 
 
 def test_the_first_rule_by_name_counts() -> None:
-    assert wish(drain_rule("b").drain("Skip"), drain_rule("a").drain("Drain", 3)) == Wish(Behavior.DRAIN, 3)
+    assert treatment(drain_rule("b").drain("Skip"), drain_rule("a").drain("Drain", 3)) == Treatment(Behavior.DRAIN, 3)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_first_rule_by_name_counts() -> None:
 def test_a_rule_is_about_the_machines_that_one_of_its_entries_selects(machines: list[Any], meant: bool) -> None:
     rule = drain_rule("r").drain("Skip")
     rule.spec["machines"] = machines
-    assert (wish(rule).behavior is Behavior.SKIP) is meant
+    assert (treatment(rule).behavior is Behavior.SKIP) is meant
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_a_rule_is_about_the_machines_that_one_of_its_entries_selects(machines: 
 def test_and_about_the_pods_that_one_of_its_entries_selects(pods: list[Any], meant: bool) -> None:
     rule = drain_rule("r").drain("WaitCompleted")
     rule.spec["pods"] = pods
-    assert (wish(rule, space={"team": "a"}).behavior is Behavior.WAIT_COMPLETED) is meant
+    assert (treatment(rule, space={"team": "a"}).behavior is Behavior.WAIT_COMPLETED) is meant
 
 
 def test_the_pods_own_label_counts_before_any_rule() -> None:
     labelled = pod("web").labelled({"cluster.x-k8s.io/drain": "Wait-Completed"})
-    assert wish(drain_rule("a").drain("Skip"), of=labelled) == Wish(Behavior.WAIT_COMPLETED)
+    assert treatment(drain_rule("a").drain("Skip"), of=labelled) == Treatment(Behavior.WAIT_COMPLETED)
 
 
 def test_the_labels_of_the_namespace_are_those_of_the_cluster() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from controllers.drain.surroundings import claims_of, observe
+from controllers.drain.context import claims_of, observe
 from controllers.drain.volumes import Detaching, waits_for
 from tests.builders import NOW, Builder, FakeView, machine, node
 from tests.controllers.machine.pods import attachment, daemon_set, pod, volume
@@ -35,9 +35,9 @@ def test_what_only_the_node_still_shows_is_waited_for_as_well() -> None:
 
 def test_volumes_of_pods_that_are_left_on_the_node_are_not_waited_for() -> None:
     log = pod("log").on("n").of_daemon_set().claiming("logs")
-    around = (log, daemon_set("log"), volume("logs-pv", "logs"), attachment("logs-pv", "n"))
-    assert waiting(*around, in_use=(f"{CSI}logs-pv",)) == ""
-    assert waiting(*around, attachment("data", "n"), volume("data", "data")) == "data"
+    drain_context = (log, daemon_set("log"), volume("logs-pv", "logs"), attachment("logs-pv", "n"))
+    assert waiting(*drain_context, in_use=(f"{CSI}logs-pv",)) == ""
+    assert waiting(*drain_context, attachment("data", "n"), volume("data", "data")) == "data"
 
 
 def test_a_claim_that_comes_with_the_pod_is_known_by_its_name() -> None:

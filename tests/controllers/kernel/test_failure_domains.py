@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.kernel.failure_domains import choose, domains_of, in_turn, is_even
+from controllers.kernel.failure_domains import choose, domains_of, is_even, rotation_of
 from tests.builders import cluster, machine_set
 from tests.builders.objects import Builder, MachineSetBuilder
 
@@ -75,11 +75,11 @@ def test_what_is_added_never_widens_the_gap_by_more_than_one(there: list[str], n
 
 def test_each_owner_begins_somewhere_and_always_there() -> None:
     domains = ("a", "b", "c")
-    firsts = {in_turn(domains, f"uid-{number}")[0] for number in range(50)}
+    firsts = {rotation_of(domains, f"uid-{number}")[0] for number in range(50)}
     assert firsts == {"a", "b", "c"}
-    assert in_turn(domains, "uid-1") == in_turn(domains, "uid-1")
-    assert sorted(in_turn(domains, "uid-1")) == ["a", "b", "c"]
-    assert in_turn((), "uid-1") == ()
+    assert rotation_of(domains, "uid-1") == rotation_of(domains, "uid-1")
+    assert sorted(rotation_of(domains, "uid-1")) == ["a", "b", "c"]
+    assert rotation_of((), "uid-1") == ()
 
 
 EVEN = {

@@ -25,8 +25,8 @@ def test_reserved_machines_that_are_not_visible_are_pending() -> None:
 
 def test_those_chosen_to_go_are_leaving_until_they_are_seen_deleting() -> None:
     chosen, going = machine("chosen").ready(), machine("going").ready().deleting()
-    journal = Ordinals(leaving=frozenset({"chosen", "going"}))
-    members = partition([read(chosen.build()), read(going.build())], journal, PREFIX, NOW)
+    ordinals = Ordinals(leaving=frozenset({"chosen", "going"}))
+    members = partition([read(chosen.build()), read(going.build())], ordinals, PREFIX, NOW)
     assert [m.key.name for m in members.leaving] == ["chosen"]
     assert [m.key.name for m in members.deleting] == ["going"]
     assert members.existing == 0

@@ -10,7 +10,7 @@ from controllers.kernel.node_policy import DEFAULT, NodePolicy, Rule, filtered, 
 from controllers.kernel.refs import NODE, Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads
 from controllers.machine.host_spec import wish_of
-from controllers.machine.room import MachineRoom
+from controllers.machine.reconciler import MachineReconciler
 from providers.base.contract import Host, HostState, NodeRegistration, Taint
 from tests.builders import FakeView, machine, node
 from tests.builders.machines import MachineBuilder
@@ -104,18 +104,18 @@ def test_a_label_that_grants_rights_reaches_neither_the_node_nor_the_request_for
     own = node("m-1").of(body).created(30).ready()
     view = FakeView(body, own)
     shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, wish_of(body.build(), view).spec_hash)
-    room = MachineRoom()
-    observed = room.observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
+    reconciler = MachineReconciler()
+    observed = reconciler.observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
     assert observed is not None
-    patches = [action for action in room.plan(observed).actions() if isinstance(action, Patch)]
+    patches = [action for action in reconciler.plan(observed).actions() if isinstance(action, Patch)]
     (written,) = [patch.patch for patch in patches if patch.target.kind is NODE]
     assert written == {"metadata": {"labels": {"pool": "a"}}}
     (status,) = [patch.patch["status"] for patch in patches if patch.target.kind is not NODE]
     (said,) = [c for c in status["conditions"] if c["type"] == MachineCondition.NODE_METADATA_ALLOWED]
     assert (said["status"], said["reason"]) == ("False", Reason.NOT_ALLOWED)
     assert "node-restriction.kubernetes.io/payments" in said["message"]
-    assert observed.wish.request is not None
-    assert "node-restriction.kubernetes.io/payments" not in observed.wish.request.node.labels
+    assert observed.desired.request is not None
+    assert "node-restriction.kubernetes.io/payments" not in observed.desired.request.node.labels
 
 
 def test_a_status_that_a_user_wrote_takes_no_protected_label_or_taint_from_the_node() -> None:
@@ -128,14 +128,16 @@ def test_a_status_that_a_user_wrote_takes_no_protected_label_or_taint_from_the_n
     own.labelled({"node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": "m-1"})
     view = FakeView(body, own)
     shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, wish_of(body.build(), view).spec_hash)
-    observed = MachineRoom().observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
+    observed = MachineReconciler().observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
     assert observed is not None
-    assert not [a for a in MachineRoom().plan(observed).actions() if isinstance(a, Patch) and a.target.kind is NODE]
+    assert not [
+        a for a in MachineReconciler().plan(observed).actions() if isinstance(a, Patch) and a.target.kind is NODE
+    ]
 
 
 def test_the_condition_goes_with_its_cause() -> None:
     body = asking().condition("NodeMetadataAllowed", "False", "NotAllowed")
-    observed = MachineRoom().observe(Key("default", "m-1"), FakeView(body), HostReads(HostAbsent()))
+    observed = MachineReconciler().observe(Key("default", "m-1"), FakeView(body), HostReads(HostAbsent()))
     assert observed is not None
-    (status,) = [a.patch["status"] for a in MachineRoom().plan(observed).actions() if isinstance(a, Patch)]
+    (status,) = [a.patch["status"] for a in MachineReconciler().plan(observed).actions() if isinstance(a, Patch)]
     assert "NodeMetadataAllowed" not in {c["type"] for c in status["conditions"]}

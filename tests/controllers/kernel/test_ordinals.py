@@ -65,9 +65,9 @@ def test_no_journal_is_an_empty_one() -> None:
 
 
 def test_reserving_raises_next_and_remembers_the_numbers() -> None:
-    journal = Ordinals(next=3).reserve(2)
-    assert journal == Ordinals(next=5, reserved=frozenset({3, 4}))
-    assert journal.without([3]).to_status() == {"next": 5, "reserved": "4", "leaving": None}
+    ordinals = Ordinals(next=3).reserve(2)
+    assert ordinals == Ordinals(next=5, reserved=frozenset({3, 4}))
+    assert ordinals.without([3]).to_status() == {"next": 5, "reserved": "4", "leaving": None}
 
 
 def test_next_stays_above_numbers_that_are_seen_in_use() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from api import names
 from api.selectors import parse
 from controllers.kernel.refs import MACHINE, Key
-from controllers.kernel.sharding import ShardedRoom, can_be_sharded, shard, sharded
-from controllers.machine.room import ROOM as MACHINES
-from controllers.machineset.room import ROOM as MACHINE_SETS
+from controllers.kernel.sharding import ShardedReconciler, can_be_sharded, shard, sharded
+from controllers.machine.reconciler import RECONCILER as MACHINES
+from controllers.machineset.reconciler import RECONCILER as MACHINE_SETS
 from tests.builders import FakeView, machine, node
 
 LABEL = names.SHARD_LABEL
@@ -49,27 +49,27 @@ def test_selectors_that_divide_all_labels_serve_each_machine_once(zone: str, con
 
 def test_only_the_machine_controller_is_divided() -> None:
     one, other = sharded((MACHINES, MACHINE_SETS), parse("zone=a"))
-    assert isinstance(one, ShardedRoom)
+    assert isinstance(one, ShardedReconciler)
     assert other is MACHINE_SETS
     assert can_be_sharded(MACHINES)
     assert not can_be_sharded(MACHINE_SETS)
-    assert one.speaks_of_unreached is MACHINES.speaks_of_unreached, "a lost cluster must be told"
+    assert one.reports_unreachable is MACHINES.reports_unreachable, "a lost cluster must be told"
     assert (one.name, one.kind, one.reads, one.wakes) == ("machine", MACHINE, MACHINES.reads, MACHINES.wakes)
 
 
 def test_whatever_else_a_room_says_of_itself_is_said_by_its_shard() -> None:
     """What the shell looks for on a room must not get lost: it asks the shard, not the room."""
-    room = ShardedRoom(MACHINES, parse("zone=a"))
+    reconciler = ShardedReconciler(MACHINES, parse("zone=a"))
     its_own = {"hosting_node", "limits", "owner_label", "nodes"}  # it decides by that itself
     said = [name for name in dir(MACHINES) if not name.startswith("_") and name not in its_own]
-    assert [name for name in said if not hasattr(room, name)] == []
+    assert [name for name in said if not hasattr(reconciler, name)] == []
     values = [name for name in said if not callable(getattr(MACHINES, name))]
-    assert [name for name in values if getattr(room, name) != getattr(MACHINES, name)] == []
+    assert [name for name in values if getattr(reconciler, name) != getattr(MACHINES, name)] == []
 
 
 def test_a_machine_of_another_shard_is_as_good_as_not_there() -> None:
     view = FakeView(machine("m-1").labelled(zone="a"))
-    here, there = (ShardedRoom(MACHINES, parse(f"zone={zone}")) for zone in "ab")
+    here, there = (ShardedReconciler(MACHINES, parse(f"zone={zone}")) for zone in "ab")
     key = Key("default", "m-1")
     need = here.needs(key, view)
     assert need is not None
@@ -85,6 +85,6 @@ def test_what_a_machine_has_left_behind_is_cleaned_up_by_the_shard_of_those_with
         .labelled({names.NODE_OWNED_BY_LABEL: "gone"})
     )
     view, key = FakeView(left.not_ready()), Key("default", "m-1")
-    rest, blue = (ShardedRoom(MACHINES, shard(parse(text))) for text in ("", f"{LABEL}=blue"))
+    rest, blue = (ShardedReconciler(MACHINES, shard(parse(text))) for text in ("", f"{LABEL}=blue"))
     assert rest.observe(key, view, None) is not None
     assert blue.observe(key, view, None) is None

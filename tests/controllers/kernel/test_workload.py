@@ -6,16 +6,16 @@ import pytest
 
 from api.names import GROUP
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.room import AutoscalerRoom
+from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, SECRET, WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of, recorded_secret
-from nodewright.runtime.wiring import clusters_of, kinds_in, kinds_of, rooms
+from nodewright.runtime.wiring import clusters_of, kinds_in, kinds_of, reconcilers
 from tests.builders import Builder, cluster, machine, machine_set
 
 PROD, OTHER = Key("default", "prod"), Key("default", "other")
 
 
-@pytest.mark.parametrize("kind", kinds_of(rooms()), ids=str)
+@pytest.mark.parametrize("kind", kinds_of(reconcilers()), ids=str)
 def test_each_kind_that_rooms_read_lives_in_one_place(kind: Kind) -> None:
     """Ours lie with the Machines. A kind of Kubernetes' own that is missing here would be read in the wrong cluster."""
     assert (kind.group == GROUP or kind == SECRET) != (kind in WORKLOAD_KINDS)
@@ -45,12 +45,12 @@ def test_a_cluster_remembers_that_it_had_a_secret() -> None:
 
 def test_for_rooms_that_see_one_cluster_nothing_is_watched_elsewhere() -> None:
     """Neither rights nor memory are needed for it there; others need what they did."""
-    there, home = AutoscalerRoom(AutoscalerOptions(cluster=PROD)), AutoscalerRoom()
+    there, home = AutoscalerReconciler(AutoscalerOptions(cluster=PROD)), AutoscalerReconciler()
     assert not WORKLOAD_KINDS & {*kinds_of((there,))}
     assert {*kinds_of((there,))} == {*home.reads} - WORKLOAD_KINDS
     assert {*kinds_in((there,), PROD)} == {*there.reads} & WORKLOAD_KINDS
     assert kinds_in((there,), OTHER) == kinds_in((home,), PROD) == ()
     assert {*kinds_of((home,))} == {*home.reads}
-    usual = {*kinds_in(rooms(), OTHER)}
-    assert usual == {*kinds_in((*rooms(), home, there), OTHER)} < {*kinds_in((*rooms(), there), PROD)}
-    assert clusters_of((*rooms(), home, there)) == {PROD}
+    usual = {*kinds_in(reconcilers(), OTHER)}
+    assert usual == {*kinds_in((*reconcilers(), home, there), OTHER)} < {*kinds_in((*reconcilers(), there), PROD)}
+    assert clusters_of((*reconcilers(), home, there)) == {PROD}

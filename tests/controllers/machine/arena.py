@@ -36,7 +36,7 @@ from controllers.kernel.view import (
     HostUnknown,
     LiveCheck,
 )
-from controllers.machine.room import MachineRoom
+from controllers.machine.reconciler import MachineReconciler
 from nodewright.runtime.hosts.scope import call_of
 from providers.base.contract import Host, HostRequest, Problem, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
@@ -70,7 +70,7 @@ class Arena:
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
     def __post_init__(self) -> None:
-        self.room = MachineRoom(self.hosting_node, self.limits)
+        self.reconciler = MachineReconciler(self.hosting_node, self.limits)
         self.view = FakeView()
         self.world = World(self.cloud, lambda: self.now)
         self.attempts: dict[str, Attempt] = {}
@@ -128,7 +128,7 @@ class Arena:
     # -- rounds
 
     def reads(self, key: Key) -> HostReads:
-        need = self.room.needs(key, self.view)
+        need = self.reconciler.needs(key, self.view)
         assert need is not None
         uid = need.machine_uid
         made_for, answer, at = self.answers.get(uid, ("", None, self.now))
@@ -147,9 +147,9 @@ class Arena:
         return self.checked[text]
 
     def plan(self, key: Key) -> Plan:
-        observed = self.room.observe(key, self.view, self.reads(key))
+        observed = self.reconciler.observe(key, self.view, self.reads(key))
         assert observed is not None
-        return self.room.plan(observed)
+        return self.reconciler.plan(observed)
 
     def round(self, key: Key, most: int | None = None) -> Plan:
         """One round; ``most`` actions of its plan are carried out, then the process dies."""

@@ -17,9 +17,9 @@ from tests.controllers.machine.pods import budget, daemon_set, pod
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds": 0.5}
 
 
-def running(*others: Builder, builder: Builder | None = None) -> tuple[Arena, Key]:
+def running(*deletion_guards: Builder, builder: Builder | None = None) -> tuple[Arena, Key]:
     arena = Arena()
-    arena.view.put(*others)
+    arena.view.put(*deletion_guards)
     key = arena.apply(builder or machine("m-1").provider_config(**QUICK))
     arena.run(key)
     arena.done.clear()

@@ -16,9 +16,9 @@ UPGRADE = {"spec": {"versions": {"kubelet": "1.34.1"}}}
 HELD = (pod("web").on("m-1"), budget("keep").over("web").allowing(0))
 
 
-def running(updates: str, *others: Builder) -> tuple[Arena, Key]:
+def running(updates: str, *deletion_guards: Builder) -> tuple[Arena, Key]:
     arena = Arena()
-    arena.view.put(*others)
+    arena.view.put(*deletion_guards)
     key = arena.apply(machine("m-1").provider_config(**QUICK, updates=updates))
     arena.run(key)
     assert events(arena) == []

@@ -67,8 +67,8 @@ def test_an_annotation_skips_the_waiting_for_volumes(annotation: str) -> None:
 def test_volumes_of_pods_that_a_given_up_drain_leaves_are_not_waited_for() -> None:
     """CAPI waits for them as well, and so for ever: nobody detaches the volume of a pod that runs."""
     held = pod("web").on("m-1").ready().claiming("data")
-    around = (held, STUCK[1], volume("pv", "data"), attachment("pv", "m-1"))
-    arena, key = running(*around, builder=wanting(nodeDrainTimeout="1m"))
+    drain_context = (held, STUCK[1], volume("pv", "data"), attachment("pv", "m-1"))
+    arena, key = running(*drain_context, builder=wanting(nodeDrainTimeout="1m"))
     deleted(arena, key, 120)
     assert not arena.exists(key)
 
@@ -227,9 +227,9 @@ def test_unless_node_deletion_timeout_says_how_long() -> None:
     assert stubborn(nodeDeletionTimeout="0s")[0].exists(key)
 
 
-def carrying(*others: Builder, **annotations: str) -> tuple[Arena, Key]:
+def carrying(*deletion_guards: Builder, **annotations: str) -> tuple[Arena, Key]:
     arena = Arena(hosting_node="m-1")
-    arena.view.put(*others)
+    arena.view.put(*deletion_guards)
     key = arena.apply(wanting())
     arena.run(key)
     if annotations:

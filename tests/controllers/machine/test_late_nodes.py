@@ -17,8 +17,8 @@ from controllers.kernel.actions import Delete, DeleteHost, Event, Evict
 from controllers.kernel.in_place import Revision
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import NODE, POD, Key, Obj
-from controllers.kernel.view import HostPresent, Reached, Unreached
-from controllers.machine import taken_over as taken_over_rules
+from controllers.kernel.view import HostPresent, Reached, Unreachable
+from controllers.machine import node_takeover as taken_over_rules
 from providers.base.contract import Host, HostState
 from providers.simulated.kubelet import node_for
 from tests.builders import cluster, machine
@@ -186,7 +186,7 @@ def test_while_nobody_knows_whether_the_old_host_is_gone_its_node_stays() -> Non
 def test_while_the_workload_cluster_can_not_be_reached_nothing_of_it_is_deleted() -> None:
     arena, key, late = replaced_unseen()
     arena.view.put(late)
-    arena.view.living_in(Unreached("prod-kubeconfig", "Unreachable", "connect: refused"))
+    arena.view.living_in(Unreachable("prod-kubeconfig", "Unreachable", "connect: refused"))
     arena.round(key)
     assert deleted(arena) == []
     arena.view.living_in(Reached("prod-kubeconfig"))
@@ -195,7 +195,7 @@ def test_while_the_workload_cluster_can_not_be_reached_nothing_of_it_is_deleted(
     assert arena.condition(key, "Ready")["status"] == "True"
 
 
-def taken_over() -> tuple[Arena, Key, dict[str, Any]]:
+def node_takeover() -> tuple[Arena, Key, dict[str, Any]]:
     """The kubelet of the new host has found the Node of the old one, and reports on it; a pod runs there."""
     arena, key = booted_unseen()
     taken = node_of_its_host(arena)
@@ -212,9 +212,9 @@ def plan_on_a_list_that_lags(arena: Arena, key: Key) -> Plan:
     reads = arena.reads(key)
     assert isinstance(reads.host, HostPresent)
     before = replace(reads.host.host, state=HostState.PENDING)
-    observed = arena.room.observe(key, arena.view, replace(reads, host=HostPresent(before)))
+    observed = arena.reconciler.observe(key, arena.view, replace(reads, host=HostPresent(before)))
     assert observed is not None
-    return arena.room.plan(observed)
+    return arena.reconciler.plan(observed)
 
 
 def heartbeat(node: dict[str, Any], moment: datetime) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def heartbeat(node: dict[str, Any], moment: datetime) -> dict[str, Any]:
 
 
 def test_a_node_that_the_new_hosts_kubelet_has_taken_over_is_not_torn_away_from_its_pods() -> None:
-    arena, key, _ = taken_over()
+    arena, key, _ = node_takeover()
     before = arena.machine(key)["spec"]["providerID"]
     arena.run(key, 20)
     assert deleted(arena) == []
@@ -234,12 +234,12 @@ def test_a_node_that_the_new_hosts_kubelet_has_taken_over_is_not_torn_away_from_
 
 def test_it_stays_though_the_list_still_shows_the_new_host_booting() -> None:
     """Seeds 505 and 558: the Node was newer news than the list, and the Machine never got another."""
-    arena, key, _ = taken_over()
+    arena, key, _ = node_takeover()
     assert not [a for a in plan_on_a_list_that_lags(arena, key).actions() if isinstance(a, Delete)]
 
 
 def test_and_though_its_kubelet_has_fallen_silent() -> None:
-    arena, key, _ = taken_over()
+    arena, key, _ = node_takeover()
     (node,) = arena.nodes()
     arena.view.put(silent(copy.deepcopy(dict(node))))
     arena.round(key)
@@ -247,7 +247,7 @@ def test_and_though_its_kubelet_has_fallen_silent() -> None:
 
 
 def test_once_that_is_certain_its_pods_move_and_another_host_with_its_own_node_comes() -> None:
-    arena, key, taken = taken_over()
+    arena, key, taken = node_takeover()
     second = arena.machine(key)["spec"]["providerID"]
     arena.run(key, 300)
     third = arena.machine(key)["spec"]["providerID"]
@@ -263,7 +263,7 @@ def test_once_that_is_certain_its_pods_move_and_another_host_with_its_own_node_c
 
 
 def test_while_the_host_is_replaced_once_more_the_machine_says_why() -> None:
-    arena, key, taken = taken_over()
+    arena, key, taken = node_takeover()
     arena.view.put(budget("web").over("web").allowing(0))
     arena.run(key, 120)
     said = arena.condition(key, "NodeReady")
@@ -274,7 +274,7 @@ def test_while_the_host_is_replaced_once_more_the_machine_says_why() -> None:
 
 
 def test_where_no_other_host_is_allowed_it_is_only_said() -> None:
-    arena, key, _ = taken_over()
+    arena, key, _ = node_takeover()
     spec = arena.machine(key)["spec"]
     notes = {names.TEMPLATE_ANNOTATION: Revision({"spec": spec}).digest, names.IN_PLACE_ANNOTATION: "Require"}
     arena.edit(key, {"metadata": {"annotations": notes}})
@@ -285,7 +285,7 @@ def test_where_no_other_host_is_allowed_it_is_only_said() -> None:
 
 
 def test_a_machine_that_is_deleted_drains_the_node_that_was_taken_over() -> None:
-    arena, key, _ = taken_over()
+    arena, key, _ = node_takeover()
     arena.delete(key)
     arena.run(key, 120)
     kinds = [type(done) for done in arena.done if isinstance(done, Evict | DeleteHost)]

@@ -222,7 +222,7 @@ def test_a_spec_can_name_no_other_owner() -> None:
 
 def test_the_label_is_there_for_tools_that_need_it() -> None:
     arena, key = running()
-    arena.room = replace(arena.room, owner_label=True)
+    arena.reconciler = replace(arena.reconciler, owner_label=True)
     arena.run(key, 30)
     assert labels(arena)[OWNER] == "uid-m-1"
     assert OWNER in arena.machine(key)["status"]["appliedNodeMetadata"]["labels"]
@@ -239,7 +239,7 @@ def test_a_node_that_is_gone_leaves_the_machine_not_ready_and_referring_to_it() 
 @pytest.mark.parametrize("labelled", [False, True])
 def test_nodes_of_two_groups_are_alike_to_an_autoscaler(labelled: bool) -> None:
     arena = Arena()
-    arena.room = replace(arena.room, owner_label=labelled)
+    arena.reconciler = replace(arena.reconciler, owner_label=labelled)
     for name in ("east-1", "west-1"):
         arena.run(arena.apply(machine(name).provider_config(bootSeconds=0.6)))
     east, west = (read_node(found) for found in arena.nodes())

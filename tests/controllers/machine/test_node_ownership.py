@@ -16,8 +16,8 @@ from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
-from controllers.machine.host_spec import wish_of
-from controllers.machine.room import ROOM
+from controllers.machine.host_spec import desired_host
+from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import Address, Host, HostState, NeedsDrain, NeedsReplacement
 from tests.builders import NOW, Builder, FakeView, machine, node
 from tests.builders.machines import MachineBuilder
@@ -33,7 +33,7 @@ def mine(provider_id: str = ID) -> MachineBuilder:
 
 
 def host(**changed: Any) -> Host:
-    spec_hash = wish_of(mine().build(), FakeView()).spec_hash
+    spec_hash = desired_host(mine().build(), FakeView()).spec_hash
     shown = Host("h-1", "uid-m-1", "m-1", ID, HostState.RUNNING, spec_hash, (Address("InternalIP", "10.0.0.1"),))
     return replace(shown, **changed)
 
@@ -48,9 +48,9 @@ def going(body: Builder) -> Builder:
 
 
 def planned(read: HostRead, *objects: Builder, **reads: Any) -> Plan:
-    observed = ROOM.observe(KEY, FakeView(*objects), HostReads(read, **reads))
+    observed = RECONCILER.observe(KEY, FakeView(*objects), HostReads(read, **reads))
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 def touched(plan: Plan) -> list[str]:
@@ -148,21 +148,21 @@ def _events(plan: Plan) -> list[Action]:
 @pytest.mark.parametrize("nodes", CONFLICTS.values(), ids=CONFLICTS.keys())
 def test_in_a_conflict_a_deleted_machine_lets_go_of_the_node_and_goes(nodes: list[Builder]) -> None:
     body = going(mine())
-    around = (*nodes, pod("web").on("m-1").ready())
-    plan = planned(HostPresent(host()), body, *around)
+    drain_context = (*nodes, pod("web").on("m-1").ready())
+    plan = planned(HostPresent(host()), body, *drain_context)
     assert touched(plan) == []
     assert any(isinstance(action, DeleteHost) for action in plan.actions())
-    gone = planned(HostAbsent(), body, *around)
+    gone = planned(HostAbsent(), body, *drain_context)
     assert touched(gone) == []
     assert [a.patch for a in gone.actions() if isinstance(a, Patch)] == [{"metadata": {"finalizers": None}}]
 
 
 def test_a_machine_that_was_bound_elsewhere_by_hand_is_emptied_by_its_own_node_and_no_other() -> None:
     own = node("m-1").of(mine()).created(60).ready()
-    around = (own, foreign(), pod("own").on("m-1").ready(), pod("web").on("victim").ready())
-    plan = planned(HostPresent(host()), going(mine(FOREIGN)), *around)
+    drain_context = (own, foreign(), pod("own").on("m-1").ready(), pod("web").on("victim").ready())
+    plan = planned(HostPresent(host()), going(mine(FOREIGN)), *drain_context)
     assert set(touched(plan)) <= {"m-1", "of a pod"}
-    assert touched(planned(HostPresent(host()), mine(FOREIGN), *around)) == []
+    assert touched(planned(HostPresent(host()), mine(FOREIGN), *drain_context)) == []
 
 
 def test_a_node_that_is_recorded_for_the_machine_goes_with_it_though_its_host_is_gone_already() -> None:
@@ -259,11 +259,11 @@ def test_no_plan_touches_a_node_that_nothing_proves_to_be_its_own(
     body: Builder, nodes: list[Builder], read: HostRead, answer: Any
 ) -> None:
     view = FakeView(body, *nodes)
-    observed = ROOM.observe(KEY, view, HostReads(read, answer=answer))
+    observed = RECONCILER.observe(KEY, view, HostReads(read, answer=answer))
     assert observed is not None
     machine_ = view.get(MACHINE, KEY)
     assert machine_ is not None
-    for action in ROOM.plan(observed).actions():
+    for action in RECONCILER.plan(observed).actions():
         name = _touches(action, view)
         if name:
             found = view.get(NODE, Key("", name))

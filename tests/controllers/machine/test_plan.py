@@ -20,8 +20,8 @@ from controllers.kernel.view import (
     HostReads,
     HostUnknown,
 )
-from controllers.machine.host_spec import wish_of
-from controllers.machine.room import ROOM
+from controllers.machine.host_spec import desired_host
+from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import (
     Address,
     Host,
@@ -37,7 +37,7 @@ from tests.builders import NOW, Builder, FakeView, cluster, machine, node
 ID = "sim://1"
 M = machine("m-1").created(60)
 BOUND = machine("m-1").created(60).provider_id(ID)
-SPEC_HASH = wish_of(M.build(), FakeView()).spec_hash
+SPEC_HASH = desired_host(M.build(), FakeView()).spec_hash
 REPLACED = {"providerID": ID, "reason": "so", "startedAt": "2026-06-01T11:59:00Z"}
 
 
@@ -82,7 +82,7 @@ class Case:
     reads: HostReads
     does: list[str]
     outcome: type
-    others: tuple[Builder, ...] = ()
+    deletion_guards: tuple[Builder, ...] = ()
     says: dict[str, Any] = field(default_factory=dict)
 
 
@@ -157,7 +157,7 @@ CASES: dict[str, Case] = {
         HostReads(host()),
         ["patch Machine status"],
         Settled,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
         says={"phase": "Running"},
     ),
     "a Ready Node counts more than a list that is older": Case(
@@ -165,7 +165,7 @@ CASES: dict[str, Case] = {
         HostReads(host(HostState.PENDING)),
         ["patch Machine status"],
         Settled,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
         says={"phase": "Running"},
     ),
     "a Node that was not registered with its labels gets them": Case(
@@ -173,14 +173,14 @@ CASES: dict[str, Case] = {
         HostReads(host()),
         ["patch Machine status", "patch Node metadata"],
         Settled,
-        others=(node("m-1").created(30).provider_id(ID).ready(),),
+        deletion_guards=(node("m-1").created(30).provider_id(ID).ready(),),
     ),
     "a Node of another Machine is not taken": Case(
         BOUND,
         HostReads(host()),
         ["patch Machine status"],
         Blocked,
-        others=(node("m-1").of(machine("m-2")).provider_id(ID).ready(),),
+        deletion_guards=(node("m-1").of(machine("m-2")).provider_id(ID).ready(),),
     ),
     "a host of another spec is updated": Case(
         BOUND,
@@ -209,35 +209,35 @@ CASES: dict[str, Case] = {
         HostReads(host(spec_hash="old"), answer=NeedsDrain("restart")),
         ["patch Machine status", "patch Node metadata+spec"],
         Blocked,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
     ),
     "and goes on once the Node is empty": Case(
         BOUND,
         HostReads(host(spec_hash="old"), answer=NeedsDrain("restart")),
         ["patch Machine status", "UpdateHost drained"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
+        deletion_guards=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
     ),
     "what failed after a drain is asked again as drained": Case(
         BOUND,
         HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
         ["patch Machine status", "event Timeout", "UpdateHost drained"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
+        deletion_guards=(node("m-1").of(BOUND).ready().draining_for("uid-m-1"),),
     ),
     "and as not drained if the Node was not emptied for it": Case(
         BOUND,
         HostReads(host(spec_hash="old"), attempt=failed(ErrorClass.TIMEOUT, 0, "UpdateHost")),
         ["patch Machine status", "event Timeout", "UpdateHost"],
         Wait,
-        others=(node("m-1").of(BOUND).ready().cordoned(),),
+        deletion_guards=(node("m-1").of(BOUND).ready().cordoned(),),
     ),
     "a bad edit does not fail a Machine whose host nobody can see now": Case(
         BOUND,
         HostReads(HostUnknown("down"), (ConfigProblem("providerConfig.value.x", "is wrong"),)),
         ["patch Machine status", "event InvalidConfiguration"],
         Failed,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
         says={"phase": None, "errorReason": None},
     ),
     "a replacement is recorded before anything is touched": Case(
@@ -261,7 +261,7 @@ CASES: dict[str, Case] = {
         HostReads(HostAbsent()),
         ["delete Node m-1", "patch Machine spec"],
         Wait,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
     ),
     "then makes the new one": Case(
         being_replaced(new()), HostReads(HostAbsent()), ["patch Machine status", "CreateHost"], Wait
@@ -296,7 +296,7 @@ CASES: dict[str, Case] = {
         HostReads(HostAbsent()),
         ["delete Node m-1", "patch Machine metadata"],
         Settled,
-        others=(node("m-1").of(BOUND).ready(),),
+        deletion_guards=(node("m-1").of(BOUND).ready(),),
     ),
     "a host that may exist holds a Machine with a bad config": Case(
         going(machine("m-1")),
@@ -311,9 +311,9 @@ CASES: dict[str, Case] = {
 
 
 def planned(case: Case) -> Plan:
-    observed = ROOM.observe(Key("default", "m-1"), FakeView(case.machine, *case.others), case.reads)
+    observed = RECONCILER.observe(Key("default", "m-1"), FakeView(case.machine, *case.deletion_guards), case.reads)
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -19,7 +19,7 @@ from controllers.kernel.view import (
     HostUnknown,
 )
 from controllers.machine.node_link import claimed_by_another
-from controllers.machine.room import ROOM
+from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import Host, HostState
 from providers.simulated.config import Cloud
 from tests.builders import FakeView, machine, node
@@ -152,9 +152,9 @@ def test_any_world_at_all_makes_a_plan_that_is_safe(
         other = node("n-1").provider_id("sim://1")
         view.put(other if node_of == "unclaimed" else other.of(machine(node_of).provider_id("sim://1")))
     problems = (ConfigProblem("providerConfig.value.x", "is wrong"),) if problem else ()
-    observed = ROOM.observe(Key("default", "m-1"), view, HostReads(host, problems))
+    observed = RECONCILER.observe(Key("default", "m-1"), view, HostReads(host, problems))
     assert observed is not None
-    actions = list(ROOM.plan(observed).actions())
+    actions = list(RECONCILER.plan(observed).actions())
     creates = [action for action in actions if isinstance(action, CreateHost)]
     if creates:
         assert isinstance(host, HostAbsent)

@@ -10,7 +10,7 @@ from controllers.kernel.actions import CreateHost, Delete, DeleteHost
 from controllers.kernel.plan import Failed
 from controllers.kernel.refs import NODE, Key
 from controllers.kernel.view import HostAbsent, HostReads
-from controllers.machine.room import ROOM
+from controllers.machine.reconciler import RECONCILER
 from providers.simulated.config import Cloud
 from tests.builders import Builder, FakeView, ago, machine, node
 from tests.controllers.machine.arena import Arena
@@ -19,9 +19,9 @@ from tests.controllers.machine.pods import budget, pod
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds": 0.5}
 
 
-def running(*others: Builder, cloud: Cloud | None = None) -> tuple[Arena, Key]:
+def running(*deletion_guards: Builder, cloud: Cloud | None = None) -> tuple[Arena, Key]:
     arena = Arena(cloud or Cloud(name="arena"))
-    arena.view.put(*others)
+    arena.view.put(*deletion_guards)
     key = arena.apply(machine("m-1").provider_config(**QUICK))
     arena.run(key)
     arena.done.clear()
@@ -134,9 +134,9 @@ def test_mc_381_a_host_deleted_by_hand_is_reported_not_made_again() -> None:
 
 def test_mc_1205_a_machine_with_a_provider_id_never_gets_a_second_host() -> None:
     view = FakeView(machine("m-1").provider_id("simulated://arena/sim-000001"))
-    observed = ROOM.observe(Key("default", "m-1"), view, HostReads(HostAbsent()))
+    observed = RECONCILER.observe(Key("default", "m-1"), view, HostReads(HostAbsent()))
     assert observed is not None
-    assert not any(isinstance(action, CreateHost) for action in ROOM.plan(observed).actions())
+    assert not any(isinstance(action, CreateHost) for action in RECONCILER.plan(observed).actions())
 
 
 def test_provider_aws_1166_no_finalizer_is_left_when_the_host_never_came() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from controllers.kernel.actions import Delete
 from controllers.kernel.plan import NOTHING, Wait
+from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import MACHINE, NODE, Key
-from controllers.kernel.room import Room
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, HostUnknown
 from controllers.kernel.waking import members_of_cluster
 from controllers.machine.observe import FRESH, SETTLED_FRESH
-from controllers.machine.room import ROOM, is_heartbeat, of_class, of_node, of_pod, pod_is_unmoved
+from controllers.machine.reconciler import RECONCILER, is_heartbeat, of_class, of_node, of_pod, pod_is_unmoved
 from providers.base.contract import Host, HostState
 from tests.builders import FakeView, cluster, machine, machine_class, node
 from tests.builders.objects import Builder, NodeBuilder
@@ -29,8 +29,8 @@ def test_a_volume_that_is_detached_wakes_the_machine_that_goes() -> None:
 
 
 def test_it_is_a_room() -> None:
-    room: Room[Any] = ROOM
-    assert room.kind in room.reads
+    reconciler: Reconciler[Any] = RECONCILER
+    assert reconciler.kind in reconciler.reads
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def settled() -> Builder:
     ids=["settled", "new", "going", "changed"],
 )
 def test_how_fresh_the_hosts_must_be(machine_: Builder, seconds: float) -> None:
-    need = ROOM.needs(M1, FakeView(machine_))
+    need = RECONCILER.needs(M1, FakeView(machine_))
     assert need is not None
     assert need.fresh_within == seconds
 
@@ -123,7 +123,7 @@ def test_how_fresh_the_hosts_must_be(machine_: Builder, seconds: float) -> None:
 def test_a_bad_config_asks_for_the_host_everywhere() -> None:
     broken = machine("m-1")
     broken.spec.pop("providerConfig")
-    need = ROOM.needs(M1, FakeView(broken))
+    need = RECONCILER.needs(M1, FakeView(broken))
     assert need is not None
     assert need.config is None
     assert need.problems[0].path == "providerConfig"
@@ -132,7 +132,7 @@ def test_a_bad_config_asks_for_the_host_everywhere() -> None:
 def test_where_the_config_stands_is_told_for_messages() -> None:
     by_class = machine("m-1")
     by_class.spec["providerConfig"] = {"valueFrom": {"machineClass": {"name": "small"}}}
-    need = ROOM.needs(M1, FakeView(by_class, machine_class("small")))
+    need = RECONCILER.needs(M1, FakeView(by_class, machine_class("small")))
     assert need is not None
     assert need.config_path == "providerConfig.valueFrom.machineClass(default/small).providerConfig"
 
@@ -154,20 +154,20 @@ def test_a_node_that_registered_after_its_machine_went(ready: bool, host: HostRe
     """Its registration was not seen yet when the Machine was let go: nobody else would ever delete it."""
     late = node("m-1").of(machine("m-1"))
     view = FakeView(late.ready() if ready else late.not_ready())
-    need = ROOM.needs(M1, view)
+    need = RECONCILER.needs(M1, view)
     assert need is not None
     assert (need.machine_uid, need.config) == ("uid-m-1", None)
-    observed = ROOM.observe(M1, view, HostReads(host))
+    observed = RECONCILER.observe(M1, view, HostReads(host))
     assert observed is not None
-    actions = list(ROOM.plan(observed).actions())
+    actions = list(RECONCILER.plan(observed).actions())
     version = late.build()["metadata"]["resourceVersion"]  # a host of a later m-1 that takes it over keeps it
     assert [(a.target.kind, a.target.uid, a.resource_version) for a in actions if isinstance(a, Delete)] == (
         [(NODE, "uid-m-1", version)] if goes else []
     )
     if isinstance(host, HostUnknown):
-        assert isinstance(ROOM.plan(observed).outcome, Wait)
+        assert isinstance(RECONCILER.plan(observed).outcome, Wait)
     elif not goes:
-        assert ROOM.plan(observed) == NOTHING
+        assert RECONCILER.plan(observed) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -181,5 +181,5 @@ def test_a_node_that_registered_after_its_machine_went(ready: bool, host: HostRe
 )
 def test_a_node_that_we_did_not_register_is_nobody_elses_business(node_: NodeBuilder) -> None:
     view = FakeView(node_.not_ready())
-    assert ROOM.needs(M1, view) is None
-    assert ROOM.observe(M1, view, None) is None
+    assert RECONCILER.needs(M1, view) is None
+    assert RECONCILER.observe(M1, view, None) is None

@@ -12,7 +12,7 @@ import pytest
 from api.providerconfig import ParsedTexts
 from api.validate import validate
 from controllers.autoscaler.prices import PriceTableError, read_table
-from controllers.machine.host_spec import wish_of
+from controllers.machine.host_spec import desired_host
 from controllers.provisioningrequest.options import Limits, read_defaults
 from nodewright.gateways.admission.review import judge
 from providers.base.registry import Registry
@@ -64,7 +64,7 @@ def test_a_hostile_machine_is_read_in_no_time(case: str) -> None:
 
     def look() -> None:
         obj["metadata"]["uid"] = f"uid-{next(number)}"
-        config = wish_of(obj, arena.view).request
+        config = desired_host(obj, arena.view).request
         if config is not None:
             REGISTRY.problems(config.config)
 

@@ -12,8 +12,17 @@ from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.plan import Plan, Wait
 from controllers.kernel.refs import CLUSTER, MACHINE, Key
 from controllers.kernel.view import HostAbsent, HostReads
-from controllers.machine.room import MachineRoom
-from controllers.machine.turns import JOINS_AT_FIRST, LATE, NOT_COMING, SOON, Line, next_in_line, stays_in_line, turn
+from controllers.machine.creation_limits import (
+    JOINS_AT_FIRST,
+    LATE,
+    NOT_COMING,
+    SOON,
+    InFlightLimit,
+    must_queue,
+    next_queued,
+    stays_queued,
+)
+from controllers.machine.reconciler import MachineReconciler
 from providers.base.errors import ErrorClass
 from tests.builders import FakeView, cluster, machine, machine_class
 from tests.builders.objects import Builder, MachineBuilder
@@ -43,19 +52,19 @@ def arrived(name: str, since: float = 60) -> MachineBuilder:
     return booting(name, since).ready()
 
 
-def room_for(name: str, *objects: Builder, limits: Limits = NO_LIMITS) -> Plan:
-    room, view = MachineRoom(limits=limits), FakeView(*objects)
-    observed = room.observe(Key("default", name), view, ABSENT)
+def reconciler_for(name: str, *objects: Builder, limits: Limits = NO_LIMITS) -> Plan:
+    reconciler, view = MachineReconciler(limits=limits), FakeView(*objects)
+    observed = reconciler.observe(Key("default", name), view, ABSENT)
     assert observed is not None
-    return room.plan(observed)
+    return reconciler.plan(observed)
 
 
 def makes_it(plan: Plan) -> bool:
     return any(isinstance(action, CreateHost) for action in plan.actions())
 
 
-def two(*others: Builder) -> tuple[Builder, ...]:
-    return (home(maxHostsInFlight=2), born("m", 60), *others)
+def two(*deletion_guards: Builder) -> tuple[Builder, ...]:
+    return (home(maxHostsInFlight=2), born("m", 60), *deletion_guards)
 
 
 LINE: dict[str, tuple[tuple[Builder, ...], bool]] = {
@@ -90,15 +99,17 @@ LINE: dict[str, tuple[tuple[Builder, ...], bool]] = {
 
 @pytest.mark.parametrize(("objects", "want"), LINE.values(), ids=LINE.keys())
 def test_whose_turn_it_is(objects: tuple[Builder, ...], want: bool) -> None:
-    assert makes_it(room_for("m", *objects)) is want
+    assert makes_it(reconciler_for("m", *objects)) is want
 
 
 def test_the_flag_counts_where_the_cluster_says_nothing() -> None:
     busy, flag = (booting("a"), booting("b")), Limits(hosts_in_flight=2)
-    assert not makes_it(room_for("m", born("m"), home(), *busy, limits=flag))
-    assert makes_it(room_for("m", born("m"), home(maxHostsInFlight=3), *busy, limits=flag))
+    assert not makes_it(reconciler_for("m", born("m"), home(), *busy, limits=flag))
+    assert makes_it(reconciler_for("m", born("m"), home(maxHostsInFlight=3), *busy, limits=flag))
     implicit = [machine(name).provider_id(f"p:{name}") for name in "ab"]
-    assert not makes_it(room_for("m", machine("m"), *implicit, limits=flag)), "Machines without a Cluster are one too"
+    assert not makes_it(reconciler_for("m", machine("m"), *implicit, limits=flag)), (
+        "Machines without a Cluster are one too"
+    )
 
 
 def classed(builder: MachineBuilder, name: str = "small") -> MachineBuilder:
@@ -110,10 +121,10 @@ def test_a_class_has_a_line_of_its_own() -> None:
     small = machine_class("small")
     small.body["maxHostsInFlight"] = 1
     busy = classed(booting("a"))
-    waiting = room_for("m", classed(born("m")), small, home(), busy)
+    waiting = reconciler_for("m", classed(born("m")), small, home(), busy)
     assert not makes_it(waiting)
     assert "MachineClass default/small lets 1 hosts come up at once" in str(waiting.outcome)
-    assert makes_it(room_for("m", classed(born("m"), "big"), machine_class("big"), small, home(), busy))
+    assert makes_it(reconciler_for("m", classed(born("m"), "big"), machine_class("big"), small, home(), busy))
 
 
 class TestBootstrapTokens:
@@ -123,7 +134,7 @@ class TestBootstrapTokens:
 
     def plan(self, unjoined: int, joined: int, since: float = 60) -> Plan:
         there = [booting(f"a{n}") for n in range(unjoined)] + [arrived(f"j{n}", since) for n in range(joined)]
-        return room_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *there)
+        return reconciler_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *there)
 
     def test_a_few_may_before_any_has_joined(self) -> None:
         assert makes_it(self.plan(JOINS_AT_FIRST - 1, 0))
@@ -138,30 +149,30 @@ class TestBootstrapTokens:
 
     def test_a_host_whose_token_is_dead_holds_up_nobody(self) -> None:
         late = [booting(f"a{n}", 600) for n in range(JOINS_AT_FIRST)]
-        assert makes_it(room_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *late))
+        assert makes_it(reconciler_for("m", born("m"), home(bootstrapTokenLifetime=self.LIVES), *late))
 
     def test_the_flag_counts_where_the_cluster_says_nothing(self) -> None:
         there = [booting(f"a{n}") for n in range(JOINS_AT_FIRST)]
-        assert not makes_it(room_for("m", born("m"), home(), *there, limits=Limits(token_lifetime=TEN_MINUTES)))
+        assert not makes_it(reconciler_for("m", born("m"), home(), *there, limits=Limits(token_lifetime=TEN_MINUTES)))
 
 
 def test_a_machine_near_the_head_looks_again_sooner() -> None:
-    near, far = (turn([Line("rule", 10, ahead)]) for ahead in (10, 20))
+    near, far = (must_queue([InFlightLimit("rule", 10, ahead)]) for ahead in (10, 20))
     assert near is not None
     assert far is not None
-    assert (near.look_again, far.look_again) == (SOON, LATE)
-    assert turn([Line("rule", 10, 9)]) is None
-    assert turn([]) is None
+    assert (near.requeue_after, far.requeue_after) == (SOON, LATE)
+    assert must_queue([InFlightLimit("rule", 10, 9)]) is None
+    assert must_queue([]) is None
 
 
 def test_the_next_in_line_is_woken_when_one_is_out_of_the_way() -> None:
     waiting = [born(name, age).pending("HostsInFlight") for name, age in (("young", 5), ("old", 50))]
     view = FakeView(home(maxHostsInFlight=1), *waiting)
     before, after = booting("a").build(), arrived("a").build()
-    assert not stays_in_line(before, after)
-    assert list(next_in_line(after, view)) == [Key("default", "old")]
-    assert stays_in_line(after, arrived("a").annotated("note").build()), "who has arrived lets nobody else move up"
-    assert list(next_in_line(after, FakeView(home(), *waiting))) == [], "nobody looks where there is no limit"
+    assert not stays_queued(before, after)
+    assert list(next_queued(after, view)) == [Key("default", "old")]
+    assert stays_queued(after, arrived("a").annotated("note").build()), "who has arrived lets nobody else move up"
+    assert list(next_queued(after, FakeView(home(), *waiting))) == [], "nobody looks where there is no limit"
 
 
 def many(limits: Limits, count: int = 4, **config: Any) -> tuple[Arena, list[Key]]:
@@ -199,7 +210,7 @@ def test_a_refusal_is_told_rather_than_the_wait_for_the_next_try() -> None:
     arena, (key,) = many(NO_LIMITS, count=1, cloud={"quota": {"hosts": 0}})
     arena.run(key, 20)
     assert arena.condition(key, "Ready")["reason"] == ErrorClass.QUOTA_EXCEEDED
-    arena.room = MachineRoom(limits=Limits(hosts_in_flight=0))
+    arena.reconciler = MachineReconciler(limits=Limits(hosts_in_flight=0))
     plans = arena.run(key, 300)
     assert arena.condition(key, "Ready")["reason"] == ErrorClass.QUOTA_EXCEEDED
     assert not any(makes_it(plan) for plan in plans)
@@ -207,5 +218,5 @@ def test_a_refusal_is_told_rather_than_the_wait_for_the_next_try() -> None:
 
 
 def test_the_room_is_woken_by_machines_of_its_cluster() -> None:
-    assert any(wake.kind == MACHINE and wake.keys is next_in_line for wake in MachineRoom().wakes)
-    assert any(wake.kind == CLUSTER for wake in MachineRoom().wakes)
+    assert any(wake.kind == MACHINE and wake.keys is next_queued for wake in MachineReconciler().wakes)
+    assert any(wake.kind == CLUSTER for wake in MachineReconciler().wakes)

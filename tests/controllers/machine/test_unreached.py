@@ -10,14 +10,14 @@ from api import names
 from controllers.kernel.actions import CreateHost, Delete, DeleteHost, Event, Evict, Patch, UpdateHost
 from controllers.kernel.plan import Blocked
 from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS, Key
-from controllers.kernel.view import HOME, Reached, Unreached
-from controllers.machine import leftover
+from controllers.kernel.view import HOME, Reached, Unreachable
+from controllers.machine import orphaned_node
 from providers.simulated.config import Cloud
 from tests.builders import cluster, machine
 from tests.controllers.machine.arena import Arena
 from tests.controllers.machine.pods import pod
 
-LOST = Unreached("prod-kubeconfig", "Unreachable", "connect: refused")
+LOST = Unreachable("prod-kubeconfig", "Unreachable", "connect: refused")
 FOUND = Reached("prod-kubeconfig")
 QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds": 0.5}
 HARM = (DeleteHost, UpdateHost, Evict, Delete)
@@ -199,9 +199,9 @@ def test_a_replacement_that_was_begun_waits() -> None:
 def test_a_node_that_was_left_behind_is_not_judged() -> None:
     arena, key = lost()
     arena.view.drop(MACHINE, "m-1")
-    assert leftover.find(key, arena.view) is None
+    assert orphaned_node.find(key, arena.view) is None
     arena.view.living_in(FOUND)
-    assert leftover.find(key, arena.view) is not None
+    assert orphaned_node.find(key, arena.view) is not None
 
 
 def test_a_pause_is_stronger() -> None:
@@ -215,7 +215,7 @@ def test_a_pause_is_stronger() -> None:
 def test_a_machine_that_may_be_at_home_waits_even_if_its_cluster_is_going() -> None:
     """Nobody could look for a Secret: its Node may carry the pods of a cluster that stays."""
     arena, key = running()
-    arena.view.living_in(Unreached("", "Unreachable", "Forbidden"))
+    arena.view.living_in(Unreachable("", "Unreachable", "Forbidden"))
     arena.view.put(cluster("prod").deleting(5, names.CLUSTER_FINALIZER))
     arena.delete(key)
     arena.run(key)

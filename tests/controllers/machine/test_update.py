@@ -19,9 +19,9 @@ QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "updateSeconds"
 UPGRADE = {"spec": {"versions": {"kubelet": "1.34.1"}}}
 
 
-def running(updates: str, *others: Builder) -> tuple[Arena, Key]:
+def running(updates: str, *deletion_guards: Builder) -> tuple[Arena, Key]:
     arena = Arena()
-    arena.view.put(*others)
+    arena.view.put(*deletion_guards)
     key = arena.apply(machine("m-1").provider_config(**QUICK, updates=updates))
     arena.run(key)
     assert arena.condition(key, "Ready")["status"] == "True"

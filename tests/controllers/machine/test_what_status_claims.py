@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from api import names
-from controllers.cluster.room import ROOM as CLUSTER_ROOM
-from controllers.cluster.room import counts_the_same, of_member, same_cluster
+from controllers.cluster.reconciler import RECONCILER as CLUSTER_ROOM
+from controllers.cluster.reconciler import counts_the_same, of_member, same_cluster
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key
 from controllers.kernel.view import HostPresent, HostReads
-from controllers.machine.room import ROOM, is_heartbeat
+from controllers.machine.reconciler import RECONCILER, is_heartbeat
 from nodewright.runtime.cache.store import Store
 from providers.base.contract import Host, HostState
 from tests.builders import FakeView, cluster, machine, machine_set, node
@@ -33,9 +33,9 @@ def running() -> dict[str, Any]:
 def status_patch(view: FakeView) -> dict[str, Any]:
     key = Key("default", "m-1")
     host = Host("h-1", "uid-m-1", "m-1", ID, HostState.RUNNING, "other")
-    observed = ROOM.observe(key, view, HostReads(HostPresent(host)))
+    observed = RECONCILER.observe(key, view, HostReads(HostPresent(host)))
     assert observed is not None
-    patches = [a for a in ROOM.plan(observed).actions() if isinstance(a, Patch) and a.subresource == "status"]
+    patches = [a for a in RECONCILER.plan(observed).actions() if isinstance(a, Patch) and a.subresource == "status"]
     return dict(patches[0].patch["status"]) if patches else {}
 
 
@@ -75,7 +75,7 @@ def test_cluster_name_alone_makes_a_member() -> None:
     observed = CLUSTER_ROOM.observe(Key("default", "prod"), FakeView(body, owner, group), None)
     assert observed is not None
     assert (len(observed.machines), observed.sets) == (1, 1)
-    wakes = {wake.kind: wake for wake in ROOM.wakes if wake.kind == CLUSTER}
+    wakes = {wake.kind: wake for wake in RECONCILER.wakes if wake.kind == CLUSTER}
     assert list(wakes[CLUSTER].keys(owner, FakeView(body))) == [Key("default", "m-1")]
 
 

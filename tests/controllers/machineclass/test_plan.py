@@ -19,7 +19,7 @@ from controllers.kernel.view import (
     NotChecked,
 )
 from controllers.machineclass.observe import config_of
-from controllers.machineclass.room import ROOM, names_the_same, of_machine
+from controllers.machineclass.reconciler import RECONCILER, names_the_same, of_machine
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from providers.simulated.worlds import Worlds
@@ -41,15 +41,15 @@ def of_class(name: str, age: float = 3600) -> MachineBuilder:
 def plan(*objects: Builder | dict[str, Any], live: LiveCheck = NOBODY_ASKED) -> Plan:
     """As the shell does it: the schemas of the installed providers are asked."""
     view = FakeView(*objects)
-    need = ROOM.needs(KEY, view)
+    need = RECONCILER.needs(KEY, view)
     found = None
     if need is not None:
         assert need.machine_uid == "", "it is nobody's host"
         found_wrong = REGISTRY.problems(need.config or {})
         problems = tuple(ConfigProblem(f"{need.config_path}.{p.path}", p.message) for p in found_wrong)
         found = HostReads(HostUnknown(""), problems, live=live if need.live and not problems else NOBODY_ASKED)
-    observed = ROOM.observe(KEY, view, found)
-    return NOTHING if observed is None else ROOM.plan(observed)
+    observed = RECONCILER.observe(KEY, view, found)
+    return NOTHING if observed is None else RECONCILER.plan(observed)
 
 
 def test_a_class_that_is_in_order_says_so_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
 from tests.builders import World, machine, machine_deployment
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.builders.objects import MachineSetBuilder
 from tests.controllers.machinedeployment.stories import (
     NEW,
@@ -48,7 +48,7 @@ def test_so_many_stay_old_and_a_share_is_rounded_up(partition: int | str) -> Non
 def test_a_canary_that_is_there_is_told_and_is_not_late() -> None:
     world = rolled(5, 4)
     world.advance(10_000)
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
     assert condition(world, "RollingOut") == ("False", "PartitionReached")
     assert condition(world, "Progressing") == ("True", "RolloutComplete")
     assert "completedHash" in world.get(MACHINE_DEPLOYMENT, "md")["status"]
@@ -105,7 +105,7 @@ class TestScalingInTheMiddle:
         settle(world)
         set_template(world, NEW)
         for _ in range(10):
-            round_of(world)
+            reconcile_once(world)
             world.finish_deletions()
             world.advance(3)
         assert sets_of(world) == {OLD: 8, NEW: 5}
@@ -114,13 +114,13 @@ class TestScalingInTheMiddle:
     def test_more_replicas_are_shared_so_that_the_new_template_gets_no_more_than_its_part(self) -> None:
         world = self.mid_rollout()
         set_replicas(world, 20)
-        round_of(world)
+        reconcile_once(world)
         assert sets_of(world) == {OLD: 14, NEW: 9}
 
     def test_fewer_replicas_take_those_that_are_not_up(self) -> None:
         world = self.mid_rollout()
         set_replicas(world, 8)
-        round_of(world)
+        reconcile_once(world)
         assert sets_of(world) == {OLD: 8, NEW: 3}
 
     def test_machines_that_were_to_go_and_are_there_yet_are_taken_back_before_others_are_made(self) -> None:

@@ -15,7 +15,7 @@ from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
 from controllers.machinedeployment.disruption import allowance, read_budgets
 from tests.builders import World, machine_deployment
 from tests.builders.clock import NOW
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import condition_of, creates, sizes
 from tests.controllers.machinedeployment.stories import (
     NEW,
@@ -181,7 +181,7 @@ def test_at_rest_no_window_writes_anything() -> None:
     settle(world)
     for _ in range(48):
         world.advance(1800)
-        assert round_of(world) == 0
+        assert reconcile_once(world) == 0
 
 
 @given(st.integers(1, 8), st.integers(0, 4), st.integers(0, 8), st.integers(0, 8))
@@ -205,7 +205,7 @@ def test_all_machines_are_rolled_within_a_budget_of_one() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(60):
-        round_of(world)
+        reconcile_once(world)
         down = [m for m in world.all(MACHINE) if (m.get("status") or {}).get("nodeRef")]
         assert len([m for m in down if m["metadata"].get("deletionTimestamp")]) <= 1
         world.make_ready()

@@ -7,7 +7,7 @@ from typing import Any
 from controllers.kernel.actions import Create, Delete
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine_deployment
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import condition_of, sizes
 from tests.controllers.machinedeployment.stories import NEW, OLD, a_set, deployment, machines, set_template
 
@@ -48,7 +48,7 @@ def test_no_machine_is_made_or_deleted_and_the_history_is_kept() -> None:
     assert revisions(world) == {OLD: ("1", 0), NEW: ("2", 3)}
     assert condition(world, "Progressing") == ("True", "RolloutComplete")
     assert condition(world, "MachinesUpToDate") == ("True", "UpToDate")
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_going_back_gives_the_earlier_template_a_new_number_and_keeps_the_machines() -> None:
@@ -78,7 +78,7 @@ def test_while_it_goes_on_the_status_counts_machines_and_not_sets() -> None:
     world = a_world()
     set_template(world, NEW)
     for _ in range(6):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     status = world.get(MACHINE_DEPLOYMENT, "md")["status"]
     assert status["updatedReplicas"] == 1
@@ -90,7 +90,7 @@ def test_a_provider_that_can_t_stops_it_and_the_deployment_says_so() -> None:
     world = a_world()
     set_template(world, NEW)
     for _ in range(8):
-        round_of(world)
+        reconcile_once(world)
         world.change_hosts(refused="another flavor needs another host")
         world.advance(3)
     assert condition(world, "MachinesUpToDate") == ("False", "NeedsReplacement")
@@ -103,12 +103,12 @@ def test_it_is_taken_back_in_place_when_that_is_asked_for() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(40):
-        round_of(world)
+        reconcile_once(world)
         world.change_hosts(refused="" if "rollback" in _status(world) else "not in this life")
         world.advance(3)
     assert {m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)} == {OLD}
     assert condition(world, "Progressing") == ("False", "RolledBack")
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_machines_of_another_set_are_not_replaced_where_in_place_is_required() -> None:
@@ -124,7 +124,7 @@ def test_a_pause_holds_what_was_not_handed_out_yet() -> None:
     world = a_world()
     set_template(world, NEW)
     for _ in range(3):
-        round_of(world)
+        reconcile_once(world)
     world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"].update(paused=True))
     settle(world)
     assert len([m for m in world.all(MACHINE) if m["spec"]["versions"]["kubelet"] == OLD]) == 2
@@ -152,7 +152,7 @@ def test_who_scales_down_is_obeyed_before_the_set_gets_another_template() -> Non
     world = a_world(surge=2, unavailable=0)
     set_template(world, NEW)
     while not any(body["spec"]["replicas"] == 5 for body in world.all(MACHINE_SET)):
-        round_of(world)
+        reconcile_once(world)
     set_template(world, LATER)
     world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"].update(replicas=1))
     decided = plan_for(world.view(), MACHINE_DEPLOYMENT, "md")
@@ -166,6 +166,6 @@ def test_a_surge_that_nobody_took_back_stays_while_the_set_gets_another_template
     world = a_world(surge=2, unavailable=0)
     set_template(world, NEW)
     while not any(body["spec"]["replicas"] == 5 for body in world.all(MACHINE_SET)):
-        round_of(world)
+        reconcile_once(world)
     set_template(world, LATER)
     assert not sizes(plan_for(world.view(), MACHINE_DEPLOYMENT, "md"))

@@ -9,7 +9,7 @@ import pytest
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, is_deleting
 from tests.builders import World, machine_deployment
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.controllers.machinedeployment.stories import (
     NEW,
     OLD,
@@ -96,7 +96,7 @@ class TestRecreate:
         settle(world)
         set_template(world, NEW)
         for _ in range(10):
-            round_of(world)
+            reconcile_once(world)
             world.advance(3)
         assert sets_of(world) == {OLD: 0, NEW: 0}, "hosts of old Machines are still there"
         settle(world)
@@ -107,7 +107,7 @@ class TestRecreate:
         settle(world)
         set_template(world, NEW)
         for _ in range(30):
-            round_of(world)
+            reconcile_once(world)
             world.make_ready()
             assert len({m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)}) <= 1
             world.finish_deletions()
@@ -121,7 +121,7 @@ class TestPaused:
         settle(world)
         set_template(world, NEW)
         for _ in range(10):
-            round_of(world)
+            reconcile_once(world)
             world.finish_deletions()
             world.advance(3)
         world.change(MACHINE_DEPLOYMENT, "md", lambda b: b["spec"].update(paused=True))

@@ -9,7 +9,7 @@ import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine_deployment
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.builders.plans import patches
 from tests.controllers.machinedeployment.stories import NEW, a_set, deployment, machines, plan, set_template
 
@@ -49,7 +49,7 @@ def test_it_reaches_the_machines_and_none_is_replaced(change: Change, arrived: C
     assert {m["metadata"]["uid"] for m in world.all(MACHINE)} == before
     assert all(arrived(dict(machine)) for machine in world.all(MACHINE))
     assert len(world.all(MACHINE_SET)) == 1
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_what_is_dropped_from_the_template_is_taken_back_from_the_machines() -> None:
@@ -69,7 +69,7 @@ def test_what_is_dropped_from_the_template_is_taken_back_from_the_machines() -> 
     assert not machine["spec"]["metadata"]["labels"]
     assert machine["spec"]["taints"] == []
     assert "team" not in machine["metadata"]["labels"]
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_failure_domains_reach_all_sets_and_none_is_rolled_out() -> None:
@@ -89,7 +89,7 @@ def test_failure_domains_reach_all_sets_and_none_is_rolled_out() -> None:
     world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"].pop("failureDomains"))
     settle(world)
     assert "failureDomains" not in world.all(MACHINE_SET)[0]["spec"]
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_an_old_set_whose_template_names_one_failure_domain_keeps_to_it() -> None:
@@ -113,7 +113,7 @@ def test_in_place_a_machine_stays_in_the_failure_domain_that_its_set_chose() -> 
     settle(world)
     assert {m["metadata"]["uid"]: m["spec"]["failureDomain"] for m in world.all(MACHINE)} == before
     assert {m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)} == {"1.35.0"}
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_policy_and_min_ready_seconds_reach_all_sets() -> None:

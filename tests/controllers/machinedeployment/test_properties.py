@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from controllers.kernel.actions import Action, Create, Delete
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Obj
 from tests.builders import World, machine_deployment
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.builders.schedule import Process
 from tests.examples import usually
 
@@ -134,7 +134,7 @@ def test_whatever_happened_before_a_good_template_is_rolled_out_and_then_nothing
     machines = world.all(MACHINE)
     assert len(machines) == given_limits[0]
     assert {machine["spec"]["versions"]["kubelet"] for machine in machines} == {"1.37.0"}
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
     sizes = sorted(body["spec"]["replicas"] for body in world.all(MACHINE_SET))
     assert sizes[-1] == given_limits[0]
     assert len(sizes) <= 2, "one old MachineSet is kept, the rest is forgotten"

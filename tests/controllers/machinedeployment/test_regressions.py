@@ -5,7 +5,7 @@ from __future__ import annotations
 from controllers.kernel.actions import Create
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key
 from controllers.machinedeployment.observe import observe
-from controllers.machinedeployment.room import ROOM
+from controllers.machinedeployment.reconciler import RECONCILER
 from controllers.machinedeployment.targets import Targets
 from tests.builders import FakeView, World, machine, machine_deployment
 from tests.builders.loop import settle
@@ -103,7 +103,7 @@ def test_capi_1127_a_step_follows_the_machine_that_becomes_ready_and_not_a_resyn
     owner = deployment(3)
     owned = a_set("new", 1, NEW)
     member = machine("m").of(owned)
-    (wake,) = [wake for wake in ROOM.wakes if wake.kind == MACHINE]
+    (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == MACHINE]
     keys = list(wake.keys(member.ready().build(), FakeView(owner, owned)))
     assert [key.name for key in keys] == ["md"]
     assert wake.ignores is not None

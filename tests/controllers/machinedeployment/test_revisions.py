@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, cluster, machine_deployment, machine_set
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import created_names, creates, deletes, patches, status_of
 from tests.controllers.machinedeployment.stories import (
     NEW,
@@ -72,7 +72,7 @@ def test_nothing_is_forgotten_while_a_rollout_runs_or_a_machine_of_it_is_left() 
 def test_the_name_of_a_set_derives_from_the_template() -> None:
     first, second = World(machine_deployment("md").kubelet(OLD)), World(machine_deployment("md").kubelet(OLD))
     for world in (first, second):
-        round_of(world)
+        reconcile_once(world)
     named = [[body["metadata"]["name"] for body in world.all(MACHINE_SET)] for world in (first, second)]
     assert named[0] == named[1]
 
@@ -135,7 +135,7 @@ def test_the_old_set_can_be_told_from_the_current_one_by_the_hard_coded_keys() -
     settle(world)
     set_template(world, NEW)
     for _ in range(3):
-        round_of(world)
+        reconcile_once(world)
     numbers = {b["metadata"]["annotations"][names.CAPI_REVISION_ANNOTATION] for b in world.all(MACHINE_SET)}
     assert numbers == {"1", "2"}
     assert world.get(MACHINE_DEPLOYMENT, "md")["metadata"]["annotations"][names.CAPI_REVISION_ANNOTATION] == "2"

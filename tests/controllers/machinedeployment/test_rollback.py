@@ -9,7 +9,7 @@ import pytest
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine_deployment
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.objects import MachineDeploymentBuilder
 from tests.builders.plans import condition_of, events, sizes
 from tests.controllers.machinedeployment.stories import NEW, OLD, a_set, deployment, machines, set_template, sets_of
@@ -35,7 +35,7 @@ def rolled(version: str, *, seconds: float = DEADLINE + 60, on_failure: str = "R
 def go_on(world: World, seconds: float) -> None:
     """Rounds for so long; only Machines that are not broken come up."""
     for _ in range(int(seconds // 5)):
-        round_of(world)
+        reconcile_once(world)
         good = [m for m in world.all(MACHINE) if m["spec"]["versions"]["kubelet"] != BROKEN]
         world.make_ready(good)
         world.finish_deletions()
@@ -73,7 +73,7 @@ def test_it_is_told_in_status_condition_and_one_event() -> None:
 
 def test_then_nothing_is_written_any_more() -> None:
     world = rolled(BROKEN, seconds=400)
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_applying_the_failed_template_again_changes_nothing() -> None:
@@ -171,7 +171,7 @@ def test_a_rollback_that_stands_still_is_seen_through_and_not_taken_back_again()
             MACHINE, body["metadata"]["name"], lambda m: m["metadata"].update(deletionTimestamp="2026-06-01T12:00:00Z")
         )
     for _ in range(30):
-        round_of(world)
+        reconcile_once(world)
         world.finish_deletions()
         world.advance(5)
     assert status(world)["rollback"]["toRevision"] == 1
@@ -210,7 +210,7 @@ def test_people_who_take_their_time_with_on_delete_are_not_late() -> None:
     set_template(world, NEW)
     settle(world)
     world.advance(10_000)
-    round_of(world)
+    reconcile_once(world)
     assert progressing(world)[0] == "True"
 
 

@@ -9,7 +9,7 @@ import pytest
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine, machine_deployment
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.objects import MachineBuilder, MachineSetBuilder
 from tests.builders.plans import created_names, creates, sizes
 from tests.controllers.machinedeployment.stories import (
@@ -38,11 +38,11 @@ def test_a_and_it_is_the_unhealthy_one_that_the_set_deletes() -> None:
     world.break_down(broken)
     set_template(world, NEW)
     for _ in range(6):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     world.make_ready()
     for _ in range(6):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     gone = [m["metadata"]["name"] for m in world.all(MACHINE) if m["metadata"].get("deletionTimestamp")]
     assert broken in gone
@@ -54,13 +54,13 @@ def test_b_a_broken_template_stops_with_the_minimum_untouched() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(20):
-        round_of(world)
+        reconcile_once(world)
         world.finish_deletions()
         world.advance(3)
     assert sets_of(world) == {OLD: 8, NEW: 5}
     ready = [m for m in world.all(MACHINE) if (m.get("status") or {}).get("nodeRef")]
     assert len(ready) == 8
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_c_a_third_template_makes_the_second_an_old_one_whose_unavailable_machines_go_first() -> None:
@@ -77,7 +77,7 @@ def test_d_scaling_down_in_a_rollout_counts_what_still_has_to_go() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(4):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     world.make_ready()
     set_replicas(world, 4)
@@ -146,7 +146,7 @@ def test_e_going_back_makes_the_kept_set_current_with_its_machines() -> None:
     originals = {m["metadata"]["uid"] for m in world.all(MACHINE)}
     set_template(world, NEW)
     for _ in range(3):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     set_template(world, OLD)
     settle(world)
@@ -233,7 +233,7 @@ def test_the_partition_keeps_some_machines_old() -> None:
     set_template(world, NEW)
     settle(world)
     assert sets_of(world) == {OLD: 3, NEW: 2}
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_the_first_set_gets_its_size_at_birth() -> None:

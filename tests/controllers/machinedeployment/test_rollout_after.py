@@ -12,7 +12,7 @@ from controllers.kernel.plan import Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import World, machine_deployment
 from tests.builders.clock import NOW
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import status_of
 
 
@@ -64,7 +64,7 @@ def test_when_the_time_has_come_every_machine_is_replaced_once() -> None:
     world.advance(7200)
     settle(world)
     assert uids(world) == after
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
     assert (
         world.get(MACHINE_DEPLOYMENT, "md")["metadata"]["annotations"]["machinedeployment.clusters.k8s.io/revision"]
         == "2"
@@ -102,7 +102,7 @@ def test_another_template_needs_no_second_rollout() -> None:
     settle(world)
     assert len([s for s in world.all(MACHINE_SET) if s["spec"]["replicas"]]) == 1
     assert {m["spec"]["versions"]["kubelet"] for m in world.all(MACHINE)} == {"1.35.0"}
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_in_place_it_makes_new_machines_as_a_restart_does() -> None:
@@ -119,13 +119,13 @@ def test_one_that_fails_is_taken_back_and_stays_so() -> None:
     failing = {"rollout": {"after": format_time(world.now)}, "progressDeadlineSeconds": 60}
     world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"].update(failing))
     for _ in range(40):
-        round_of(world)
+        reconcile_once(world)
         world.finish_deletions()
         world.advance(10)
     settle(world)
     assert uids(world) == before
     assert world.get(MACHINE_DEPLOYMENT, "md")["status"]["rollback"]["fromRevision"] == 2
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 @pytest.mark.parametrize("junk", [7, "soon", {"after": 7}, {"after": "soon"}, []])

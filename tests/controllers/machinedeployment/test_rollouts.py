@@ -8,7 +8,7 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_SET
-from tests.builders.loop import round_of
+from tests.builders.loop import reconcile_once
 from tests.controllers.machinedeployment.rollouts import CASES, GOLDEN, Case, Play, golden_of
 
 QUICK_SEEDS = range(1)
@@ -43,7 +43,7 @@ def check_the_end(play: Play, case: Case) -> None:
     """What was asked for is there, all of it is up, and nobody writes any more."""
     assert play.versions() == case.want, play.told()
     assert len(play.up()) == sum(case.want.values()), play.told()
-    assert round_of(play.world) == 0
+    assert reconcile_once(play.world) == 0
     forgotten = [m for m in play.world.all(MACHINE_SET) if not m["spec"]["replicas"]]
     assert len(forgotten) <= 2
     marks = {names.DISABLE_CREATE_ANNOTATION}

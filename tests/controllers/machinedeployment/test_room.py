@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from controllers.kernel.reconciler import Reconciler, Wake
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind
-from controllers.kernel.room import Room, Wake
 from controllers.machinedeployment.observe import Observed
-from controllers.machinedeployment.room import ROOM
+from controllers.machinedeployment.reconciler import RECONCILER
 from tests.builders import FakeView, cluster, machine, machine_deployment, machine_set
 from tests.builders.objects import Builder
 
@@ -13,7 +13,7 @@ MD = Key("default", "md")
 
 
 def wake_of(kind: Kind) -> Wake:
-    return next(wake for wake in ROOM.wakes if wake.kind == kind)
+    return next(wake for wake in RECONCILER.wakes if wake.kind == kind)
 
 
 def woken(kind: Kind, by: Builder, *others: Builder) -> list[Key]:
@@ -21,11 +21,11 @@ def woken(kind: Kind, by: Builder, *others: Builder) -> list[Key]:
 
 
 def test_it_is_a_room() -> None:
-    room: Room[Observed] = ROOM
-    assert (room.name, room.kind) == ("machinedeployment", MACHINE_DEPLOYMENT)
-    assert set(room.reads) >= {MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, CLUSTER}
-    assert room.needs(MD, FakeView()) is None
-    assert room.observe(MD, FakeView(), None) is None
+    reconciler: Reconciler[Observed] = RECONCILER
+    assert (reconciler.name, reconciler.kind) == ("machinedeployment", MACHINE_DEPLOYMENT)
+    assert set(reconciler.reads) >= {MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, CLUSTER}
+    assert reconciler.needs(MD, FakeView()) is None
+    assert reconciler.observe(MD, FakeView(), None) is None
 
 
 def test_a_set_wakes_its_deployment_and_an_orphan_those_that_would_adopt_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from tests.builders import FakeView, World, machine, machine_deployment
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import condition_of, creates, events, patches, sizes, status_of
 from tests.controllers.machinedeployment.stories import NEW, OLD, a_set, deployment, machines, plan, set_template
 
@@ -103,7 +103,7 @@ def test_a_rollout_that_stands_still_says_so_and_when() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(5):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     found = plan_for(world.view(), MACHINE_DEPLOYMENT, "md")
     assert isinstance(found.outcome, Wait)
@@ -136,10 +136,10 @@ def test_a_rollout_that_is_to_pause_on_failure_stops_where_it_is() -> None:
     settle(world)
     set_template(world, NEW)
     for _ in range(8):
-        round_of(world)
+        reconcile_once(world)
         world.advance(3)
     world.advance(200)
-    round_of(world)
+    reconcile_once(world)
     before = {b["metadata"]["name"]: b["spec"]["replicas"] for b in world.all(MACHINE_SET)}
     broken = next(m for m in world.all(MACHINE) if m["spec"]["versions"]["kubelet"] == OLD)
     assert sizes(plan_for(world.view(), MACHINE_DEPLOYMENT, "md")) == {}

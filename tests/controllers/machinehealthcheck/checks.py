@@ -8,7 +8,7 @@ from api.remediation import template_kind
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, Key
 from controllers.machinehealthcheck.observe import Observed
-from controllers.machinehealthcheck.room import MachineHealthCheckRoom
+from controllers.machinehealthcheck.reconciler import MachineHealthCheckReconciler
 from tests.builders import FakeView, machine, machine_set, node
 from tests.builders.objects import Builder, MachineBuilder, NodeBuilder
 from tests.builders.plans import patches
@@ -16,7 +16,7 @@ from tests.builders.plans import patches
 NODE_UNKNOWN_5M = {"type": "Ready", "status": "Unknown", "timeout": "5m"}
 
 
-ROOM = MachineHealthCheckRoom(frozenset({template_kind("RebootTemplate.remedy.example.com")}))
+RECONCILER = MachineHealthCheckReconciler(frozenset({template_kind("RebootTemplate.remedy.example.com")}))
 
 
 class CheckBuilder(Builder):
@@ -69,7 +69,7 @@ def flat(*groups: list[Builder]) -> list[Builder]:
 
 
 def observed(view: FakeView, name: str = "check") -> Observed:
-    found = ROOM.observe(Key("default", name), view, None)
+    found = RECONCILER.observe(Key("default", name), view, None)
     assert found is not None
     return found
 
@@ -79,7 +79,7 @@ def plan(*objects: Builder) -> Plan:
 
 
 def plan_on(view: FakeView, name: str = "check") -> Plan:
-    return ROOM.plan(observed(view, name))
+    return RECONCILER.plan(observed(view, name))
 
 
 def marks(found: Plan) -> dict[str, dict[str, dict[str, Any]]]:
@@ -91,7 +91,7 @@ def marks(found: Plan) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def condemned(found: Plan) -> list[str]:
+def selected_for_deletion(found: Plan) -> list[str]:
     return sorted(name for name, said in marks(found).items() if "OwnerRemediated" in said)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from controllers.kernel.plan import Blocked, Wait
+from controllers.kernel.reconciler import SpansClusters
 from controllers.kernel.refs import CLUSTER, MACHINE, NODE, Key
-from controllers.kernel.room import SpansClusters
-from controllers.kernel.view import Reached, Unreached
-from controllers.machinehealthcheck.room import ROOM
+from controllers.kernel.view import Reached, Unreachable
+from controllers.machinehealthcheck.reconciler import RECONCILER
 from tests.builders import FakeView, machine
 from tests.builders.objects import Builder, MachineBuilder, NodeBuilder
 from tests.builders.plans import events
@@ -20,17 +20,17 @@ from tests.controllers.machinehealthcheck.checks import (
     CheckBuilder,
     allowed,
     check,
-    condemned,
     its_node,
     marks,
     member,
     plan_on,
+    selected_for_deletion,
     status,
     unhealthy,
 )
 
 FOUND = Reached("blue-kubeconfig")
-LOST = Unreached("blue-kubeconfig", "Unreachable", "refused")
+LOST = Unreachable("blue-kubeconfig", "Unreachable", "refused")
 NAMES = ("a", "b", "c", "d")
 
 
@@ -56,7 +56,7 @@ def by(request: Any) -> CheckBuilder:
 
 def test_nodes_are_looked_for_where_they_live(by: CheckBuilder) -> None:
     view = scene(by=by)
-    view.abroad("blue", FOUND, *(its_node(name) for name in NAMES))
+    view.elsewhere("blue", FOUND, *(its_node(name) for name in NAMES))
     found = plan_on(view)
     assert unhealthy(found) == {}
     assert (status(found)["currentHealthy"], allowed(found)) == (4, ("True", "RemediationAllowed"))
@@ -64,14 +64,14 @@ def test_nodes_are_looked_for_where_they_live(by: CheckBuilder) -> None:
 
 def test_a_namesake_of_the_node_at_home_says_nothing(by: CheckBuilder) -> None:
     view = scene(*(dead_node(name) for name in NAMES), by=by)
-    view.abroad("blue", FOUND, *(its_node(name) for name in NAMES))
+    view.elsewhere("blue", FOUND, *(its_node(name) for name in NAMES))
     assert unhealthy(plan_on(view)) == {}
 
 
 def test_a_node_that_went_dark_there_is_replaced(by: CheckBuilder) -> None:
     view = scene(by=by)
-    view.abroad("blue", FOUND, dead_node("a"), *(its_node(name) for name in NAMES[1:]))
-    assert condemned(plan_on(view)) == ["a"]
+    view.elsewhere("blue", FOUND, dead_node("a"), *(its_node(name) for name in NAMES[1:]))
+    assert selected_for_deletion(plan_on(view)) == ["a"]
 
 
 def test_nothing_is_concluded_of_a_cluster_that_is_lost(by: CheckBuilder) -> None:
@@ -79,7 +79,7 @@ def test_nothing_is_concluded_of_a_cluster_that_is_lost(by: CheckBuilder) -> Non
     view = scene(by=by)
     view.put(of_blue("b").annotated("cluster.x-k8s.io/remediate-machine", ""), of_blue("c").failed())
     view.put(machine("d").of(POOL).in_cluster("blue").created(90_000))
-    view.abroad("blue", LOST, dead_node("a"))
+    view.elsewhere("blue", LOST, dead_node("a"))
     found = plan_on(view)
     assert marks(found) == {}
     assert allowed(found) == ("False", "ConnectionDown")
@@ -92,7 +92,7 @@ def test_nothing_is_concluded_of_a_cluster_that_is_lost(by: CheckBuilder) -> Non
 
 def test_a_lost_cluster_says_so_once() -> None:
     view = scene()
-    view.abroad("blue", LOST)
+    view.elsewhere("blue", LOST)
     again = check()
     again.status.update(status(plan_on(view)))
     view.put(again)
@@ -102,16 +102,16 @@ def test_a_lost_cluster_says_so_once() -> None:
 def test_what_is_read_but_not_followed_any_more_is_as_good_as_lost() -> None:
     for break_it in (lambda blue: blue.outage(NODE), lambda blue: blue.incomplete(NODE)):
         view = scene()
-        break_it(view.abroad("blue", FOUND))
+        break_it(view.elsewhere("blue", FOUND))
         assert marks(plan_on(view)) == {}
         assert allowed(plan_on(view)) == ("False", "ConnectionDown")
 
 
 def test_a_lost_cluster_holds_up_no_other() -> None:
     view = scene(member("home"), dead_node("home"), by=check().having(maxUnhealthy="40%"))
-    view.abroad("blue", LOST)
+    view.elsewhere("blue", LOST)
     found = plan_on(view)
-    assert condemned(found) == ["home"]
+    assert selected_for_deletion(found) == ["home"]
     assert allowed(found) == ("True", "RemediationAllowed")
     (said,) = [c for c in status(found)["conditions"] if c["type"] == "RemediationAllowed"]
     assert "Cluster default/blue" in said["message"]
@@ -121,14 +121,14 @@ def test_what_was_last_known_of_a_lost_machine_still_counts() -> None:
     """Else the loss of a cluster would make room for replacements elsewhere."""
     view = scene(member("home"), dead_node("home"), by=check().having(maxUnhealthy=1))
     view.put(of_blue("a").condition("HealthCheckSucceeded", "False", "UnhealthyNode"))
-    view.abroad("blue", LOST)
+    view.elsewhere("blue", LOST)
     found = plan_on(view)
-    assert (condemned(found), allowed(found)) == ([], ("False", "TooManyUnhealthy"))
+    assert (selected_for_deletion(found), allowed(found)) == ([], ("False", "TooManyUnhealthy"))
     assert status(found)["unhealthyMachines"] == ["a", "home"]
     asked = of_blue("a").condition("HealthCheckSucceeded", "False", "UnhealthyNode")
     view.put(asked.condition("OwnerRemediated", "False", "WaitingForRemediation"))
     view.put(check().strategy(maxInFlight=1))
-    assert condemned(plan_on(view)) == []
+    assert selected_for_deletion(plan_on(view)) == []
 
 
 def test_every_clock_begins_anew_when_the_cluster_comes_back(by: CheckBuilder) -> None:
@@ -138,7 +138,7 @@ def test_every_clock_begins_anew_when_the_cluster_comes_back(by: CheckBuilder) -
     view.put(of_blue("b").condition("NodeReady", "Unknown", "ConnectionDown", since=900))
     view.put(machine("c").of(POOL).in_cluster("blue").created(900))
     view.put(of_blue("d").condition("NodeReady", "False", "NodeMissing", since=900))
-    blue = view.abroad("blue", FOUND, dead_node("a", 900), its_node("b"))
+    blue = view.elsewhere("blue", FOUND, dead_node("a", 900), its_node("b"))
     for ended, sick in ((20, set()), (299, {"d"}), (601, {"a", "b", "c", "d"})):
         blue.outage(NODE, ended=ended)
         view.put(by.strategy(correlatedFailures="Remediate"))
@@ -147,29 +147,29 @@ def test_every_clock_begins_anew_when_the_cluster_comes_back(by: CheckBuilder) -
 
 def test_no_word_is_written_before_it_is_known_where_nodes_live() -> None:
     view = scene(member("home"), dead_node("home"))
-    view.abroad("blue", replace(LOST, finding_out=True))
+    view.elsewhere("blue", replace(LOST, finding_out=True))
     found = plan_on(view)
     assert list(found.actions()) == []
     assert isinstance(found.outcome, Wait)
 
 
 def test_a_node_of_any_cluster_wakes_the_checks_of_its_machine() -> None:
-    assert isinstance(ROOM, SpansClusters)
-    assert ROOM.spans_clusters
+    assert isinstance(RECONCILER, SpansClusters)
+    assert RECONCILER.spans_clusters
     view = scene(check("other").having(selector={"matchLabels": {"pool": "other"}}))
-    blue = view.abroad("blue", FOUND)
+    blue = view.elsewhere("blue", FOUND)
     for obj in (of_blue("a"), check()):
         blue.put(obj)
-    (wake,) = [wake for wake in ROOM.wakes if wake.kind == NODE]
+    (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == NODE]
     assert list(wake.keys(its_node("a").build(), blue)) == [Key("default", "check")]
-    assert {wake.kind for wake in ROOM.wakes} >= {NODE, MACHINE, CLUSTER}
+    assert {wake.kind for wake in RECONCILER.wakes} >= {NODE, MACHINE, CLUSTER}
 
 
 def test_counts_that_wait_to_be_written_do_not_wait_for_a_lost_cluster() -> None:
     known = check()
     view = scene(member("old"), member("new"), its_node("old"), its_node("new"), by=known)
     view.put(member("new").condition("Ready", "True", "Ready", since=1))
-    view.abroad("blue", LOST)
+    view.elsewhere("blue", LOST)
     known.status.update(status(plan_on(view)), currentHealthy=1)
     found = plan_on(view.put(known))
     assert list(found.actions()) == [], "the Machines still move"

@@ -10,12 +10,12 @@ from controllers.kernel.refs import guessed_kind
 from tests.controllers.machinehealthcheck.checks import (
     CheckBuilder,
     check,
-    condemned,
     dark,
     its_node,
     marks,
     member,
     plan,
+    selected_for_deletion,
     well,
 )
 
@@ -53,7 +53,7 @@ def test_then_an_object_is_made_for_it_and_after_that_it_is_said() -> None:
     order = [type(step[0]) for step in found.steps]
     assert order == [Patch, CreateFromTemplate, Patch]
     assert marks(found)["a"]["ExternallyRemediated"]["status"] == "False"
-    assert condemned(found) == [], "the owner is not asked as well"
+    assert selected_for_deletion(found) == [], "the owner is not asked as well"
 
 
 def test_the_object_is_made_once() -> None:

@@ -12,13 +12,13 @@ from tests.builders.objects import Builder
 from tests.controllers.machinehealthcheck.checks import (
     POOL,
     check,
-    condemned,
     dark,
     flat,
     its_node,
     member,
     plan,
     plan_on,
+    selected_for_deletion,
     status,
     unhealthy,
     well,
@@ -111,13 +111,13 @@ def test_left_alone(objects: list[Builder]) -> None:
 
 def test_a_machine_of_another_cluster_is_not_looked_at() -> None:
     mine = [member("a").in_cluster("mine"), dark("a")[1]]
-    assert condemned(plan(check().having(clusterName="mine"), *mine)) == ["a"]
-    assert condemned(plan(check().having(clusterName="other"), *mine)) == []
+    assert selected_for_deletion(plan(check().having(clusterName="mine"), *mine)) == ["a"]
+    assert selected_for_deletion(plan(check().having(clusterName="other"), *mine)) == []
 
 
 def test_a_paused_check_says_so_and_does_nothing() -> None:
     found = plan(check().annotated(names.PAUSED_ANNOTATION), *dark("a"))
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     assert [c["type"] for c in status(found)["conditions"]] == ["Paused"]
 
 
@@ -137,13 +137,13 @@ def test_a_sound_pool_needs_no_clock_and_no_mark() -> None:
 def test_after_an_outage_every_clock_begins_anew() -> None:
     """MCM#482: all Nodes were called dead at once when the API server came back."""
     view = FakeView(POOL, check(), *dark("a", since=9999))
-    assert condemned(plan_on(view)) == ["a"]
+    assert selected_for_deletion(plan_on(view)) == ["a"]
     back = view.outage(NODE, ended=100)
     found = plan_on(back)
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     assert isinstance(found.outcome, Wait)
     assert found.outcome.after == 200
-    assert condemned(plan_on(back.at(201))) == ["a"]
+    assert selected_for_deletion(plan_on(back.at(201))) == ["a"]
 
 
 def test_nothing_is_concluded_during_an_outage() -> None:

@@ -18,7 +18,6 @@ from tests.controllers.machinehealthcheck.checks import (
     POOL,
     allowed,
     check,
-    condemned,
     dark,
     flat,
     its_node,
@@ -26,6 +25,7 @@ from tests.controllers.machinehealthcheck.checks import (
     member,
     plan,
     plan_on,
+    selected_for_deletion,
     status,
     unhealthy,
     well,
@@ -85,7 +85,7 @@ def test_a_machine_without_an_owner_is_called_unhealthy_and_left_at_that() -> No
     body, node = dark("a")
     found = plan(check(), body.orphan(), node)
     assert unhealthy(found) == {"a": "UnhealthyNode"}
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     assert "nobody owns it" in found.notes[0]
 
 
@@ -93,12 +93,12 @@ def test_what_fails_by_its_configuration_is_not_replaced() -> None:
     """machine-api-operator#736: the health check and the MachineSet fought for ever."""
     found = plan(check(), member("a").failed("InvalidConfiguration"))
     assert unhealthy(found) == {"a": "MachineFailed"}
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
 
 
 def test_a_person_may_have_even_that_replaced() -> None:
     asked = member("a").failed("InvalidConfiguration").annotated(names.REMEDIATE_ANNOTATION, "")
-    assert condemned(plan(check(), asked)) == ["a"]
+    assert selected_for_deletion(plan(check(), asked)) == ["a"]
 
 
 SHORT = {
@@ -123,7 +123,7 @@ def test_short_circuit(spec: dict[str, Any], sick: int, suspect: int, want: str,
     )
     found = plan(check().having(**spec).strategy(correlatedFailures="Remediate"), *objects)
     assert allowed(found)[0] == want
-    assert len(condemned(found)) == asked
+    assert len(selected_for_deletion(found)) == asked
     assert len(unhealthy(found)) == sick, "they are called unhealthy all the same"
 
 
@@ -142,13 +142,13 @@ def test_machines_that_are_being_replaced_stay_bad_until_their_replacement_is_we
     going = dark("going")[0].condition("OwnerRemediated", "False", "WaitingForRemediation").deleting()
     found = plan(check().having(maxUnhealthy=1), going, *dark("a"), *many(well, 4))
     assert allowed(found)[0] == "False"
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
 
 
 def test_a_dark_zone_freezes_its_own_machines_only() -> None:
     objects = flat(many(dark, 3, "a"), many(well, 1, "a"), many(well, 6, "b", 10), dark("lonely", "b"))
     found = plan(check(), *objects)
-    assert condemned(found) == ["lonely"]
+    assert selected_for_deletion(found) == ["lonely"]
     assert allowed(found) == ("False", "CorrelatedFailures")
     assert "3 of 4 Machines of zone a look bad at once" in str(status(found)["conditions"])
     assert isinstance(found.outcome, Blocked)
@@ -156,31 +156,38 @@ def test_a_dark_zone_freezes_its_own_machines_only() -> None:
 
 def test_a_zone_freezes_at_the_first_of_its_machines_whose_clock_runs_out() -> None:
     first, rest = dark("first", "a", since=301), flat(dark("x", "a", since=299), dark("y", "a", since=290))
-    assert condemned(plan(check(), *first, *rest, *many(well, 6, "b"))) == []
+    assert selected_for_deletion(plan(check(), *first, *rest, *many(well, 6, "b"))) == []
 
 
 def test_most_of_the_fleet_looks_like_an_outage() -> None:
     found = plan(check(), *many(dark, 3), *many(well, 2))
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     assert allowed(found) == ("False", "CorrelatedFailures")
     assert status(found)["remediationsAllowed"] == 0
-    assert len(condemned(plan(check().strategy(correlatedFailures="Remediate"), *many(dark, 3), *many(well, 2)))) == 3
+    assert (
+        len(
+            selected_for_deletion(
+                plan(check().strategy(correlatedFailures="Remediate"), *many(dark, 3), *many(well, 2))
+            )
+        )
+        == 3
+    )
 
 
 def test_a_person_may_have_a_machine_of_a_dark_zone_replaced() -> None:
     body, node = dark("asked", "a")
     asked: list[Builder] = [body.annotated(names.REMEDIATE_ANNOTATION, ""), node]
     found = plan(check(), *asked, *many(dark, 3, "a"), *many(well, 6, "b"))
-    assert condemned(found) == ["asked"]
+    assert selected_for_deletion(found) == ["asked"]
 
 
 def test_machines_that_failed_by_themselves_are_no_outage() -> None:
     failed: list[Builder] = [member(f"f{n}").failed("HostFailed") for n in range(3)]
-    assert len(condemned(plan(check(), *failed, *many(well, 2)))) == 3
+    assert len(selected_for_deletion(plan(check(), *failed, *many(well, 2)))) == 3
 
 
 def test_a_pool_of_one_is_too_small_to_say_anything_of_others() -> None:
-    assert condemned(plan(check(), *dark("a", "zone"))) == ["a"]
+    assert selected_for_deletion(plan(check(), *dark("a", "zone"))) == ["a"]
 
 
 def test_no_more_at_a_time_than_allowed_the_newest_first() -> None:
@@ -188,9 +195,12 @@ def test_no_more_at_a_time_than_allowed_the_newest_first() -> None:
     old[0].created(9000)
     young[0].created(1000)
     found = plan(check().strategy(maxInFlight=1), *old, *young, *many(well, 4))
-    assert condemned(found) == ["young"]
+    assert selected_for_deletion(found) == ["young"]
     assert status(found)["remediationsAllowed"] == 0
-    assert condemned(plan(check().strategy(maxInFlight="40%"), *old, *young, *many(well, 4))) == ["old", "young"]
+    assert selected_for_deletion(plan(check().strategy(maxInFlight="40%"), *old, *young, *many(well, 4))) == [
+        "old",
+        "young",
+    ]
 
 
 def test_who_was_asked_for_before_keeps_its_turn() -> None:
@@ -199,7 +209,7 @@ def test_who_was_asked_for_before_keeps_its_turn() -> None:
     old[0].condition("OwnerRemediated", "False", "WaitingForRemediation")
     young[0].created(1000)
     found = plan(check().strategy(maxInFlight=1), *old, *young, *many(well, 4))
-    assert "young" not in condemned(found)
+    assert "young" not in selected_for_deletion(found)
     assert "OwnerRemediated" in marks(found)["old"]
 
 
@@ -217,14 +227,14 @@ def test_who_waits_for_a_rollout_gives_way_to_those_that_the_rollout_waits_for()
     new[0].created(9000).owned_by(machine_set("current").build())
     others = [check().strategy(maxInFlight=1), *old, *new, *many(well, 4)]
     found = plan_on(FakeView(deferring(), machine_set("current"), *others))
-    assert condemned(found) == ["new"]
+    assert selected_for_deletion(found) == ["new"]
     assert "OwnerRemediated" not in marks(found)["old"], "else two could be replaced at once when the rollout is done"
-    assert "new" not in condemned(plan_on(FakeView(deferring("False"), machine_set("current"), *others)))
+    assert "new" not in selected_for_deletion(plan_on(FakeView(deferring("False"), machine_set("current"), *others)))
 
 
 def test_who_waits_for_a_rollout_is_asked_for_while_nobody_else_needs_the_budget() -> None:
     found = plan_on(FakeView(deferring(), check().strategy(maxInFlight=1), *dark("a"), *dark("b"), *many(well, 4)))
-    assert len(condemned(found)) == 1
+    assert len(selected_for_deletion(found)) == 1
 
 
 BUSY: dict[str, list[Builder]] = {
@@ -244,19 +254,19 @@ BUSY: dict[str, list[Builder]] = {
 @pytest.mark.parametrize("under_way", BUSY.values(), ids=BUSY.keys())
 def test_a_replacement_is_under_way_until_it_is_well(under_way: list[Builder]) -> None:
     found = plan(check().strategy(maxInFlight=1), *under_way, *dark("a"), *many(well, 4))
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
 
 
 def test_a_replacement_that_does_not_exist_yet_is_under_way() -> None:
     owner = machine_set("pool").replicas(5)
     owner.status["remediated"] = [{"machine": "x", "times": []}]
     view = FakeView(owner, check().strategy(maxInFlight=1), *dark("a"), *many(well, 4))
-    assert condemned(plan_on(view)) == []
+    assert selected_for_deletion(plan_on(view)) == []
 
 
 def test_a_replacement_that_fails_as_well_takes_no_second_place_of_the_budget() -> None:
     found = plan(check().strategy(maxInFlight=1), *heir("a", [600]), *many(well, 4))
-    assert condemned(found) == ["a"]
+    assert selected_for_deletion(found) == ["a"]
 
 
 RETRIES: dict[str, tuple[dict[str, Any], list[float], bool]] = {
@@ -276,7 +286,7 @@ RETRIES: dict[str, tuple[dict[str, Any], list[float], bool]] = {
 @pytest.mark.parametrize(("strategy", "times", "want"), RETRIES.values(), ids=RETRIES.keys())
 def test_retries(strategy: dict[str, Any], times: list[float], want: bool) -> None:
     found = plan(check().strategy(**strategy), *heir("a", times), *many(well, 4))
-    assert condemned(found) == (["a"] if want else [])
+    assert selected_for_deletion(found) == (["a"] if want else [])
 
 
 def test_the_next_look_is_when_the_wait_is_over() -> None:
@@ -290,8 +300,8 @@ def test_what_replacing_is_not_known_to_help_waits_a_minute_at_least() -> None:
     place = Place("x", (NOW - timedelta(seconds=50),))
     broken = member("a").failed("HostFailed").annotated(names.REMEDIATION_FOR_ANNOTATION, place.to_text())
     view = FakeView(POOL, check(), broken)
-    assert condemned(plan_on(view)) == []
-    assert condemned(plan_on(view.at(11))) == ["a"]
+    assert selected_for_deletion(plan_on(view)) == []
+    assert selected_for_deletion(plan_on(view.at(11))) == ["a"]
 
 
 def test_a_given_up_machine_stays_given_up_though_time_passes() -> None:
@@ -299,7 +309,7 @@ def test_a_given_up_machine_stays_given_up_though_time_passes() -> None:
     assert isinstance(body, MachineBuilder)
     body.condition("HealthCheckSucceeded", "False", "UnhealthyNode", since=3900)
     found = plan(check().strategy(maxRetry=0), body, node, *many(well, 4))
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     assert "1 Machine was replaced too often: a" in str(status(found)["conditions"])
 
 
@@ -308,7 +318,7 @@ def test_a_spec_that_cannot_be_used_is_said_once_and_nothing_is_looked_at() -> N
     found = plan(bad, *dark("a"))
     assert isinstance(found.outcome, Failed)
     assert allowed(found) == ("False", "InvalidConfiguration")
-    assert condemned(found) == []
+    assert selected_for_deletion(found) == []
     bad.status["conditions"] = status(found)["conditions"]
     bad.status["observedGeneration"] = 1
     assert list(plan(bad, *dark("a")).actions()) == []

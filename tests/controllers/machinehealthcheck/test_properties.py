@@ -13,10 +13,10 @@ from controllers.kernel.conditions import find, format_time, parse_time
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Key, key_of
 from controllers.kernel.remediation import place_of
-from controllers.machinehealthcheck.room import ROOM
+from controllers.machinehealthcheck.reconciler import RECONCILER
 from tests.builders import World, machine_set, node
 from tests.builders.loop import plan_for, settle
-from tests.controllers.machinehealthcheck.checks import check, condemned
+from tests.controllers.machinehealthcheck.checks import check, selected_for_deletion
 from tests.examples import usually
 
 SIZE = 6
@@ -67,9 +67,9 @@ def say(world: World, name: str, status: str) -> None:
 
 
 def look(world: World) -> Plan:
-    observed = ROOM.observe(CHECK, world.view(), None)
+    observed = RECONCILER.observe(CHECK, world.view(), None)
     assert observed is not None
-    return ROOM.plan(observed)
+    return RECONCILER.plan(observed)
 
 
 def alive(world: World) -> list[Any]:
@@ -144,7 +144,7 @@ def test_no_more_are_asked_for_than_allowed_and_each_is_sick(
     for what, number in schedule:
         happen(world, what, number)
         plan = look(world)
-        asked = condemned(plan)
+        asked = selected_for_deletion(plan)
         sick = {m["metadata"]["name"] for m in alive(world) if is_sick(world, m)}
         assert set(asked) <= sick, "nobody is replaced who looks well"
         limit = strategy.get("maxInFlight")

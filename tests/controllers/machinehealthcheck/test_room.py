@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from controllers.kernel.reconciler import Reconciler, Wake
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Key, Kind
-from controllers.kernel.room import Room, Wake
 from controllers.machinehealthcheck.observe import Observed
-from controllers.machinehealthcheck.room import ROOM
+from controllers.machinehealthcheck.reconciler import RECONCILER
 from tests.builders import FakeView, cluster, machine, machine_set
 from tests.builders.objects import Builder
 from tests.controllers.machinehealthcheck.checks import check, its_node, member
@@ -18,7 +18,7 @@ CHECK = Key("default", "check")
 
 
 def wake_of(kind: Kind) -> Wake:
-    return next(wake for wake in ROOM.wakes if wake.kind == kind)
+    return next(wake for wake in RECONCILER.wakes if wake.kind == kind)
 
 
 def woken(kind: Kind, by: Builder, *others: Builder) -> list[Key]:
@@ -32,11 +32,11 @@ def ignored(kind: Kind, old: Builder, new: Builder) -> bool:
 
 
 def test_it_is_a_room() -> None:
-    room: Room[Observed] = ROOM
-    assert (room.name, room.kind) == ("machinehealthcheck", MACHINE_HEALTH_CHECK)
-    assert set(room.reads) >= {MACHINE_HEALTH_CHECK, MACHINE, NODE, CLUSTER}
-    assert room.needs(CHECK, FakeView()) is None
-    assert room.observe(CHECK, FakeView(), None) is None
+    reconciler: Reconciler[Observed] = RECONCILER
+    assert (reconciler.name, reconciler.kind) == ("machinehealthcheck", MACHINE_HEALTH_CHECK)
+    assert set(reconciler.reads) >= {MACHINE_HEALTH_CHECK, MACHINE, NODE, CLUSTER}
+    assert reconciler.needs(CHECK, FakeView()) is None
+    assert reconciler.observe(CHECK, FakeView(), None) is None
 
 
 def test_a_machine_and_its_node_wake_the_checks_that_select_it() -> None:

@@ -12,7 +12,7 @@ from controllers.kernel.actions import CreateFromTemplate, Delete
 from controllers.kernel.conditions import find
 from controllers.kernel.plan import Failed, Plan
 from controllers.kernel.refs import Key
-from controllers.machinehealthcheck.room import MachineHealthCheckRoom
+from controllers.machinehealthcheck.reconciler import MachineHealthCheckReconciler
 from tests.builders import FakeView
 from tests.builders.plans import status_of
 from tests.controllers.machinehealthcheck.checks import POOL, check, dark, its_node, member
@@ -38,15 +38,15 @@ FAULTY = [
 
 
 def outcome(allowed: frozenset[Any], template: Any) -> Plan:
-    room = MachineHealthCheckRoom(allowed)
+    reconciler = MachineHealthCheckReconciler(allowed)
     body = check().having(remediationTemplate=template)
     sick, node = dark("a")
     sick.condition("HealthCheckSucceeded", "False", "UnhealthyNode")
     treated = member("b").condition("ExternallyRemediated", "False", "WaitingForRemediation")
     view = FakeView(POOL, body, sick, node, treated, its_node("b"))
-    observed = room.observe(Key("default", "check"), view, None)
+    observed = reconciler.observe(Key("default", "check"), view, None)
     assert observed is not None
-    return room.plan(observed)
+    return reconciler.plan(observed)
 
 
 def reach(plan: Plan) -> list[Any]:

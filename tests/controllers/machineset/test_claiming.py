@@ -5,7 +5,7 @@ from __future__ import annotations
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from tests.builders import FakeView, World, cluster, machine, machine_set
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.objects import Builder, MachineBuilder
 from tests.builders.plans import condition_of, creates, deletes, patches
 
@@ -97,7 +97,7 @@ def test_more_orphans_than_places_are_adopted_and_the_surplus_goes_by_the_usual_
     world = World(pool(1), lost("a"), lost("b").marked_for_deletion())
     settle(world)
     assert [m["metadata"]["name"] for m in world.all(MACHINE)] == ["a"]
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_a_set_with_an_empty_selector_claims_nobody() -> None:

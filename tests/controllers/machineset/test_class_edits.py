@@ -7,7 +7,7 @@ from typing import Any
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET
 from tests.builders import World, machine_class, machine_set
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.builders.world import conditions_of
 
 GIVEN = "nodewright.dev/machine-class"
@@ -63,18 +63,18 @@ def test_no_more_at_once_than_the_budget_allows_though_nobody_says_yet_that_it_i
     """Their UpToDate is still of the class before: the hosts are known by the digest that they have."""
     world = a_world(minAvailable=3)
     for _ in range(5):
-        round_of(world)
+        reconcile_once(world)
     first = given(world)
     assert len(first) == 1
     hosts_have(world, first)
     for _ in range(5):
-        round_of(world)
+        reconcile_once(world)
     assert len(given(world)) == 2
     for _ in range(4):
         hosts_have(world, given(world))
         settle(world)
     assert len(given(world)) == 4
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_one_that_was_never_given_a_class_is_known_by_its_host() -> None:

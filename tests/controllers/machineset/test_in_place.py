@@ -10,7 +10,7 @@ from api import names
 from controllers.kernel.plan import Failed
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from tests.builders import World, machine_set
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.plans import creates, deletes, patches
 from tests.builders.world import conditions_of
 
@@ -31,9 +31,9 @@ def updated(world: World) -> int:
     return len([m for m in world.all(MACHINE) if m["spec"]["versions"]["kubelet"] == NEW])
 
 
-def rounds(world: World, count: int = 3) -> None:
+def reconciles(world: World, count: int = 3) -> None:
     for _ in range(count):
-        round_of(world)
+        reconcile_once(world)
         world.advance(1)
 
 
@@ -50,9 +50,9 @@ LIMITS: dict[str, tuple[dict[str, Any], int]] = {
 @pytest.mark.parametrize(("update", "want"), LIMITS.values(), ids=LIMITS.keys())
 def test_so_many_at_once(update: dict[str, Any], want: int) -> None:
     world = a_world(**update)
-    rounds(world)
+    reconciles(world)
     assert updated(world) == want
-    rounds(world)
+    reconciles(world)
     assert updated(world) == want, "their hosts are not changed yet"
 
 
@@ -60,12 +60,12 @@ def test_the_next_follow_when_their_hosts_are_as_asked() -> None:
     world = a_world(minAvailable=3)
     before = {m["metadata"]["uid"] for m in world.all(MACHINE)}
     for count in (1, 2, 3, 4):
-        rounds(world)
+        reconciles(world)
         assert updated(world) == count
         world.change_hosts()
     settle(world)
     assert {m["metadata"]["uid"] for m in world.all(MACHINE)} == before
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 def test_nothing_is_made_or_deleted_for_it() -> None:
@@ -111,9 +111,9 @@ def test_fields_that_left_the_template_leave_the_machine_and_its_own_stay() -> N
 
 def test_one_refusal_stops_the_set_that_requires_in_place() -> None:
     world = a_world(minAvailable=3)
-    rounds(world)
+    reconciles(world)
     world.change_hosts(refused="another flavor needs another host")
-    rounds(world, 6)
+    reconciles(world, 6)
     assert updated(world) == 1
     (found,) = [c for c in conditions_of(world.get(MACHINE_SET, "pool")) if c["type"] == "MachinesUpToDate"]
     assert (found["status"], found["reason"]) == ("False", "NeedsReplacement")
@@ -122,10 +122,10 @@ def test_one_refusal_stops_the_set_that_requires_in_place() -> None:
 
 def test_a_policy_that_was_loosened_lets_the_refused_machine_go_on() -> None:
     world = a_world(minAvailable=3)
-    rounds(world)
+    reconciles(world)
     world.change_hosts(refused="another flavor needs another host")
     world.change(MACHINE_SET, "pool", lambda b: b["spec"]["inPlaceUpdate"].update(policy="Prefer"))
-    rounds(world)
+    reconciles(world)
     marked = [m for m in world.all(MACHINE) if names.IN_PLACE_ANNOTATION in m["metadata"]["annotations"]]
     assert marked == []
 
@@ -136,7 +136,7 @@ def test_a_machine_of_which_nothing_is_known_is_neither_counted_on_nor_taken_for
     for machine in world.all(MACHINE)[:2]:
         kept = [c for c in conditions_of(machine) if c["type"] != "UpToDate"]
         world.change(MACHINE, machine["metadata"]["name"], lambda m, kept=kept: m["status"].update(conditions=kept))
-    rounds(world, 5)
+    reconciles(world, 5)
     assert updated(world) == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from tests.builders import FakeView, World, machine_set
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.objects import MachineSetBuilder
 from tests.builders.plans import patches
 
@@ -24,7 +24,7 @@ def edit(world: World, change: Any) -> dict[str, Any]:
     settle(world)
     (found,) = world.all(MACHINE)
     assert [found["metadata"]["uid"]] == before, "no Machine was replaced"
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
     return dict(found)
 
 

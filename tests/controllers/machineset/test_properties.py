@@ -11,20 +11,22 @@ from controllers.kernel.actions import Action, Create, Delete
 from controllers.kernel.ordinals import read_ordinals
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Obj
 from tests.builders import World, machine_set
-from tests.builders.loop import round_of, settle
+from tests.builders.loop import reconcile_once, settle
 from tests.builders.schedule import Process
 from tests.examples import usually
 
 NAME = "pool"
 
 scale = st.tuples(st.just("scale"), st.integers(0, 6))
-rounds = st.tuples(st.just("round"), st.integers(0, 8) | st.none())
+reconciles = st.tuples(st.just("round"), st.integers(0, 8) | st.none())
 lag = st.tuples(st.sampled_from(["see machines", "see sets"]), st.sampled_from([1, 2, 4, 20]))
 happens = st.tuples(
     st.sampled_from(["ready", "break", "user deletes", "host gone", "user relabels", "user marks", "restart", "time"]),
     st.integers(0, 7),
 )
-schedules = st.lists(st.one_of(rounds, rounds, rounds, lag, lag, lag, scale, happens), min_size=25, max_size=60)
+schedules = st.lists(
+    st.one_of(reconciles, reconciles, reconciles, lag, lag, lag, scale, happens), min_size=25, max_size=60
+)
 
 
 class WatchedWorld(World):
@@ -111,7 +113,7 @@ def test_it_settles_on_what_is_asked_for_and_then_writes_nothing(schedule: list[
     body = world.get(MACHINE_SET, NAME)
     owned = [m for m in world.all(MACHINE) if m["metadata"].get("ownerReferences")]
     assert len(owned) == body["spec"]["replicas"] == body["status"]["replicas"]
-    assert round_of(world) == 0
+    assert reconcile_once(world) == 0
 
 
 @given(schedules)
@@ -124,7 +126,7 @@ def test_the_next_ordinal_is_above_all_that_were_ever_given_and_never_goes_back(
     highest = 0
     for what, amount in schedule:
         happen(world, process, what, amount)
-        journal = read_ordinals(world.get(MACHINE_SET, NAME).get("status") or {})
+        ordinals = read_ordinals(world.get(MACHINE_SET, NAME).get("status") or {})
         highest = max(highest, *(int(m["metadata"]["name"].rsplit("-")[-1]) + 1 for m in world.all(MACHINE)), 0)
-        assert journal.next >= highest
-        highest = max(highest, journal.next)
+        assert ordinals.next >= highest
+        highest = max(highest, ordinals.next)

@@ -128,9 +128,9 @@ def test_raised_replicas_take_no_condemned_machine_back() -> None:
 
 def test_a_replacement_is_made_when_the_delete_is_seen_and_not_before() -> None:
     """Found by simulation: the server refused one of two deletes, and both places were filled at once."""
-    journal = pool(3)
-    journal.status["ordinals"] = {"next": 3, "leaving": ["b", "c"]}
-    found = plan(journal, member("a").ready(), sick("b"), sick("c").deleting())
+    ordinals = pool(3)
+    ordinals.status["ordinals"] = {"next": 3, "leaving": ["b", "c"]}
+    found = plan(ordinals, member("a").ready(), sick("b"), sick("c").deleting())
     assert deletes(found) == ["b"]
     assert len(creates(found)) == 1
 

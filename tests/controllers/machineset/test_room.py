@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from controllers.kernel.reconciler import Reconciler, Wake
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind
-from controllers.kernel.room import Room, Wake
 from controllers.machineset.observe import Observed
-from controllers.machineset.room import ROOM
+from controllers.machineset.reconciler import RECONCILER
 from tests.builders import FakeView, cluster, machine, machine_deployment, machine_set
 from tests.builders.objects import Builder
 
@@ -18,7 +18,7 @@ POOL = Key("default", "pool")
 
 
 def wake_of(kind: Kind) -> Wake:
-    return next(wake for wake in ROOM.wakes if wake.kind == kind)
+    return next(wake for wake in RECONCILER.wakes if wake.kind == kind)
 
 
 def woken(kind: Kind, by: Builder, *others: Builder) -> list[Key]:
@@ -26,11 +26,11 @@ def woken(kind: Kind, by: Builder, *others: Builder) -> list[Key]:
 
 
 def test_it_is_a_room() -> None:
-    room: Room[Observed] = ROOM
-    assert (room.name, room.kind) == ("machineset", MACHINE_SET)
-    assert set(room.reads) >= {MACHINE_SET, MACHINE, CLUSTER}
-    assert room.needs(POOL, FakeView()) is None
-    assert room.observe(POOL, FakeView(), None) is None
+    reconciler: Reconciler[Observed] = RECONCILER
+    assert (reconciler.name, reconciler.kind) == ("machineset", MACHINE_SET)
+    assert set(reconciler.reads) >= {MACHINE_SET, MACHINE, CLUSTER}
+    assert reconciler.needs(POOL, FakeView()) is None
+    assert reconciler.observe(POOL, FakeView(), None) is None
 
 
 def test_a_machine_wakes_its_set() -> None:

@@ -22,7 +22,7 @@ from controllers.machineset.propagation import record_text
 from controllers.machineset.spreading import REST, TRIED_AT_ONCE
 from tests.builders import FakeView, World, cluster, machine, machine_set
 from tests.builders.clock import NOW
-from tests.builders.loop import plan_for, round_of
+from tests.builders.loop import plan_for, reconcile_once
 from tests.builders.objects import Builder, MachineSetBuilder
 from tests.builders.plans import condition_of, creates, deletes, events, patches, status_of
 from tests.examples import usually
@@ -164,10 +164,10 @@ class TestFallback:
 
     def test_nothing_of_it_is_written_twice(self) -> None:
         world = World(pool(3).ordinals(3), member(0, "a").short(), ready(1, "b"), ready(2, "c"))
-        assert round_of(world) == 3  # the record, the Event, the Machine
+        assert reconcile_once(world) == 3  # the record, the Event, the Machine
         assert world.get(MACHINE, machine_name(PREFIX, 0))["metadata"]["generation"] == 2
-        assert round_of(world) <= 1
-        assert round_of(world) == 0
+        assert reconcile_once(world) <= 1
+        assert reconcile_once(world) == 0
 
 
 class TestDeletion:
@@ -200,7 +200,7 @@ def test_however_it_is_scaled_it_stays_even(sizes: list[int], salt: int) -> None
     for size in sizes:
         world.change(MACHINE_SET, "pool", lambda body, size=size: body["spec"].update(replicas=size))
         for _ in range(6):
-            round_of(world)
+            reconcile_once(world)
             world.make_ready()
             world.finish_deletions()
             world.advance(3)

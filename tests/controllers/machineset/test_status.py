@@ -9,7 +9,7 @@ import pytest
 from controllers.kernel.plan import Failed, Plan, Settled, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from tests.builders import FakeView, World, machine, machine_set
-from tests.builders.loop import plan_for, round_of, settle
+from tests.builders.loop import plan_for, reconcile_once, settle
 from tests.builders.objects import Builder, MachineSetBuilder
 from tests.builders.plans import condition_of, creates, events, status_of
 
@@ -110,7 +110,7 @@ def test_availability_alone_is_written_when_its_time_has_come() -> None:
     world = World(pool(1).min_ready(60))
     settle(world)
     world.advance(60)
-    round_of(world)
+    reconcile_once(world)
     assert world.get(MACHINE_SET, "pool")["status"]["availableReplicas"] == 1
 
 
@@ -128,7 +128,7 @@ def test_conditions_of_others_are_kept() -> None:
 
 def test_counts_that_are_still_moving_are_held_back() -> None:
     world = World(pool(5))
-    round_of(world)
+    reconcile_once(world)
     world.advance(1)
     world.make_ready(world.all(MACHINE)[:2])
     found = plan_for(world.view(), MACHINE_SET, "pool")
@@ -140,14 +140,14 @@ def test_counts_that_are_still_moving_are_held_back() -> None:
 
 def test_the_last_machine_to_become_ready_is_written_at_once() -> None:
     world = World(pool(5))
-    round_of(world)
+    reconcile_once(world)
     world.make_ready()
     assert status_of(plan_for(world.view(), MACHINE_SET, "pool"))["readyReplicas"] == 5
 
 
 def test_a_big_set_shows_its_progress_while_it_moves() -> None:
     world = World(pool(100))
-    round_of(world)
+    reconcile_once(world)
     world.make_ready(world.all(MACHINE)[:20])
     assert status_of(plan_for(world.view(), MACHINE_SET, "pool"))["readyReplicas"] == 20
 
@@ -206,8 +206,8 @@ def test_what_slipped_past_the_schema_is_reported_with_its_field_and_nothing_is_
 
 def test_a_bad_spec_is_reported_once_and_forgotten_when_it_is_mended() -> None:
     world = World(pool(1).selecting({}))
-    round_of(world)
-    assert round_of(world) == 0
+    reconcile_once(world)
+    assert reconcile_once(world) == 0
     world.change(MACHINE_SET, "pool", lambda body: body["spec"].update(selector={"matchLabels": {"pool": "pool"}}))
     settle(world)
     status = world.get(MACHINE_SET, "pool")["status"]

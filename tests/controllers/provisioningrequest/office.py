@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from api import provisioning_names
+from controllers.autoscaler.cluster_state import gather
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.plan import plan as autoscale
-from controllers.autoscaler.standing import stand
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Plan
@@ -18,8 +18,8 @@ from controllers.kernel.refs import CONFIG_MAP, POD_TEMPLATE, PROVISIONING_REQUE
 from controllers.provisioningrequest.classes import ProvisioningClass
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.options import ProvisioningOptions
-from controllers.provisioningrequest.room import ProvisioningRequestRoom
-from nodewright.controlplane.patch.merge import apply_merge
+from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
+from nodewright.apiserver.patch.merge import apply_merge
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import UNSCHEDULABLE, Fleet
 from tests.controllers.autoscaler.town import config_map, view_of
@@ -97,14 +97,14 @@ class Office:
         return view_of(self.fleet, *more)
 
     def observed(self) -> Observed:
-        room = ProvisioningRequestRoom(self.fleet.options, self.options, self.classes)
-        found = room.observe(room.key, self.view(), None)
+        reconciler = ProvisioningRequestReconciler(self.fleet.options, self.options, self.classes)
+        found = reconciler.observe(reconciler.key, self.view(), None)
         assert found is not None
         return found
 
     def plan(self) -> Plan:
         """By a room that has just been made: nothing is remembered but what was written."""
-        return ProvisioningRequestRoom(self.fleet.options, self.options, self.classes).plan(self.observed())
+        return ProvisioningRequestReconciler(self.fleet.options, self.options, self.classes).plan(self.observed())
 
     def round(self, actions: int = 10_000, after: timedelta = timedelta(seconds=10)) -> Plan:
         """Carry out so many actions of a plan and die; then time passes."""
@@ -117,14 +117,14 @@ class Office:
 
     def autoscale(self, after: timedelta = timedelta(seconds=10)) -> None:
         """A round of the autoscaler, which knows of the requests."""
-        decision = autoscale(stand(self.view(), self.fleet.options).observed)
+        decision = autoscale(gather(self.view(), self.fleet.options).observed)
         for step in decision.steps:
             for action in step:
                 self.fleet._carry_out(action)
         self.fleet.now += after
 
-    def live(self, rounds: int = 3, after: timedelta = timedelta(seconds=10)) -> None:
-        for _ in range(rounds):
+    def live(self, reconciles: int = 3, after: timedelta = timedelta(seconds=10)) -> None:
+        for _ in range(reconciles):
             self.round(after=after)
             self.fleet.settle()
 

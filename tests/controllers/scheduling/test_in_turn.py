@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api.selectors import Operator, Requirement, Selector
 from controllers.scheduling.binpacking import template
 from controllers.scheduling.classes import Classes
-from controllers.scheduling.in_turn import asks_where, estimate_in_turn
+from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.shapes import Demand, NodeShape, NodeTerm, PodKind, PodShape, PodTerm, Spread, Volume
 from controllers.scheduling.snapshot import Snapshot
@@ -77,7 +77,7 @@ def test_a_pod_asks_where_if_another_does_not_want_it_near() -> None:
 def test_nodes_before_the_right_one_stay_empty(zones: str, pods: int, nodes: int, placed: int) -> None:
     asking = kind(node_selector=IN_A)
     classes = Classes([asking])
-    found = estimate_in_turn(Snapshot([], [], classes), coming(zones), {classes.of(asking): pods}, 3)
+    found = estimate_in_order(Snapshot([], [], classes), coming(zones), {classes.of(asking): pods}, 3)
     assert (found.nodes, found.pods, sum(found.left.values())) == (nodes, placed, pods - placed)
     assert [bool(each.pods) for each in found.filled] == [zone == "a" for zone in zones[:nodes]]
 
@@ -93,7 +93,7 @@ def test_every_pod_is_placed_once_or_left_and_the_snapshot_is_as_before(
     before = [dict(pods) for pods in snapshot.pods], snapshot.free("cpu").tolist()
     pods = {classes.of(each): count for each, count in zip(wanted, counts, strict=False)}
     offered = coming("".join(zones))
-    found = estimate_in_turn(snapshot, offered, pods, 3)
+    found = estimate_in_order(snapshot, offered, pods, 3)
     assert ([dict(pods) for pods in snapshot.pods], snapshot.free("cpu").tolist()) == before
     for pod_class, count in pods.items():
         seated = sum(each.pods.get(pod_class, 0) for each in found.filled)

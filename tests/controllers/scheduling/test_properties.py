@@ -28,10 +28,10 @@ def scenes(draw: Any) -> tuple[list[NodeShape], list[PodShape], list[PodKind]]:
     """Nodes, pods on them (whether they would fit there or not), and kinds that are pending."""
     there = draw(nodes(least=1))
     known = draw(st.lists(kinds(), min_size=1, max_size=4))
-    seats = st.tuples(st.sampled_from(there), st.sampled_from(known))
+    pod_counts = st.tuples(st.sampled_from(there), st.sampled_from(known))
     pods = [
-        PodShape(kind.namespace, f"p-{index}", kind, node=seat.name)
-        for index, (seat, kind) in enumerate(draw(st.lists(seats, max_size=6)))
+        PodShape(kind.namespace, f"p-{index}", kind, node=reserve.name)
+        for index, (reserve, kind) in enumerate(draw(st.lists(pod_counts, max_size=6)))
     ]
     return there, pods, known
 
@@ -46,7 +46,7 @@ def begin(scene: tuple[list[NodeShape], list[PodShape], list[PodKind]]) -> tuple
     return Snapshot(there, pods, classes), town, list(dict.fromkeys(classes.of(kind) for kind in known))
 
 
-def picture(snapshot: Snapshot) -> Any:
+def projected(snapshot: Snapshot) -> Any:
     return (
         [dict(pods) for pods in snapshot.pods],
         snapshot.copies.tolist(),
@@ -68,9 +68,9 @@ def check_estimate(scene: Any, new: NodeShape, counts: list[int], limit: int) ->
     snapshot, town, pending = begin(scene)
     new = template(new, "new")
     pods = dict(zip(pending, counts, strict=False))
-    before = picture(snapshot)
+    before = projected(snapshot)
     found = estimate(snapshot, new, pods, limit)
-    assert picture(snapshot) == before
+    assert projected(snapshot) == before
     assert (found.nodes, dict(found.placed)) == reference.estimate(town, new, pods, limit)
     assert all(found.placed.get(each, 0) + found.left.get(each, 0) == count for each, count in pods.items() if count)
     held = Counter[PodClass]()
@@ -111,7 +111,7 @@ def test_revert_leaves_no_trace(scene: Any, counts: list[int]) -> None:
     (snapshot, _, pending), (untouched, _, others) = begin(scene), begin(scene)
     for pod_class, other in zip(pending, others, strict=True):
         assert placed(snapshot, pod_class, 1) == placed(untouched, other, 1)
-    before = picture(snapshot)
+    before = projected(snapshot)
     snapshot.fork()
     snapshot.close(0)
     snapshot.fork()
@@ -119,7 +119,7 @@ def test_revert_leaves_no_trace(scene: Any, counts: list[int]) -> None:
         place(snapshot, pod_class, count)
     snapshot.commit()
     snapshot.revert()
-    assert picture(snapshot) == before
+    assert projected(snapshot) == before
     assert [placed(snapshot, each, 3) for each in pending] == [placed(untouched, each, 3) for each in others]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.scheduling.classes import classes_of
-from controllers.scheduling.disruption import Purse, read_budget
+from controllers.scheduling.disruption import PDBBudgets, read_budget
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Stays, Verdicts, verdict
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.reading import Reader
@@ -118,7 +118,9 @@ def test_a_group_keeps_its_minimum_and_only_so_many_go_at_a_time() -> None:
 def bundled(there: list[NodeShape], running: list[PodShape], of: dict[str, str], **more: Any) -> RemovalPlan:
     """``of``: Node → its bundle."""
     return plan_removal(
-        RemovalQuestion(there, running, [Candidate(name, bundle=each) for name, each in of.items()], RULES, **more)
+        RemovalQuestion(
+            there, running, [Candidate(name, atomic_group=each) for name, each in of.items()], RULES, **more
+        )
     )
 
 
@@ -166,7 +168,9 @@ def test_a_bundle_that_is_larger_than_what_may_go_at_a_time_waits_until_it_goes_
 
 def test_a_bundle_counts_as_a_whole_against_the_minimum_of_its_group() -> None:
     there = [machine(name) for name in "abc"]
-    question = RemovalQuestion(there, [], [Candidate(each, "g", bundle="g") for each in "ab"], RULES, most_of={"g": 1})
+    question = RemovalQuestion(
+        there, [], [Candidate(each, "g", atomic_group="g") for each in "ab"], RULES, most_of={"g": 1}
+    )
     assert [kept.reason for kept in plan_removal(question).kept] == [Staying.GROUP_MIN_SIZE, Staying.TOGETHER]
 
 
@@ -234,7 +238,7 @@ VERDICTS: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("name", VERDICTS)
 def test_may_a_pod_be_moved(name: str) -> None:
     changes, wanted = VERDICTS[name]
-    found = verdict(Reader().pod(core_pod(**changes)), RULES, Purse([]))
+    found = verdict(Reader().pod(core_pod(**changes)), RULES, PDBBudgets([]))
     if isinstance(wanted, Blocking):
         assert isinstance(found, Blocks), found
         assert found.reason is wanted
@@ -245,14 +249,14 @@ def test_may_a_pod_be_moved(name: str) -> None:
 def test_a_system_pod_with_a_budget_moves() -> None:
     cover = read_budget({"metadata": {"namespace": "kube-system", "name": "b"}, "spec": {"selector": {}}})
     pod = Reader().pod(core_pod(namespace="kube-system", created=YOUNG))
-    assert verdict(pod, RULES, Purse([cover])) == Moves()
+    assert verdict(pod, RULES, PDBBudgets([cover])) == Moves()
 
 
 def test_controllers_that_are_known_are_asked() -> None:
     pod = Reader().pod(core_pod())
     assert pod.owner is not None
-    gone = verdict(pod, DrainRules(NOW, replicas={}), Purse([]))
-    few = verdict(pod, DrainRules(NOW, replicas={pod.owner: 1}, min_replicas=2), Purse([]))
+    gone = verdict(pod, DrainRules(NOW, replicas={}), PDBBudgets([]))
+    few = verdict(pod, DrainRules(NOW, replicas={pod.owner: 1}, min_replicas=2), PDBBudgets([]))
     assert isinstance(gone, Blocks)
     assert isinstance(few, Blocks)
     assert (gone.reason, few.reason) == (Blocking.CONTROLLER_NOT_FOUND, Blocking.MIN_REPLICAS)
@@ -284,9 +288,9 @@ def test_pods_that_are_alike_are_judged_together_as_each_alone(there: list[PodSh
     rules = DrainRules(
         NOW, replicas={owner: number for number, owner in enumerate(OWNERS[1:3]) if owner}, min_replicas=1
     )
-    purse = Purse([])
-    together = Verdicts(rules, purse)
-    assert [together.of(pod) for pod in there] == [verdict(pod, rules, purse) for pod in there]
+    pdb_budgets = PDBBudgets([])
+    together = Verdicts(rules, pdb_budgets)
+    assert [together.of(pod) for pod in there] == [verdict(pod, rules, pdb_budgets) for pod in there]
 
 
 @st.composite
@@ -302,7 +306,7 @@ def clusters(draw: Any) -> RemovalQuestion:
     budgets = [budget(draw(st.integers(0, 3)), {"app": app}, app) for app in ("web", "db")]
     chosen = draw(st.lists(st.sampled_from(there), unique_by=lambda each: each.name))
     bundles = st.sampled_from(("", "", "one", "other"))
-    candidates = [Candidate(node.name, bundle=draw(bundles)) for node in chosen]
+    candidates = [Candidate(node.name, atomic_group=draw(bundles)) for node in chosen]
     return RemovalQuestion(there, running, candidates, RULES, budgets, NAMESPACES)
 
 
@@ -314,13 +318,13 @@ def replay(question: RemovalQuestion) -> None:
     )
     classes = classes_of(question.pods, question.namespaces)
     snapshot = Snapshot(question.nodes, question.pods, classes)
-    bundle = {each.name: each.bundle for each in question.candidates}
+    atomic_group = {each.name: each.atomic_group for each in question.candidates}
     going = {each.node for each in found.removed}
-    for name in {each for each in bundle.values() if each}:
-        assert len({node in going for node, of in bundle.items() if of == name}) == 1
+    for name in {each for each in atomic_group.values() if each}:
+        assert len({node in going for node, of in atomic_group.items() if of == name}) == 1
     for removed in found.removed:
         for node in going:
-            if node == removed.node or bundle[node] == bundle[removed.node] != "":
+            if node == removed.node or atomic_group[node] == atomic_group[removed.node] != "":
                 snapshot.close(snapshot.row(node))
         for move in removed.moves:
             row = snapshot.row(move.to)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import NodeShape
 from controllers.scheduling.snapshot import Snapshot
-from tests.controllers.scheduling.test_properties import begin, picture, scenes
+from tests.controllers.scheduling.test_properties import begin, projected, scenes
 from tests.examples import usually
 
 
@@ -61,11 +61,11 @@ def test_counts_are_those_of_the_rows_before_during_and_after_a_try(
     for what, where in acts[:kept]:
         act(snapshot, pending, what, where)
     check(0)
-    before = picture(snapshot)
+    before = projected(snapshot)
     snapshot.fork()
     for what, where in acts[kept:]:
         act(snapshot, pending, what, where)
     check(1)
     snapshot.revert()
-    assert picture(snapshot) == before
+    assert projected(snapshot) == before
     check(2)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.scheduling.classes import Classes, PodClass
+from controllers.scheduling.incremental_fit import Seeker
 from controllers.scheduling.placement import place
-from controllers.scheduling.seeking import Seeker
 from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import scenes

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from hack.cloudpool.scene import Scene, scene
-from nodewright.controlplane.app import ControlPlane, ControlPlaneConfig
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -31,7 +31,7 @@ async def stage() -> AsyncIterator[Scene]:
 
 @pytest.fixture
 async def town() -> AsyncIterator[Town]:
-    async with ControlPlane(ControlPlaneConfig(crds=tuple(load_crds()))) as plane:
+    async with APIServer(APIServerConfig(crds=tuple(load_crds()))) as plane:
         connection = await load_kubeconfig([plane.kubeconfig_path])
         async with KubeClient(connection, "tests") as client:
             yield Town(plane, connection, client)

@@ -133,8 +133,8 @@ def test_kustomize_builds_it(name: str, tmp_path: Path, kubectl_binary: Path) ->
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     overlay = tmp_path / "deploy" / "overlay"
     overlay.mkdir()
-    wish = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump({**wish, "components": [f"../components/{name}"]}))
+    desired = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump({**desired, "components": [f"../components/{name}"]}))
     done = subprocess.run(
         [kubectl_binary, "kustomize", overlay], capture_output=True, text=True, timeout=60, check=False
     )

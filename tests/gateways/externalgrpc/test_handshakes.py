@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 
 from hack.children import free_ports
 from nodewright.gateways.externalgrpc import core_lines
-from nodewright.gateways.externalgrpc.certificates import Wish, write_all
+from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all
 from nodewright.gateways.externalgrpc.core_lines import CoreLines, Foreign, Found, Refused, Said
 from nodewright.gateways.externalgrpc.core_log import SAME_AGAIN, Teller
 from tests.runtime.stub_server import until
@@ -187,7 +187,7 @@ async def knock(running: Running, context: ssl.SSLContext | None) -> str:
 @pytest.mark.slow
 async def test_who_is_refused_is_a_line_and_a_number(town: Town, tmp_path: Path) -> None:
     for name in ("tls", "other"):
-        write_all(tmp_path / name, Wish(("localhost", "127.0.0.1")))
+        write_all(tmp_path / name, CertificateOptions(("localhost", "127.0.0.1")))
     ours, other = tmp_path / "tls", tmp_path / "other"
     async with gateway(town, ours) as running:
         came = {
@@ -210,7 +210,7 @@ async def test_who_is_refused_is_a_line_and_a_number(town: Town, tmp_path: Path)
 
 @pytest.mark.slow
 async def test_whoever_traces_grpc_sees_all_that_it_says(town: Town, tmp_path: Path) -> None:
-    write_all(tmp_path, Wish(("localhost", "127.0.0.1")))
+    write_all(tmp_path, CertificateOptions(("localhost", "127.0.0.1")))
     async with gateway(town, tmp_path, GRPC_TRACE="handshaker") as running:
         await knock(running, None)
         await until(lambda: "CallNextHandshakerLocked" in running.stderr.read_text(), SECONDS)

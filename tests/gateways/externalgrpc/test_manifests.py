@@ -79,8 +79,10 @@ def test_kustomize_builds_it(tmp_path: Path, kubectl_binary: Path) -> None:
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     overlay = tmp_path / "deploy" / "overlay"
     overlay.mkdir()
-    wish = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump({**wish, "components": ["../components/externalgrpc"]}))
+    desired = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    (overlay / "kustomization.yaml").write_text(
+        yaml.safe_dump({**desired, "components": ["../components/externalgrpc"]})
+    )
     command = [kubectl_binary, "kustomize", overlay]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
-from nodewright.controlplane.app.faults import Match
-from nodewright.controlplane.values import ApiError
+from nodewright.apiserver.app.faults import Match
+from nodewright.apiserver.values import ApiError
 from tests.gateways.externalgrpc.caller import (
     GROUP,
     Serving,

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from api import names
 from controllers.autoscaler.groups import Filter
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NAMESPACE, NODE, Key, Ref
-from nodewright.controlplane.app.faults import Match
+from nodewright.apiserver.app.faults import Match
 from nodewright.gateways.externalgrpc import translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions

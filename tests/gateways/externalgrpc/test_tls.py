@@ -15,18 +15,18 @@ import structlog
 from structlog.testing import capture_logs
 
 from nodewright.cli.main import run
-from nodewright.gateways.externalgrpc.certificates import CertificateError, Wish, cloud_config, write_all
+from nodewright.gateways.externalgrpc.certificates import CertificateError, CertificateOptions, cloud_config, write_all
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
 from nodewright.gateways.externalgrpc.tls import ServerTls, TlsError, TlsFiles
 from tests.gateways.externalgrpc.caller import Caller, serving
 from tests.runtime.town import Town
 
-WISH = Wish(("localhost", "127.0.0.1"))
+DESIRED = CertificateOptions(("localhost", "127.0.0.1"))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_all(tmp_path / "tls", WISH)
+    write_all(tmp_path / "tls", DESIRED)
     return tmp_path / "tls"
 
 
@@ -52,7 +52,7 @@ async def reached(address: str, credentials: grpc.ChannelCredentials) -> str:
 
 async def test_only_holders_of_a_certificate_of_that_ca_are_let_in(town: Town, folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    write_all(other, WISH)
+    write_all(other, DESIRED)
     async with serving(town, secured(folder), client(folder)) as served:
         await served.caller("Refresh")
         assert await reached(served.address, client(folder, presents=False)) == "UNAVAILABLE"
@@ -93,7 +93,7 @@ async def no_cipher(version: str, address: str, folder: Path) -> bool:
 async def test_renewed_certificates_are_taken_without_a_restart(town: Town, folder: Path, tmp_path: Path) -> None:
     """A new CA as well: the old client is shut out, the new one let in. A broken file in between changes nothing."""
     new = tmp_path / "new"
-    write_all(new, WISH)
+    write_all(new, DESIRED)
     options = secured(folder)
     async with serving(town, options, client(folder)) as served:
         await served.caller("Refresh")
@@ -129,16 +129,16 @@ def test_keys_are_for_their_owner_alone_and_a_ca_is_used_again(folder: Path) -> 
     for name in ("ca", "server", "client"):
         assert stat.S_IMODE(os.stat(folder / f"{name}.key").st_mode) == 0o600
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    write_all(folder, WISH)
+    write_all(folder, DESIRED)
     kept = {name for name, content in before.items() if (folder / name).read_bytes() == content}
     assert kept == {"ca.crt", "ca.key"}
 
 
 def test_a_ca_with_a_foreign_key_is_not_used(folder: Path, tmp_path: Path) -> None:
-    write_all(tmp_path / "other", WISH)
+    write_all(tmp_path / "other", DESIRED)
     (folder / "ca.key").write_bytes((tmp_path / "other" / "ca.key").read_bytes())
     with pytest.raises(CertificateError, match=r"ca\.key is not the key of"):
-        write_all(folder, WISH)
+        write_all(folder, DESIRED)
 
 
 def test_the_command_says_how_to_use_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

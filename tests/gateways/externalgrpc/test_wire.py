@@ -17,7 +17,7 @@ from controllers.autoscaler.groups import Bounds, NodeGroup
 from controllers.autoscaler.prices import PriceTable, PriceTableError, read_table
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref
-from nodewright.controlplane.protobuf import messages
+from nodewright.apiserver.protobuf import messages
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.prices import requests_of

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import marks
+from providers.openstack import ownership_tags
 from providers.openstack.config import Cloud
 from providers.openstack.login import login_in
 from providers.openstack.lookup import Lookup
@@ -38,30 +38,30 @@ class CloudFacts:
         self.uid = str(uuid.uuid4())
         yield cloud
         for server in (await cloud.get(COMPUTE, "/servers/detail?limit=100"))["servers"]:
-            if marks.uid_of_server(server) == self.uid:
+            if ownership_tags.uid_of_server(server) == self.uid:
                 await cloud.change(COMPUTE, "DELETE", f"/servers/{server['id']}")
                 await self.until_gone(cloud, server["id"])
-        for port in (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]:
+        for port in (await cloud.get(NETWORK, f"/ports?description={ownership_tags.tag_of(self.uid)}"))["ports"]:
             await cloud.change(NETWORK, "DELETE", f"/ports/{port['id']}")
 
     async def a_port(self, cloud: Session) -> Thing:
         network = await Lookup(cloud, lambda: 0.0).network("nodes")
-        wish = {"network_id": network["id"], "name": "fact", "description": marks.tag_of(self.uid)}
-        made: Thing = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [wish]}))["ports"][0]
+        desired = {"network_id": network["id"], "name": "fact", "description": ownership_tags.tag_of(self.uid)}
+        made: Thing = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [desired]}))["ports"][0]
         return made
 
     async def a_server(self, cloud: Session, port: str, **changes: Any) -> str:
         lookup = Lookup(cloud, lambda: 0.0)
-        wish = {
+        desired = {
             "name": "fact",
             "flavorRef": (await lookup.flavor("m1.tiny"))["id"],
             "imageRef": (await lookup.image("debian-12"))["id"],
             "networks": [{"port": port}],
-            "metadata": {marks.UID: self.uid},
-            "tags": [marks.TAG, marks.tag_of(self.uid)],
+            "metadata": {ownership_tags.UID: self.uid},
+            "tags": [ownership_tags.TAG, ownership_tags.tag_of(self.uid)],
             **changes,
         }
-        answer = await cloud.change(COMPUTE, "POST", "/servers", {"server": wish})
+        answer = await cloud.change(COMPUTE, "POST", "/servers", {"server": desired})
         return str(answer["server"]["id"])
 
     async def server(self, cloud: Session, identity: str) -> Thing:
@@ -94,8 +94,8 @@ class CloudFacts:
         identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
         listed = (await cloud.get(COMPUTE, "/servers/detail?limit=200"))["servers"]
         (server,) = [one for one in listed if one["id"] == identity]
-        assert marks.uid_of_server(server) == self.uid
-        assert set(server["tags"]) == {marks.TAG, marks.tag_of(self.uid)}
+        assert ownership_tags.uid_of_server(server) == self.uid
+        assert set(server["tags"]) == {ownership_tags.TAG, ownership_tags.tag_of(self.uid)}
 
     async def test_a_server_that_is_up_tells_addresses_zone_and_start(self, cloud: Session) -> None:
         port = await self.a_port(cloud)
@@ -108,9 +108,9 @@ class CloudFacts:
 
     async def test_ports_carry_their_mark_from_the_request_that_makes_them(self, cloud: Session) -> None:
         port = await self.a_port(cloud)
-        found = (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]
+        found = (await cloud.get(NETWORK, f"/ports?description={ownership_tags.tag_of(self.uid)}"))["ports"]
         assert [one["id"] for one in found] == [port["id"]]
-        assert marks.uid_of_part(found[0]) == self.uid
+        assert ownership_tags.uid_of_part(found[0]) == self.uid
 
     async def test_a_port_outlives_its_server_and_can_go_then(self, cloud: Session) -> None:
         port = await self.a_port(cloud)
@@ -118,7 +118,7 @@ class CloudFacts:
         await self.until(cloud, identity, "ACTIVE")
         await cloud.change(COMPUTE, "DELETE", f"/servers/{identity}")
         await self.until_gone(cloud, identity)
-        found = (await cloud.get(NETWORK, f"/ports?description={marks.tag_of(self.uid)}"))["ports"]
+        found = (await cloud.get(NETWORK, f"/ports?description={ownership_tags.tag_of(self.uid)}"))["ports"]
         assert [(one["id"], one["device_id"]) for one in found] == [(port["id"], "")]
         await cloud.change(NETWORK, "DELETE", f"/ports/{port['id']}")
 
@@ -172,11 +172,11 @@ class CloudFacts:
         identity = await self.a_server(cloud, (await self.a_port(cloud))["id"])
         before = await self.until(cloud, identity, "ACTIVE")
         image = (await Lookup(cloud, lambda: 0.0).image("debian-13"))["id"]
-        wish = {"imageRef": image, "metadata": {marks.UID: self.uid, "new": "yes"}, "user_data": None}
-        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"rebuild": wish})
+        desired = {"imageRef": image, "metadata": {ownership_tags.UID: self.uid, "new": "yes"}, "user_data": None}
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/action", {"rebuild": desired})
         after = await self.until(cloud, identity, "ACTIVE")
         assert after["image"]["id"] == image
-        assert after["metadata"] == {marks.UID: self.uid, "new": "yes"}
+        assert after["metadata"] == {ownership_tags.UID: self.uid, "new": "yes"}
         assert after["addresses"] == before["addresses"] or after["addresses"]
 
     async def test_a_tag_and_a_key_come_and_go_beside_others(self, cloud: Session) -> None:
@@ -185,11 +185,11 @@ class CloudFacts:
         tag, key = f"/servers/{identity}/tags/a%20b%3F%23%25c", f"/servers/{identity}/metadata/cost%3Acentre%201"
         for _ in range(2):
             await cloud.change(COMPUTE, "PUT", tag)
-        wish = {"metadata": {"cost:centre 1": "7"}}
-        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/metadata", wish)
+        desired = {"metadata": {"cost:centre 1": "7"}}
+        await cloud.change(COMPUTE, "POST", f"/servers/{identity}/metadata", desired)
         server = await self.server(cloud, identity)
         assert sorted(server["tags"]) == sorted([*before["tags"], "a b?#%c"])
-        assert server["metadata"] == {**before["metadata"], **wish["metadata"]}
+        assert server["metadata"] == {**before["metadata"], **desired["metadata"]}
         for path in (tag, key):
             await cloud.change(COMPUTE, "DELETE", path)
             assert await self.refused(cloud.change(COMPUTE, "DELETE", path)) is ErrorClass.NOT_FOUND
@@ -212,8 +212,8 @@ class CloudFacts:
         twice = {"port_id": port, "name": "fact", "sub_ports": [subport, {**subport, "port_id": NOBODY}]}
         with pytest.raises(ProviderError):
             await cloud.change(NETWORK, "POST", "/trunks", {"trunk": twice})
-        wish = {"port_id": port, "name": "fact", "sub_ports": [subport]}
-        made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": wish})
+        desired = {"port_id": port, "name": "fact", "sub_ports": [subport]}
+        made = await cloud.change(NETWORK, "POST", "/trunks", {"trunk": desired})
         assert made["trunk"]["sub_ports"] == [subport]
         assert await self.refused(cloud.change(NETWORK, "DELETE", f"/ports/{behind}")) is ErrorClass.CONFLICT
         assert (await cloud.get(NETWORK, f"/trunks?port_id={behind}"))["trunks"] == []
@@ -228,28 +228,28 @@ class CloudFacts:
 
     async def test_an_address_of_a_port_can_be_used_again_in_another_network_alone(self, cloud: Session) -> None:
         port, lookup = await self.a_port(cloud), Lookup(cloud, lambda: 0.0)
-        wish = {"name": "fact", "description": marks.tag_of(self.uid), "mac_address": port["mac_address"]}
+        desired = {"name": "fact", "description": ownership_tags.tag_of(self.uid), "mac_address": port["mac_address"]}
         storage, nodes = [(await lookup.network(name))["id"] for name in ("storage", "nodes")]
-        made = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [{**wish, "network_id": storage}]}))["ports"]
+        made = (await cloud.change(NETWORK, "POST", "/ports", {"ports": [{**desired, "network_id": storage}]}))["ports"]
         assert [one["mac_address"] for one in made] == [port["mac_address"]]
-        again = cloud.change(NETWORK, "POST", "/ports", {"ports": [{**wish, "network_id": nodes}]})
+        again = cloud.change(NETWORK, "POST", "/ports", {"ports": [{**desired, "network_id": nodes}]})
         assert await self.refused(again) is ErrorClass.CONFLICT
 
     async def test_a_floating_ip_carries_its_mark_from_the_request_that_makes_it(self, cloud: Session) -> None:
         port = (await self.a_port(cloud))["id"]
         network = (await Lookup(cloud, lambda: 0.0).network("public"))["id"]
-        wish = {"floating_network_id": network, "port_id": port, "description": marks.tag_of(self.uid)}
-        made = (await cloud.change(NETWORK, "POST", "/floatingips", {"floatingip": wish}))["floatingip"]
+        desired = {"floating_network_id": network, "port_id": port, "description": ownership_tags.tag_of(self.uid)}
+        made = (await cloud.change(NETWORK, "POST", "/floatingips", {"floatingip": desired}))["floatingip"]
         listed = (await cloud.get(NETWORK, "/floatingips?limit=200&sort_key=id&sort_dir=asc"))["floatingips"]
         (found,) = [one for one in listed if one["id"] == made["id"]]
-        assert (marks.uid_of_part(found), found["port_id"]) == (self.uid, port)
+        assert (ownership_tags.uid_of_part(found), found["port_id"]) == (self.uid, port)
         await cloud.change(NETWORK, "DELETE", f"/floatingips/{made['id']}")
 
     async def test_a_page_that_is_not_the_last_links_to_the_next_however_short_it_is(self, cloud: Session) -> None:
         for _ in range(2):
             await self.a_port(cloud)
         ports = await cloud.get(
-            NETWORK, f"/ports?limit=1&sort_key=id&sort_dir=asc&description={marks.tag_of(self.uid)}"
+            NETWORK, f"/ports?limit=1&sort_key=id&sort_dir=asc&description={ownership_tags.tag_of(self.uid)}"
         )
         flavors = await cloud.get(COMPUTE, "/flavors/detail?limit=1")
         images = await cloud.get(IMAGE, "/images?limit=1&status=active")

@@ -115,8 +115,8 @@ class FakeCloud:
         try:
             answer = self._answer(service, request, path, body)
         except Refused as refused:
-            told = {refused.kind: {"message": refused.message, "code": refused.status}}
-            return web.json_response(told, status=refused.status, headers={"x-openstack-request-id": "req-fake"})
+            redact = {refused.kind: {"message": refused.message, "code": refused.status}}
+            return web.json_response(redact, status=refused.status, headers={"x-openstack-request-id": "req-fake"})
         return self._befalls(mishap, request) if mishap is not None else answer
 
     def _mishap(self, method: str, path: str) -> Mishap | None:

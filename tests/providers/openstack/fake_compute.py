@@ -99,36 +99,36 @@ class FakeNova:
         return 204, None
 
     def _boot(self, body: Thing) -> Thing:
-        wish = body["server"]
-        flavor = next((one for one in self._flavors if one["id"] == wish["flavorRef"]), None)
+        desired = body["server"]
+        flavor = next((one for one in self._flavors if one["id"] == desired["flavorRef"]), None)
         if flavor is None:
-            raise Refused(400, f"Flavor {wish['flavorRef']} could not be found.")
-        if wish["imageRef"] and not self._has_image(wish["imageRef"]):
-            raise Refused(400, f"Can not find requested image {wish['imageRef']}")
-        if wish.get("availability_zone", "az1") not in {"az1", "az2"}:
+            raise Refused(400, f"Flavor {desired['flavorRef']} could not be found.")
+        if desired["imageRef"] and not self._has_image(desired["imageRef"]):
+            raise Refused(400, f"Can not find requested image {desired['imageRef']}")
+        if desired.get("availability_zone", "az1") not in {"az1", "az2"}:
             raise Refused(400, "The requested availability zone is not available")
-        if len(wish.get("user_data", "")) > 65535:
+        if len(desired.get("user_data", "")) > 65535:
             raise Refused(
                 400,
-                f"Invalid input for field/attribute user_data. Value: {wish['user_data']}. "
-                f"'{wish['user_data']}' is too long",
+                f"Invalid input for field/attribute user_data. Value: {desired['user_data']}. "
+                f"'{desired['user_data']}' is too long",
             )
         if len(self.servers) + 1 > self.quota:
             text = f"Quota exceeded for instances: Requested 1, but already used {self.quota} of {self.quota} instances"
             raise Refused(403, text, "forbidden")
         identity = str(uuid.uuid4())
-        addresses = [self._neutron.plug(identity, network["port"]) for network in wish["networks"]]
+        addresses = [self._neutron.plug(identity, network["port"]) for network in desired["networks"]]
         server = {
             "id": identity,
-            "name": wish["name"],
+            "name": desired["name"],
             "status": "BUILD",
             "created": f"2026-01-01T00:00:{next(self._numbers) % 60:02d}Z",
-            "metadata": wish["metadata"],
-            "tags": wish["tags"],
-            "image": {"id": wish["imageRef"]} if wish["imageRef"] else "",
+            "metadata": desired["metadata"],
+            "tags": desired["tags"],
+            "image": {"id": desired["imageRef"]} if desired["imageRef"] else "",
             "flavor": {"original_name": flavor["name"]},
             "addresses": {"nodes": addresses},
-            "OS-EXT-AZ:availability_zone": wish.get("availability_zone", "az1"),
+            "OS-EXT-AZ:availability_zone": desired.get("availability_zone", "az1"),
             "OS-EXT-STS:task_state": None,
             "OS-SRV-USG:launched_at": None,
             "steps": 1,
@@ -164,9 +164,9 @@ class FakeNova:
                     server |= {"flavor": {"original_name": name}, "next": "VERIFY_RESIZE"}
             case {"confirmResize": None}:
                 server["status"] = "ACTIVE"
-            case {"rebuild": wish}:
-                server |= {"status": "REBUILD", "image": {"id": wish["imageRef"]}, "steps": 1}
-                server["metadata"] = wish["metadata"]
+            case {"rebuild": desired}:
+                server |= {"status": "REBUILD", "image": {"id": desired["imageRef"]}, "steps": 1}
+                server["metadata"] = desired["metadata"]
             case {"os-stop": None}:
                 server["status"] = "SHUTOFF"
         return None

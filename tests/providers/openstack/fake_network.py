@@ -49,7 +49,7 @@ class FakeNeutron:
                 found = [port for port in self.ports.values() if wanted in {None, port["description"]}]
                 return 200, page("ports", sorted(found, key=lambda one: str(one["id"])), request)
             case ("POST", ["ports"]):
-                return 201, {"ports": [self._port(wish) for wish in body["ports"]]}
+                return 201, {"ports": [self._port(desired) for desired in body["ports"]]}
             case ("PUT", ["ports", identity]):
                 self._found(self.ports, identity, "Port").update(body["port"])
                 return 200, {"port": self.ports[identity]}
@@ -74,28 +74,28 @@ class FakeNeutron:
                 return 204, None
         raise Refused(404, path, "NeutronError")
 
-    def _port(self, wish: Thing) -> Thing:
-        if wish["network_id"] not in self.networks.values():
-            raise Refused(404, f"Network {wish['network_id']} could not be found.", "NeutronError")
+    def _port(self, desired: Thing) -> Thing:
+        if desired["network_id"] not in self.networks.values():
+            raise Refused(404, f"Network {desired['network_id']} could not be found.", "NeutronError")
         number = next(self._numbers)
         fixed = [{"ip_address": f"10.9.{number >> 8 & 3}.{number & 255}"}]
-        mac = wish.get("mac_address", f"fa:16:3e:00:{number >> 8 & 255:02x}:{number & 255:02x}")
-        if any((one["network_id"], one["mac_address"]) == (wish["network_id"], mac) for one in self.ports.values()):
-            text = f"Unable to complete operation for network {wish['network_id']}. The mac address {mac} is in use."
+        mac = desired.get("mac_address", f"fa:16:3e:00:{number >> 8 & 255:02x}:{number & 255:02x}")
+        if any((one["network_id"], one["mac_address"]) == (desired["network_id"], mac) for one in self.ports.values()):
+            text = f"Unable to complete operation for network {desired['network_id']}. The mac address {mac} is in use."
             raise Refused(409, text, "NeutronError")
         made = {"id": str(uuid.uuid4()), "device_id": "", "status": "ACTIVE", "fixed_ips": fixed, "mac_address": mac}
-        port = {**made, **wish}
-        port["fixed_ips"] = [{**fixed[0], **one} for one in wish.get("fixed_ips", fixed)]
+        port = {**made, **desired}
+        port["fixed_ips"] = [{**fixed[0], **one} for one in desired.get("fixed_ips", fixed)]
         self.ports[port["id"]] = port
         return port
 
-    def _trunk(self, wish: Thing) -> Thing:
-        subports = wish.get("sub_ports", [])
+    def _trunk(self, desired: Thing) -> Thing:
+        subports = desired.get("sub_ports", [])
         for subport in subports:
             self._found(self.ports, subport["port_id"], "Port")
         if len({one["segmentation_id"] for one in subports}) < len(subports):
             raise Refused(409, "segmentation_type vlan and segmentation_id already in use", "NeutronError")
-        made = {"id": str(uuid.uuid4()), "sub_ports": subports, **wish}
+        made = {"id": str(uuid.uuid4()), "sub_ports": subports, **desired}
         self.trunks[made["id"]] = made
         return made
 

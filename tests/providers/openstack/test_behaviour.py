@@ -286,13 +286,13 @@ async def test_credentials_and_user_data_are_never_logged_nor_told(
     provider, wanted = provider_of(cloud), request(userData={"secretName": "data"})
     echo = {"badRequest": {"message": f"bad login {PASSWORD} for you"}}
     cloud.mishaps += [Mishap("POST", "/servers", status=400, body=echo), Mishap("GET", "/servers/detail", status=403)]
-    told = []
+    redact = []
     for work in (provider.create(wanted), provider.create(wanted), provider.create(wanted)):
         try:
-            told.append(str(await work))
+            redact.append(str(await work))
         except ProviderError as error:
-            told.append(f"{error} {error.__cause__} {error.__context__}")
-    said = caplog.text + "".join(told) + repr(await provider.list())
+            redact.append(f"{error} {error.__cause__} {error.__context__}")
+    said = caplog.text + "".join(redact) + repr(await provider.list())
     joined = base64.b64encode(USER_DATA.encode()).decode()[:24]
     assert [secret for secret in (PASSWORD, TOKEN, "very-secret-join-token", joined) if secret in said] == []
 

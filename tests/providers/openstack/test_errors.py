@@ -165,5 +165,5 @@ def test_what_is_no_answer_of_openstack_is_not_quoted(headers: dict[str, str], b
 
 
 def test_no_secret_is_told() -> None:
-    assert errors.told("login hunter22 refused\nfor bob", ["hunter22"]) == "login [hidden] refused for bob"
+    assert errors.redact("login hunter22 refused\nfor bob", ["hunter22"]) == "login [hidden] refused for bob"
     assert isinstance(errors.of_answer(False, 500, {}, "text"), ProviderError)

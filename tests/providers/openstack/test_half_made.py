@@ -11,7 +11,7 @@ import pytest
 
 from providers.base.contract import HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import creation, remains
+from providers.openstack import creation, leftovers
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_of, refused
 
@@ -76,7 +76,7 @@ async def test_what_was_made_so_far_is_kept_for_the_next_attempt_and_shown(
     (left,) = await provider.list()
     assert (left.machine_uid, left.state) == (wanted.identity.machine_uid, HostState.UNFINISHED)
     assert left.name == wanted.identity.name
-    monkeypatch.setattr(remains, "ABANDONED", 0.0)
+    monkeypatch.setattr(leftovers, "ABANDONED", 0.0)
     assert await provider.list() == ()
     assert whole(cloud) == [0, 0, 0, 0], "nobody came back for it"
 

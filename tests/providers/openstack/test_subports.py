@@ -11,7 +11,7 @@ import pytest
 
 from providers.base.contract import Host, HostIdentity, HostRequest, HostState, NeedsReplacement, Provider, Updated
 from providers.base.errors import ErrorClass
-from providers.openstack import creation, marks
+from providers.openstack import creation, ownership_tags
 from providers.openstack.config import parse
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_of, refused
@@ -122,8 +122,8 @@ async def test_security_of_subports_changes_in_place(cloud: FakeCloud) -> None:
     guarded = [{**SUBPORTS[0], "securityGroups": ["nodes"]}, {**SUBPORTS[1], "portSecurity": True}]
     assert await provider.update(changed(wanted, guarded, securityGroups=["default"]), host, False) == Updated()
     groups = {value: name for name, value in cloud.neutron.groups.items()}
-    told = {port["name"].rpartition("-")[2]: port["security_groups"] for port in cloud.ports.values()}
-    assert {name: [groups[one] for one in found] for name, found in told.items()} == {
+    redact = {port["name"].rpartition("-")[2]: port["security_groups"] for port in cloud.ports.values()}
+    assert {name: [groups[one] for one in found] for name, found in redact.items()} == {
         "0": ["default"],
         "0.100": ["nodes"],
         "0.7": ["default"],
@@ -164,6 +164,6 @@ def test_servers_that_were_made_before_there_were_subports_are_not_replaced_for_
     ports = [{"network": "nodes", "trunk": True, "securityGroups": ["a"]}, {"network": "public"}]
     config = {**CONFIG, "ports": ports}
     wanted = HostRequest(HostIdentity("uid-1", "test", "m-0", "story"), config, "h")
-    parts = marks.parts_of(wanted, parse(config))
+    parts = ownership_tags.parts_of(wanted, parse(config))
     assert (parts["networks"], parts["ports"]) == ("7a325fe5", "70adb380")
-    assert marks.description_of(wanted, parse(config)) == "nodewright-machine-uid-1 16b995a9"
+    assert ownership_tags.description_of(wanted, parse(config)) == "nodewright-machine-uid-1 16b995a9"

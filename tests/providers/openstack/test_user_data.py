@@ -103,7 +103,7 @@ SPECS: dict[str, dict[str, Any]] = {
 def test_the_controller_makes_no_host_that_could_not_register(path: str) -> None:
     obj = machine("m-1").build()
     obj["spec"] = {**obj["spec"], **SPECS[path]}
-    wish = wish_of(obj, Arena().view)
-    assert wish.request is None
-    assert [problem.path for problem in wish.problems] == [path]
+    desired = wish_of(obj, Arena().view)
+    assert desired.request is None
+    assert [problem.path for problem in desired.problems] == [path]
     assert [fault.path for fault in registration(obj["spec"], "spec")] == [f"spec.{path}"]

@@ -11,7 +11,7 @@ import pytest
 
 from providers.base.contract import HostIdentity, HostRequest, HostState, InProgress, Provider, Updated
 from providers.base.errors import ProviderError
-from providers.openstack import marks
+from providers.openstack import ownership_tags
 from providers.openstack.config import parse
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.paging import Thing
@@ -48,8 +48,8 @@ async def change(cloud: FakeCloud, wanted: HostRequest, provider: Provider | Non
 
 def others(server: Thing) -> tuple[set[str], Mapping[str, str]]:
     """Tags and metadata but for the marks of the provider."""
-    tags = {tag for tag in server["tags"] if not tag.startswith(marks.TAG)}
-    return tags, {key: value for key, value in server["metadata"].items() if not key.startswith(marks.TAG)}
+    tags = {tag for tag in server["tags"] if not tag.startswith(ownership_tags.TAG)}
+    return tags, {key: value for key, value in server["metadata"].items() if not key.startswith(ownership_tags.TAG)}
 
 
 async def test_a_change_leaves_what_others_have_set(cloud: FakeCloud) -> None:
@@ -89,7 +89,7 @@ async def test_a_value_that_somebody_has_changed_since_is_theirs(cloud: FakeClou
 
 async def test_of_a_server_that_does_not_remember_nothing_is_taken_away(cloud: FakeCloud) -> None:
     wanted, server = await a_server(cloud, **OURS)
-    known = marks.metadata_of(wanted, parse(wanted.config))
+    known = ownership_tags.metadata_of(wanted, parse(wanted.config))
     server["metadata"] = dict(known)
     wanted = await change(cloud, wanted, tags=["green"], metadata={"new": "yes"})
     assert others(server) == ({"blue", "a b?", "green"}, {**OURS["metadata"], "new": "yes"})
@@ -124,4 +124,4 @@ async def test_more_is_remembered_than_one_value_of_metadata_holds(cloud: FakeCl
     server["metadata"] = {**server["metadata"], "owner": "ops"}
     await change(cloud, wanted, **NOTHING)
     assert others(server) == (set(), {"owner": "ops"})
-    assert set(server["metadata"]) - {"owner"} <= {*marks.KEYS, "nodewright-own-0"}
+    assert set(server["metadata"]) - {"owner"} <= {*ownership_tags.KEYS, "nodewright-own-0"}

@@ -1,0 +1,257 @@
+"""View → Standing: the cluster as a whole, what is remembered and told of it, and who else may be at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from api import names, yamltext
+from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.groups import discover
+from controllers.autoscaler.observe import Objects, Observed, observe
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.templates import shape_of
+from controllers.autoscaler.upcoming_zones import domain_order
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    CONFIG_MAP,
+    CSI_NODE,
+    DAEMON_SET,
+    LEASE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    STORAGE_CLASS,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    key_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.view import ManagementCluster, ShapeUnknown, Unreachable, View
+from controllers.kernel.workload import cluster_key_of
+from controllers.scheduling.reading import Reader
+from controllers.scheduling.volumes import VolumeBook
+from providers.base.contract import Shape
+
+READS: tuple[Kind, ...] = (
+    CONFIG_MAP,
+    LEASE,
+    CLUSTER,
+    CSI_NODE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    DAEMON_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+)
+"""All that ``gather`` looks at, itself or by asking where a group's Nodes live and what its hosts would be like."""
+_OUTLIVES = 4
+"""A Lease counts as held for so many times its duration: clocks differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """``elsewhere`` and ``paused``: groups that are left alone, with why. ``unknown_template``: group id → why its provider did
+    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid that are ours to speak
+    of, ``refs`` to all.
+
+    ``other_autoscaler``: another autoscaler is at work. ``unresolved``: where the Nodes of some group live is not known yet.
+    ``asking``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
+    that can't be used, with why. ``missing``: groups that an option names and that are not there. ``unreachable``: the
+    cluster can't be seen now.
+    """
+
+    observed: Observed
+    elsewhere: Mapping[Ref, str] = field(default_factory=dict)
+    paused: Mapping[Ref, str] = field(default_factory=dict)
+    unknown_template: Mapping[str, str] = field(default_factory=dict)
+    bodies: Mapping[str, Obj] = field(default_factory=dict)
+    refs: Mapping[str, Ref] = field(default_factory=dict)
+    kept: Obj | None = None
+    previous: Obj | None = None
+    misconfigured: Mapping[Ref, str] = field(default_factory=dict)
+    missing: tuple[Key, ...] = ()
+    other_autoscaler: str = ""
+    unresolved: str = ""
+    asking: frozenset[str] = frozenset()
+    unreachable: Unreachable | None = None
+
+
+def gather(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> ClusterState:
+    """``reader``: the one of the last look, so that only pods that have changed since are read."""
+    kept, previous = (view.get(CONFIG_MAP, key) for key in (options.memory_key, options.status_key))
+    options, misconfigured = _configured(options, view)
+    deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
+    bodies = {uid_of(body): body for body in (*deployments, *sets)}
+    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
+    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
+    found, bad = discover(deployments, sets, options.discovery)
+    told_of = [*(group.ref for group in found), *(each.ref for each in bad)]
+    elsewhere = {ref: why for ref in told_of if (why := _elsewhere(bodies[ref.uid], view, options.cluster))}
+    paused = {group.ref: why for group in found if (why := _paused(bodies[group.ref.uid], view))}
+    apart = {ref.uid for ref in (*elsewhere, *paused)}
+    reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in found if group.ref.uid not in apart}
+    objects = Objects(
+        [body for body in deployments if uid_of(body) not in apart],
+        [body for body in sets if uid_of(body) not in apart],
+        view.all(MACHINE),
+        view.all(NODE),
+        view.all(POD),
+        view.all(DAEMON_SET),
+        view.all(POD_DISRUPTION_BUDGET),
+        view.all(NAMESPACE),
+        view.all(CSI_NODE),
+        {name: read for name, read in reads.items() if isinstance(read, Shape)},
+        _book(view),
+        reader or Reader(),
+        view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
+        view.all(POD_TEMPLATE) if options.provisioning_requests else (),
+        _domains({group.id: bodies[group.ref.uid] for group in found}, sets, view),
+    )
+    observed = observe(objects, view.now, options, memory.read(_data(kept, "memory")))
+    unreachable = view.workload if isinstance(view.workload, Unreachable) else None
+    return ClusterState(
+        replace(
+            observed,
+            followed_since=view.current_since(NODE) or view.now,
+            unreachable=f"Cluster {options.cluster} can't be reached: {unreachable.why}"
+            if unreachable is not None
+            else "",
+        ),
+        elsewhere,
+        paused,
+        {name: read.why for name, read in reads.items() if isinstance(read, ShapeUnknown)},
+        {uid: body for uid, body in bodies.items() if _may_speak_of(body, options.cluster, unreachable)},
+        refs,
+        kept,
+        previous,
+        misconfigured,
+        tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
+        _other_autoscaler(view, options.namespace),
+        next((why for why in elsewhere.values() if why == _UNRESOLVED), ""),
+        frozenset(name for name, read in reads.items() if isinstance(read, ShapeUnknown) and read.asked),
+        unreachable,
+    )
+
+
+def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
+    """Of groups that go over several, by id."""
+    sets_of: dict[str, list[Obj]] = {}
+    for body in sets:
+        sets_of.setdefault(controller_uid(body), []).append(body)
+    found = {name: domain_order(body, sets_of.get(uid_of(body), ()), view) for name, body in groups.items()}
+    return {name: domains for name, domains in found.items() if domains}
+
+
+_UNRESOLVED = "it is being found out where its Nodes live"
+
+
+def _may_speak_of(body: Obj, ours: Key | None, unreachable: Unreachable | None) -> bool:
+    """Of groups of other Clusters others speak; and of our own, if it may have its Nodes at home after all."""
+    return ours is None or (
+        cluster_key_of(MACHINE_SET, body) == ours and (unreachable is None or bool(unreachable.secret))
+    )
+
+
+def _elsewhere(body: Obj, view: View, ours: Key | None) -> str:
+    """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those at home."""
+    cluster = cluster_key_of(MACHINE_SET, body)
+    if ours is not None:
+        whose = f"of Cluster {cluster}" if cluster is not None else "of no Cluster"
+        return "" if cluster == ours else f"it is {whose}, and this autoscaler is for Cluster {ours}"
+    if cluster is None:
+        return ""
+    workload = view.of_cluster(cluster).workload
+    if isinstance(workload, ManagementCluster):
+        return ""
+    if isinstance(workload, Unreachable) and (workload.finding_out or not workload.secret):
+        return _UNRESOLVED
+    return f"its Nodes live in a cluster of their own ({cluster}); it takes an autoscaler with --cluster={cluster}"
+
+
+def _paused(body: Obj, view: View) -> str:
+    return paused_by((body, cluster_of(body, view)))
+
+
+def _book(view: View) -> VolumeBook:
+    claims = {(key_of(claim).namespace, key_of(claim).name): claim for claim in view.all(PERSISTENT_VOLUME_CLAIM)}
+    return VolumeBook(claims, _by_name(view, PERSISTENT_VOLUME), _by_name(view, STORAGE_CLASS))
+
+
+def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
+    return {key_of(body).name: body for body in view.all(kind)}
+
+
+def _other_autoscaler(view: View, namespace: str) -> str:
+    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    lease = view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE))
+    spec = (lease or {}).get("spec") or {}
+    holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
+    seconds = spec.get("leaseDurationSeconds")
+    if not holder or renewed is None:
+        return ""
+    lasts = timedelta(seconds=_OUTLIVES * (seconds if isinstance(seconds, int) else 15))
+    return str(holder) if view.now - renewed < lasts else ""
+
+
+def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptions, dict[Ref, str]]:
+    """The options with what ConfigMaps say of how to choose, and what is wrong with those."""
+    choosing, wrong = options.growth.choosing, {}
+    for expander, name, read in (
+        ("priority", names.AUTOSCALER_PRIORITIES, _with_priorities),
+        ("price", names.AUTOSCALER_PRICES, _with_prices),
+    ):
+        key = Key(options.namespace, name)
+        config = view.get(CONFIG_MAP, key) if expander in choosing.names else None
+        if config is not None:
+            choosing, problem = read(choosing, config)
+        else:
+            problem = f"the expander {expander} needs the ConfigMap {key}" if expander in choosing.names else ""
+        if problem:
+            wrong[Ref(CONFIG_MAP, key)] = problem
+    return replace(options, growth=replace(options.growth, choosing=choosing)), wrong
+
+
+def _with_priorities(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
+    try:
+        found = yamltext.load(_data(config, "priorities"))
+        priorities = expanders.priorities_of(found if isinstance(found, Mapping) else {})
+    except (yamltext.TextError, expanders.ExpanderError) as error:
+        return choosing, f"data.priorities: {error}"
+    return replace(choosing, priorities=priorities), ""
+
+
+def _with_prices(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
+    try:
+        return replace(choosing, prices=prices.read_table(_data(config, "prices"))), ""
+    except prices.PriceTableError as error:
+        return choosing, f"data.prices: {error}"
+
+
+def _data(config: Obj | None, key: str) -> str:
+    found: Any = ((config or {}).get("data") or {}).get(key)
+    return found if isinstance(found, str) else ""

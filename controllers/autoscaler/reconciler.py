@@ -1,0 +1,124 @@
+"""The autoscaler's furniture: one key for the whole cluster, looked at again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from api import names, provisioning_names
+from controllers.autoscaler.cluster_state import READS, ClusterState, gather
+from controllers.autoscaler.health import OUT_OF_CAPACITY
+from controllers.autoscaler.loop import plan
+from controllers.autoscaler.observe import is_unschedulable
+from controllers.autoscaler.options import AutoscalerOptions
+from controllers.kernel import machine_facts
+from controllers.kernel.plan import Plan
+from controllers.kernel.reconciler import Wake
+from controllers.kernel.refs import (
+    CONFIG_MAP,
+    LEASE,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NODE,
+    POD,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Key,
+    Kind,
+    Obj,
+    annotations_of,
+    is_deleting,
+)
+from controllers.kernel.view import HOME, HostNeed, HostReads, ManagementCluster, View
+from controllers.scheduling.reading import Reader
+
+GATHER = 2.0
+"""Seconds for which changes are gathered, where the scan does not come sooner: pods rarely come alone."""
+
+
+def _config_maps(options: AutoscalerOptions) -> tuple[Key, ...]:
+    """All that it reads, by name: it shares the namespace with the ConfigMaps of many others."""
+    read = (names.AUTOSCALER_PRIORITIES, names.AUTOSCALER_PRICES)
+    more = (provisioning_names.PROVISIONING_CLASSES,) if options.provisioning_requests else ()
+    return (options.memory_key, options.status_key, *(Key(options.namespace, name) for name in (*read, *more)))
+
+
+class AutoscalerReconciler:
+    """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
+
+    ``reader``: a memory of what was read, not of what was decided: with a new one every look says the same. Rooms that
+    look at the same cluster in one process may share it, so that each pod is read once.
+    """
+
+    name = "autoscaler"
+    kind: Kind = CONFIG_MAP
+    reports_unreachable = True
+    reads: tuple[Kind, ...] = READS
+
+    def __init__(self, options: AutoscalerOptions | None = None, reader: Reader | None = None) -> None:
+        self.options = options or AutoscalerOptions()
+        if self.options.provisioning_requests:
+            self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
+        self.sees: Key | ManagementCluster = self.options.cluster or HOME
+        self.key = self.options.memory_key
+        self._reader = reader or Reader()
+        self.parts: Mapping[Kind, tuple[Key, ...]] = {
+            CONFIG_MAP: _config_maps(self.options),
+            LEASE: (Key(self.options.namespace, names.AUTOSCALER_LEASE),),
+        }
+        self.wakes: tuple[Wake, ...] = (
+            Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),
+            Wake(MACHINE_SET, self._the_key, _asks_the_same, self._soon),
+            Wake(MACHINE, self._of_machine, hopes_the_same, self._soon),
+            Wake(POD, self._of_pod, _waits_as_before, self._soon),
+            Wake(NODE, self._the_key, never_mind, self._soon),
+        )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> ClusterState | None:
+        return gather(view, self.options, self._reader) if key == self.key else None
+
+    def plan(self, observed: ClusterState) -> Plan:
+        return plan(observed)
+
+    def _the_key(self, _obj: Obj, _view: View) -> Iterable[Key]:
+        return (self.key,)
+
+    def _of_machine(self, machine: Obj, _view: View) -> Iterable[Key]:
+        """One that will never be a Node: another group may grow at once."""
+        return (self.key,) if _is_unprovisionable(machine) else ()
+
+    def _of_pod(self, pod: Obj, _view: View) -> Iterable[Key]:
+        return (self.key,) if is_unschedulable(pod) else ()
+
+    def _soon(self, _key: Key, _view: View) -> float:
+        return min(GATHER, self.options.scan_interval.total_seconds())
+
+
+def _asks_the_same(old: Obj, new: Obj) -> bool:
+    return _asked(old) == _asked(new)
+
+
+def _asked(group: Obj) -> tuple[Any, ...]:
+    return (group.get("spec") or {}).get("replicas"), annotations_of(group), is_deleting(group)
+
+
+def hopes_the_same(old: Obj, new: Obj) -> bool:
+    return _is_unprovisionable(old) == _is_unprovisionable(new)
+
+
+def _is_unprovisionable(machine: Obj) -> bool:
+    facts = machine_facts.read(machine)
+    return not facts.node_name and (facts.failed or facts.reason in OUT_OF_CAPACITY)
+
+
+def _waits_as_before(old: Obj, new: Obj) -> bool:
+    return is_unschedulable(old) or not is_unschedulable(new)
+
+
+def never_mind(_old: Obj, _new: Obj) -> bool:
+    """Of Nodes only their coming and going is heard of; the scan sees the rest."""
+    return True

@@ -1,0 +1,168 @@
+"""The furniture of every room, and the little the one generic shell must know about it.
+
+A room decides for one kind. An event only names a key; ``observe`` looks at the whole state; ``plan`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import Key, Kind, Obj
+from controllers.kernel.view import HostNeed, HostReads, ManagementCluster, View
+
+ObservedT = TypeVar("ObservedT")
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A change of an object of ``kind`` wakes the keys that ``keys(obj, view)`` names.
+
+    ``ignores`` tells whether a change from ``old`` to ``new`` can't matter (a Node's heartbeat): it saves rounds.
+    ``gathers`` tells for how many seconds changes may be gathered before the key's round (0: none), for rounds that
+    look at many objects: a set of a thousand Machines need not be looked at again for each of them.
+    """
+
+    kind: Kind
+    keys: Callable[[Obj, View], Iterable[Key]]
+    ignores: Callable[[Obj, Obj], bool] | None = None
+    gathers: Callable[[Key, View], float] | None = None
+
+
+class Reconciler(Protocol[ObservedT]):
+    """One controller. ``needs`` may name one provider read; a room without hosts returns None."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        """Kinds that must be completely read before the first plan (the primary kind included)."""
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]: ...
+
+    def needs(self, key: Key, view: View) -> HostNeed | None: ...
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> ObservedT | None:
+        """None if the object is gone."""
+
+    def plan(self, observed: ObservedT) -> Plan: ...
+
+
+@runtime_checkable
+class ReportsUnreachable(Protocol):
+    """A room whose plans know what not to do while ``View.workload`` is Unreached, and say so.
+
+    Any other room that reads kinds of the workload cluster gets no round for a key whose cluster can't be reached.
+    """
+
+    @property
+    def reports_unreachable(self) -> bool: ...
+
+
+@runtime_checkable
+class ReadsPartly(Protocol):
+    """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
+
+    ``parts`` says which, by kind: those of a namespace, or some objects by name. Nobody else may read the kind.
+    """
+
+    @property
+    def parts(self) -> Mapping[Kind, tuple[Key, ...]]:
+        """Name "": all of the namespace."""
+
+
+@runtime_checkable
+class SpansClusters(Protocol):
+    """A room whose keys concern Machines of several clusters. Its rounds are at home, and it asks ``View.of_cluster``.
+
+    ``Wake.keys`` alone say whom a change in a workload cluster concerns; when contact with one is lost or found, all
+    keys of the Cluster's namespace are looked at.
+    """
+
+    @property
+    def spans_clusters(self) -> bool: ...
+
+
+@runtime_checkable
+class SeesOneCluster(Protocol):
+    """A room whose rounds all see the same workload cluster, whatever its keys are: that of a Cluster, or home.
+
+    There alone WORKLOAD_KINDS are read for it, and what it does to them is done there. Of other Clusters it may ask
+    ``View.of_cluster`` where their Nodes live, and no more. A Cluster that has no API of its own counts as Unreached,
+    so that the room never takes the Nodes at home for its own.
+    """
+
+    @property
+    def sees(self) -> Key | ManagementCluster | None:
+        """None: as if the room did not say."""
+
+
+@runtime_checkable
+class SharesHosts(Protocol):
+    """A room that looks at the hosts of Machines that are not its own objects.
+
+    Nothing about a host is forgotten, and no call for it taken back, when an object of such a room goes.
+    """
+
+    @property
+    def shares_hosts(self) -> bool: ...
+
+
+def cluster_seen_by(reconciler: Reconciler[Any]) -> Key | ManagementCluster | None:
+    """The one cluster that all rounds of ``reconciler`` see; None: each sees its key's, or home (``SpansClusters``)."""
+    return reconciler.sees if isinstance(reconciler, SeesOneCluster) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcilerWrapper:
+    """A room in every respect as ``reconciler`` is, but for what a subclass changes."""
+
+    reconciler: Reconciler[Any]
+
+    @property
+    def name(self) -> str:
+        return self.reconciler.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.reconciler.kind
+
+    @property
+    def reads(self) -> tuple[Kind, ...]:
+        return self.reconciler.reads
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        return self.reconciler.wakes
+
+    @property
+    def reports_unreachable(self) -> bool:
+        return isinstance(self.reconciler, ReportsUnreachable) and self.reconciler.reports_unreachable
+
+    @property
+    def spans_clusters(self) -> bool:
+        return isinstance(self.reconciler, SpansClusters) and self.reconciler.spans_clusters
+
+    @property
+    def sees(self) -> Key | ManagementCluster | None:
+        return cluster_seen_by(self.reconciler)
+
+    @property
+    def parts(self) -> Mapping[Kind, tuple[Key, ...]]:
+        return self.reconciler.parts if isinstance(self.reconciler, ReadsPartly) else {}
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return self.reconciler.needs(key, view)
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Any:
+        return self.reconciler.observe(key, view, hosts)
+
+    def plan(self, observed: Any) -> Plan:
+        return self.reconciler.plan(observed)

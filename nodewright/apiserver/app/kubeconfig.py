@@ -1,0 +1,49 @@
+"""The administrator's kubeconfig: one cluster, one user, everything inline, so that the file can be moved."""
+
+from __future__ import annotations
+
+import base64
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from nodewright.apiserver.app.certificates import Credentials
+from nodewright.apiserver.app.private_files import write_private
+
+CONTEXT = "nodewright"
+_PRIVATE = 0o100600
+
+
+def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> None:
+    """Write a kubeconfig of mode 0600 for the administrator's client certificate.
+
+    Merges nothing: what was at `path` is replaced as a whole. The content is JSON, which every reader of YAML
+    takes. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = json.dumps(_content(url, credentials), indent=2).encode() + b"\n"
+    with suppress(OSError):
+        if path.read_bytes() == content and path.lstat().st_mode == _PRIVATE:
+            return  # a start on a full disk needs no space
+    write_private(path, content)
+
+
+def _content(url: str, credentials: Credentials) -> dict[str, object]:
+    user = {
+        "client-certificate-data": _inline(credentials.client_certificate),
+        "client-key-data": _inline(credentials.client_key),
+    }
+    cluster = {"server": url, "certificate-authority-data": _inline(credentials.ca)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": cluster}],
+        "users": [{"name": f"{CONTEXT}-admin", "user": user}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": f"{CONTEXT}-admin"}}],
+        "current-context": CONTEXT,
+        "preferences": {},
+    }
+
+
+def _inline(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,113 @@
+"""The kinds that are questions and are never stored: may I, who am I, is this token good, give me a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from nodewright.apiserver.app.authentication import ANONYMOUS, Authenticator, User
+from nodewright.apiserver.app.tokens import ISSUER, MAX_LIFE, MIN_LIFE, AccountClaim, Tokens
+from nodewright.apiserver.values import ApiError, Cause, Obj, Resource
+
+_DEFAULT_LIFE = timedelta(hours=1)
+_WHY = "everybody who is authenticated may do everything here"
+
+
+def _review(group: str, kind: str, *, namespaced: bool = False) -> Resource:
+    singular = kind.lower()
+    return Resource(group, "v1", kind, f"{singular}s", singular, f"{kind}List", namespaced)
+
+
+REVIEWS: tuple[Resource, ...] = (
+    _review("authentication.k8s.io", "TokenReview"),
+    _review("authentication.k8s.io", "SelfSubjectReview"),
+    _review("authorization.k8s.io", "SubjectAccessReview"),
+    _review("authorization.k8s.io", "LocalSubjectAccessReview", namespaced=True),
+    _review("authorization.k8s.io", "SelfSubjectAccessReview"),
+    _review("authorization.k8s.io", "SelfSubjectRulesReview"),
+)
+
+_BY_URL = {(resource.group, resource.version, resource.plural): resource for resource in REVIEWS}
+
+
+def find_review(group: str, version: str, plural: str) -> Resource | None:
+    """Find the question behind a URL."""
+    return _BY_URL.get((group, version, plural))
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Answers the questions."""
+
+    authenticator: Authenticator
+    tokens: Tokens
+    clock: Callable[[], datetime]
+
+    def answer(self, resource: Resource, body: Obj, user: User) -> Obj:
+        """Fill in the status of a review. Raises ApiError 400, 422 for a question without its subject."""
+        if body.get("kind", resource.kind) != resource.kind:
+            raise ApiError.bad_request(f"{body.get('kind')} is not a {resource.kind}")
+        spec = body.get("spec") or {}
+        if not isinstance(spec, dict):
+            raise ApiError.bad_request("spec must be an object")
+        return {
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {"creationTimestamp": None},
+            **({"spec": spec} if resource.kind != "SelfSubjectReview" else {}),
+            "status": self._status(resource, spec, user),
+        }
+
+    def issue(self, account: Obj, body: Obj) -> Obj:
+        """Answer a TokenRequest for a ServiceAccount that exists. Raises ApiError 422 for a life out of bounds."""
+        spec = body.get("spec") or {}
+        seconds = spec.get("expirationSeconds", int(_DEFAULT_LIFE.total_seconds()))
+        metadata = account["metadata"]
+        if not isinstance(seconds, int) or not MIN_LIFE.total_seconds() <= seconds <= MAX_LIFE.total_seconds():
+            message = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes, or above a year"
+            cause = Cause("spec.expirationSeconds", "FieldValueInvalid", message)
+            raise ApiError.invalid("TokenRequest.authentication.k8s.io", metadata["name"], [cause])
+        now, life = self.clock(), timedelta(seconds=seconds)
+        claim = AccountClaim(metadata["namespace"], metadata["name"], metadata["uid"])
+        ends = (now + life).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": claim.name,
+                "namespace": claim.namespace,
+                "creationTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            },
+            "spec": {"audiences": [ISSUER], "expirationSeconds": seconds, "boundObjectRef": None},
+            "status": {"token": self.tokens.issue(claim, now, life), "expirationTimestamp": ends},
+        }
+
+    def _status(self, resource: Resource, spec: Mapping[str, Any], user: User) -> Obj:
+        if resource.kind == "TokenReview":
+            asked = self.authenticator.by_token(str(spec.get("token") or ""))
+            return {"authenticated": False} if asked is None else {"authenticated": True, "user": _info(asked)}
+        if resource.kind == "SelfSubjectReview":
+            return {"userInfo": _info(user)}
+        if resource.kind == "SelfSubjectRulesReview":
+            return {
+                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                "incomplete": False,
+            }
+        self._check_question(resource, spec)
+        allowed = resource.kind == "SelfSubjectAccessReview" or spec.get("user") != ANONYMOUS.name
+        return {"allowed": True, "reason": _WHY} if allowed else {"allowed": False}
+
+    def _check_question(self, resource: Resource, spec: Mapping[str, Any]) -> None:
+        given = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
+        if len(given) != 1:
+            message = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            cause = Cause("spec.resourceAttributes", "FieldValueInvalid", message)
+            raise ApiError.invalid(resource.group_kind, "", [cause])
+
+
+def _info(user: User) -> Obj:
+    info: Obj = {"username": user.name, "groups": list(user.groups)}
+    return info | {"uid": user.uid} if user.uid else info

@@ -1,0 +1,274 @@
+"""Build the tree of one object from a view of the cluster: what it owns, below it; what is not well, beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from api import names
+from api.conditions import HealthCheckCondition, MachineCondition
+from controllers.kernel import view as indexes
+from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    NODE,
+    Key,
+    Kind,
+    Obj,
+    is_deleting,
+    key_of,
+    uid_of,
+)
+from controllers.kernel.view import View
+from controllers.kernel.workload import cluster_key_of, recorded_secret
+from controllers.machinehealthcheck.observe import selected
+from controllers.machinehealthcheck.spec import parse_spec
+from nodewright.cli.tree.advice import advice_for
+from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition
+from nodewright.cli.tree.rules import drain_rules
+
+_SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
+"""The condition that stands on an object's own line: the first of these that it has."""
+ALIKE = 4
+"""So many Machines in the same state and more are shown as one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayOptions:
+    """``every_condition``: also those that are as they should be. ``every_machine``: never several in one line."""
+
+    every_condition: bool = False
+    every_machine: bool = False
+
+
+def grow(kind: Kind, obj: Obj, view: View, display: DisplayOptions) -> Branch:
+    """The tree below ``obj``, of ``kind``: a Cluster, what owns Machines, a Machine, or a MachineHealthCheck."""
+    return advised_once(_Gardener(view, display).branch(kind, obj), set())
+
+
+def advised_once(branch: Branch, given: set[str]) -> Branch:
+    """The tree with each advice in one place: where the trouble is, not at all that it spoils above; there once."""
+    children = tuple(advised_once(child, given) for child in branch.children)
+    advice = "" if branch.advice in given else branch.advice
+    given.add(branch.advice)
+    return replace(branch, children=children, advice=advice)
+
+
+class _Gardener:
+    def __init__(self, view: View, display: DisplayOptions) -> None:
+        self._view = view
+        self._display = display
+
+    def branch(self, kind: Kind, obj: Obj) -> Branch:
+        if kind == MACHINE:
+            return self._machine(obj, alone=True)
+        below: list[Branch] = []
+        if kind == CLUSTER:
+            below = self._of_cluster(obj)
+        elif kind == MACHINE_DEPLOYMENT:
+            below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
+        elif kind == MACHINE_SET:
+            below = self._grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+        elif kind == MACHINE_HEALTH_CHECK:
+            below = self._grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
+        return self._line(kind, obj, _counts(obj), below)
+
+    def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
+        conditions = conditions_of(obj)
+        ready = next(filter(None, (find(conditions, type_) for type_ in _SUMMARIES)), {})
+        going = obj["metadata"].get("deletionTimestamp")
+        return Branch(
+            name=f"{kind.name}/{key_of(obj).name}",
+            mood=mood_of(obj),
+            state=f"deleting, {state}" if going else state,
+            reason=str(ready.get("reason", "")) if ready.get("status") != "True" else "",
+            since=parse_time(going) or parse_time(ready.get("lastTransitionTime")),
+            message=str(ready.get("message", "")) if ready.get("status") != "True" else "",
+            advice=advice_for(str(ready.get("reason", ""))) if mood_of_condition(ready) is Mood.BAD else "",
+            children=(*lines_of(self._telling(conditions, ready), self._display.every_condition), *below),
+        )
+
+    def _telling(self, conditions: list[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Conditions that say more than the object's own line. Under one that is wrong, mere waiting says nothing."""
+        if self._display.every_condition:
+            return conditions
+        said = str(shown.get("message", "")) if shown.get("status") != "True" else ""
+        bad = mood_of_condition(shown) is Mood.BAD
+        return [
+            c
+            for c in conditions
+            if c is not shown
+            and not (c.get("message") and str(c["message"]) in said)
+            and not (bad and (mood_of_condition(c) is Mood.BUSY or c.get("reason") == shown.get("reason")))
+        ]
+
+    def _of_cluster(self, cluster: Obj) -> list[Branch]:
+        key = key_of(cluster)
+        mine = [
+            (kind, obj)
+            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+            for obj in _by_name(self._view.indexed(kind, indexes.CLUSTER_NAME, str(key)))
+        ]
+        tops = [(kind, obj) for kind, obj in mine if not _has_owner(obj)]
+        branches = [self.branch(kind, obj) for kind, obj in tops if kind != MACHINE]
+        branches += self._grouped([obj for kind, obj in tops if kind == MACHINE])
+        return branches + [self._line(MACHINE_HEALTH_CHECK, c, _counts(c), ()) for c in self._checks_of(key)]
+
+    def _checks_of(self, cluster: Key) -> list[Obj]:
+        """Those that name the Cluster, and those that look at a Machine of it."""
+        found: list[Obj] = []
+        for check in _by_name(self._view.indexed(MACHINE_HEALTH_CHECK, indexes.NAMESPACE, cluster.namespace)):
+            desired = parse_spec(check)
+            looked_at = selected(desired, cluster.namespace, self._view)
+            if desired.cluster_name == cluster.name or any(cluster_key_of(MACHINE, m) == cluster for m in looked_at):
+                found.append(check)
+        return found
+
+    def _sets_of(self, deployment: Obj) -> list[Obj]:
+        """Newest revision first; old ones that are empty are left out unless everything is asked for."""
+        owned = self._view.indexed(MACHINE_SET, indexes.OWNER, uid_of(deployment))
+        shown = [s for s in owned if self._display.every_machine or _in_use(s)] or owned
+        return sorted(shown, key=_revision, reverse=True)
+
+    def _machine(self, machine: Obj, alone: bool = False) -> Branch:
+        """Rules of its drain are told of the one that was asked for, and of those that are going."""
+        status = machine.get("status") or {}
+        line = self._line(MACHINE, machine, str(status.get("phase") or "Pending"), ())
+        if line.mood is Mood.BAD and not line.reason:
+            line = replace(
+                line,
+                reason=str(status.get("failureReason") or status.get("errorReason") or ""),
+                message=str(status.get("failureMessage") or status.get("errorMessage") or ""),
+            )
+        rules = drain_rules(machine, self._view) if alone or is_deleting(machine) else ()
+        return replace(line, children=(*line.children, *self._parts_of(machine), *rules))
+
+    def _parts_of(self, machine: Obj) -> Iterable[Branch]:
+        """Its host and its Node, as far as they are known."""
+        spec, status = machine.get("spec") or {}, machine.get("status") or {}
+        provider_id = spec.get("providerID")
+        if provider_id:
+            addresses = ", ".join(a.get("address", "") for a in status.get("addresses") or ())
+            where = f"zone {status['failureDomain']}" if status.get("failureDomain") else ""
+            yield Branch(f"Host/{provider_id}", state=addresses, message=where)
+        replaced = status.get("replacement")
+        if replaced:
+            yield Branch("Replacement", Mood.BUSY, message=str(replaced.get("reason", "")), state="in progress",
+                         since=parse_time(replaced.get("startedAt")))  # fmt: skip
+        name = (status.get("nodeRef") or {}).get("name")
+        if name:
+            yield _node_elsewhere(name, machine) if self._has_own_api(machine) else self._node(name, spec)
+
+    def _has_own_api(self, machine: Obj) -> bool:
+        """Whether its Node lives in a workload cluster, which is not read here."""
+        cluster = cluster_key_of(MACHINE, machine)
+        return cluster is not None and bool(recorded_secret(self._view.get(CLUSTER, cluster)))
+
+    def _node(self, name: str, spec: Mapping[str, Any]) -> Branch:
+        node = self._view.get(NODE, Key("", name))
+        if node is None:
+            return Branch(f"Node/{name}", Mood.BAD, state="missing", advice="The Node object is gone.")
+        ready = find(conditions_of(node), "Ready") or {}
+        have = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        want = str((spec.get("versions") or {}).get("kubelet", ""))
+        differs = have and want and have.lstrip("v") != want.lstrip("v")
+        cordoned = ", cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
+        return Branch(
+            f"Node/{name}",
+            Mood.GOOD if ready.get("status") == "True" else Mood.BAD,
+            state=("Ready" if ready.get("status") == "True" else "NotReady") + cordoned,
+            reason="" if ready.get("status") == "True" else str(ready.get("reason", "")),
+            since=parse_time(ready.get("lastTransitionTime")),
+            message=f"kubelet {have}, asked for {want}" if differs else f"kubelet {have}",
+        )
+
+    def _grouped(self, machines: Iterable[Obj]) -> list[Branch]:
+        branches = [self._machine(m) for m in _by_name(machines)]
+        if self._display.every_machine:
+            return branches
+        alike: dict[tuple[str, str, str, str], list[Branch]] = {}
+        for branch in branches:
+            told = _told(branch)
+            alike.setdefault((branch.mood, branch.state, told.reason, branch.message), []).append(branch)
+        shown: list[Branch] = []
+        for group in alike.values():
+            shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
+        return shown
+
+
+def _node_elsewhere(name: str, machine: Obj) -> Branch:
+    """What the Machine itself says of its Node."""
+    ready = find(conditions_of(machine), MachineCondition.NODE_READY) or {}
+    is_ready = ready.get("status") == "True"
+    return Branch(
+        f"Node/{name}",
+        mood_of_condition(ready),
+        state="Ready" if is_ready else str(ready.get("status") or "Unknown"),
+        reason="" if is_ready else str(ready.get("reason", "")),
+        since=parse_time(ready.get("lastTransitionTime")),
+        message="in its workload cluster",
+    )
+
+
+def _told(machine: Branch) -> Branch:
+    """The line with the reason: the Machine's own, or of one that is Ready all the same its first bad condition."""
+    bad = (line for line in machine.children if line.mood is Mood.BAD and line.reason)
+    return machine if machine.reason or machine.mood is not Mood.BAD else next(bad, machine)
+
+
+def _as_one(group: list[Branch]) -> Branch:
+    """What is left out below must not be all that says why."""
+    first, told = group[0], _told(group[0])
+    some = ", ".join(b.name.split("/", 1)[1] for b in group[:2])
+    message = f"{told.message} ({some}, …)" if told.message else f"{some}, …"
+    one = replace(first, name=f"{len(group)} Machines", message=message, children=())
+    return replace(one, reason=told.reason, advice=told.advice)
+
+
+def _counts(obj: Obj) -> str:
+    """``2/3 ready``, and what more the kind counts if it differs."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if "expectedMachines" in status:
+        return _health(status)
+    if "replicas" not in spec:
+        return str(status.get("phase") or "")
+    want = spec.get("replicas")
+    text = f"{status.get('readyReplicas') or 0}/{want} ready"
+    if status.get("replicas", want) != want:
+        text += f", {status['replicas']} there"
+    if status.get("updatedReplicas", want) != want:
+        text += f", {status['updatedReplicas']} updated"
+    if status.get("availableReplicas", status.get("readyReplicas")) != status.get("readyReplicas"):
+        text += f", {status['availableReplicas']} available"
+    return text
+
+
+def _health(status: Mapping[str, Any]) -> str:
+    """``2/3 healthy``, and how many more may be replaced if not all are."""
+    healthy, all_of_them = status.get("currentHealthy") or 0, status["expectedMachines"]
+    text = f"{healthy}/{all_of_them} healthy"
+    return text if healthy == all_of_them else f"{text}, {status.get('remediationsAllowed') or 0} may be replaced"
+
+
+def _has_owner(obj: Obj) -> bool:
+    return any(r.get("controller") for r in obj["metadata"].get("ownerReferences") or ())
+
+
+def _in_use(machine_set: Obj) -> bool:
+    status = machine_set.get("status") or {}
+    return bool((machine_set.get("spec") or {}).get("replicas") or status.get("replicas"))
+
+
+def _revision(machine_set: Obj) -> tuple[int, str]:
+    text = (machine_set["metadata"].get("annotations") or {}).get(names.REVISION_ANNOTATION, "")
+    return (int(text) if text.isdigit() else 0, machine_set["metadata"]["name"])
+
+
+def _by_name(objects: Iterable[Obj]) -> list[Obj]:
+    return sorted(objects, key=key_of)

@@ -1,8 +1,0 @@
-"""Field ownership (metadata.managedFields) and server-side apply."""
-
-from __future__ import annotations
-
-from nodewright.controlplane.managedfields.applying import apply
-from nodewright.controlplane.managedfields.tracking import Writer, track
-
-__all__ = ["Writer", "apply", "track"]

@@ -1,7 +1,0 @@
-"""OpenAPI v3 of what the control plane serves: for `kubectl explain` and for clients that validate before they send."""
-
-from __future__ import annotations
-
-from nodewright.controlplane.openapi.documents import document, index
-
-__all__ = ["document", "index"]

@@ -1,7 +1,0 @@
-"""Structural schemas of custom resources: pruning, defaulting, validation and CEL rules; strict decoding."""
-
-from __future__ import annotations
-
-from nodewright.controlplane.validation.schema import Compiled, compile_schema
-
-__all__ = ["Compiled", "compile_schema"]
