@@ -53,8 +53,8 @@ def metrics_page() -> str:
         f"{GENERATED}# Metrics\n\n"
         "Served at `/metrics` in the Prometheus format, beside the `process_` metrics that all programs share.\n"
         "[Operate](../tasks/operate.md) says which to watch. A histogram has `_bucket`, `_sum` and `_count`.\n"
-        f"MachineDeployments and MachineSets beyond the {collectors.MOST_OWNERS} that ask for most are summed under the\n"
-        f"name `{collectors.OTHERS.name}`.\n\n"
+        f"MachineDeployments and MachineSets beyond the {collectors.MOST_OWNERS} that ask for most are summed under"
+        f" the\nname `{collectors.OTHERS.name}`.\n\n"
     )
     rows = (
         (f"`{m.name}`", m.type, ", ".join(f"`{label}`" for label in m.labels), m.unit, m.meaning)

@@ -75,11 +75,12 @@ _OUTLIVES = 4
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """``elsewhere`` and ``paused``: groups that are left alone, with why. ``unknown_template``: group id → why its provider did
-    not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid that are ours to speak
-    of, ``refs`` to all.
+    """``elsewhere`` and ``paused``: groups that are left alone, with why. ``unknown_template``: group id → why its
+    provider did not say what its hosts would be like. ``bodies``: MachineDeployments and MachineSets by uid that are
+    ours to speak of, ``refs`` to all.
 
-    ``other_autoscaler``: another autoscaler is at work. ``unresolved``: where the Nodes of some group live is not known yet.
+    ``other_autoscaler``: another autoscaler is at work. ``unresolved``: why it is not known yet in which cluster the
+    Nodes of some group live.
     ``asking``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
     that can't be used, with why. ``missing``: groups that an option names and that are not there. ``unreachable``: the
     cluster can't be seen now.

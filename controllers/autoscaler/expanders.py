@@ -29,8 +29,8 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A group with what it would take. ``price``: of one Node, None if nobody knows. ``in_zone_order``: the Nodes are meant
-    one by one, each in its failure domain.
+    """A group with what it would take. ``price``: of one Node, None if it is unknown. ``in_zone_order``: the Nodes are
+    meant one by one, each in its failure domain.
     """
 
     group: str

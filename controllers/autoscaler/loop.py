@@ -36,7 +36,8 @@ def plan(cluster_state: ClusterState) -> Plan:
 def why_not(cluster_state: ClusterState) -> str:
     """Why nothing may be decided now; "" if it may."""
     if cluster_state.other_autoscaler:
-        return f"the Cluster Autoscaler is at work: {cluster_state.other_autoscaler} holds the Lease {names.AUTOSCALER_LEASE}"
+        holder = cluster_state.other_autoscaler
+        return f"the Cluster Autoscaler is at work: {holder} holds the Lease {names.AUTOSCALER_LEASE}"
     return cluster_state.unresolved
 
 

@@ -129,8 +129,8 @@ class Observed:
     ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
     that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
     ``unreadable``: object → what is wrong with it. ``requests``: ProvisioningRequests in their order.
-    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreachable``: why the cluster can't
-    be seen now, so that all else is old or empty; "" if it can.
+    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreachable``: why the cluster
+    can't be seen now, so that all else is old or empty; "" if it can.
     """
 
     now: datetime

@@ -49,8 +49,8 @@ def block_reason(machine: Obj, deletion_guards: DeletionGuards) -> str:
         return ""
     if names.ALLOW_SELF_DELETION_ANNOTATION not in annotations_of(machine):
         return (
-            f"this controller runs on its Node {deletion_guards.carries_us}; move the controller to another Node, or annotate "
-            f"the Machine with {names.ALLOW_SELF_DELETION_ANNOTATION}"
+            f"this controller runs on its Node {deletion_guards.carries_us}; move the controller to another Node, or "
+            f"annotate the Machine with {names.ALLOW_SELF_DELETION_ANNOTATION}"
         )
     if deletion_guards.going_before:
         first = ", ".join(deletion_guards.going_before[:_MOST_NAMES])

@@ -61,7 +61,8 @@ def remediation(observed: Observed) -> Remediation:
     judged = [m for m in all_selected_for_deletion if not _is_refuted(m)]
     selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not selected_for_deletion:
-        said = f"{counted(len(all_selected_for_deletion), 'unhealthy Machine')} became ready, its health check has to look again"
+        unhealthy = counted(len(all_selected_for_deletion), "unhealthy Machine")
+        said = f"{unhealthy} became ready, its health check has to look again"
         return Remediation((), open_places, said, min(map(_recovery_ends, judged), default=None))
     why = _deferred(observed)
     if why:

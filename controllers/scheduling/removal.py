@@ -47,8 +47,8 @@ class Staying(StrEnum):
 class Candidate:
     """A Node that may go. ``group``: which of ``RemovalQuestion.most_of`` it counts against.
 
-    ``first``: it goes before all that are not, because nobody would miss it. ``atomic_group``: all candidates of that name go
-    together or none does; "": it goes alone.
+    ``first``: it goes before all that are not, because nobody would miss it. ``atomic_group``: all candidates of that
+    name go together or none does; "": it goes alone.
     """
 
     name: str

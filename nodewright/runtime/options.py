@@ -56,8 +56,8 @@ class RunOptions:
     """What to run and how. Times in seconds.
 
     ``preflight`` is awaited first, with a client; it raises StartRefusedError. ``namespace``: the only one whose
-    objects are served; "": all. ``reconcilers`` None: all of them (``wiring``). ``machines``: which Machines the Machine
-    controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
+    objects are served; "": all. ``reconcilers`` None: all of them (``wiring``). ``machines``: which Machines the
+    Machine controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
     ``management_cluster``: mark that hosts carry, so that clusters that share an account know theirs; "": the UID of
     the Namespace ``kube-system``.
     ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.

@@ -29,7 +29,8 @@ def reconcilers(
 ) -> Reconcilers:
     """Every controller that runs unless others are named.
 
-    ``hosting_node`` and ``limits``: see ``MachineReconciler``; ``template_kinds``: see ``MachineHealthCheckReconciler``.
+    ``hosting_node`` and ``limits``: see ``MachineReconciler``.
+    ``template_kinds``: see ``MachineHealthCheckReconciler``.
     """
     from controllers.cluster.reconciler import RECONCILER as CLUSTER  # noqa: PLC0415
     from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415

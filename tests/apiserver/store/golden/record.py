@@ -1,6 +1,6 @@
 """Play the dialogue to a real kube-apiserver and keep its answers.
 
-    python -m tests.controlplane.store.golden.record KUBECONFIG
+    python -m tests.apiserver.store.golden.record KUBECONFIG
 
 The server must take the user for one who may do anything, and needs no controller-manager; the namespace and the custom
 kind of the dialogue must not exist yet. `python -m hack.realplane` runs such a one.
