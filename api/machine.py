@@ -1,4 +1,4 @@
-"""Machine: the declarative wish for one Node (KEP-3)."""
+"""Machine: the desired state of one Node (KEP-3)."""
 
 from __future__ import annotations
 
@@ -201,7 +201,10 @@ class MachineSpec(Model):
     readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Count | None = None
-    """Seconds that the Machine must be Ready before its condition Available is True. Sets count by their own."""
+    """Seconds that the Machine must be Ready before its condition Available is True.
+
+    Sets use their own minReadySeconds.
+    """
 
 
 class NodeAddress(Model):
@@ -329,7 +332,7 @@ class MachineStatus(Model):
 
 
 class Machine(Model):
-    """A wish for one Node: a host that a provider makes, joins to the cluster, changes and deletes."""
+    """The desired state of one Node and its host. A provider makes, changes and deletes the host."""
 
     __rules__: ClassVar = (name_fits(limits.MAX_NODE_NAME, "it becomes the name of a Node"),)
 

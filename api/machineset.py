@@ -116,7 +116,7 @@ class Ordinals(Model):
     leaving: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=100_000), ATOMIC_LIST] | None = (
         None
     )
-    """Names of Machines whose deletion was decided and not seen yet, so that no round chooses others instead."""
+    """Names of Machines whose deletion was decided and not seen yet, so that no reconcile chooses others instead."""
 
 
 class Remediated(Model):

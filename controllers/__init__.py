@@ -1,1 +1,1 @@
-"""The decisions: one room per controller, all pure. Imports ``api`` and the contract in ``providers.base``."""
+"""The decisions: one reconciler for each kind, all pure. Imports ``api`` and the contract in ``providers.base``."""

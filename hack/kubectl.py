@@ -28,7 +28,7 @@ class NoKubectl(Exception):
 def find() -> Path | None:
     """The kubectl to use, without building anything; None if there is none.
 
-    Raises NoKubectl if $KUBECTL names something that can't be run: a wrong wish is not ignored.
+    Raises NoKubectl if $KUBECTL names something that can't be run: a wrong choice is not ignored.
     """
     named = os.environ.get("KUBECTL")
     if named:

@@ -81,7 +81,7 @@ class ClusterState:
 
     ``other_autoscaler``: another autoscaler is at work. ``unresolved``: why it is not known yet in which cluster the
     Nodes of some group live.
-    ``asking``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
+    ``awaiting_template``: groups whose providers have yet to say that. ``misconfigured``: ConfigMaps
     that can't be used, with why. ``missing``: groups that an option names and that are not there. ``unreachable``: the
     cluster can't be seen now.
     """
@@ -98,7 +98,7 @@ class ClusterState:
     missing: tuple[Key, ...] = ()
     other_autoscaler: str = ""
     unresolved: str = ""
-    asking: frozenset[str] = frozenset()
+    awaiting_template: frozenset[str] = frozenset()
     unreachable: Unreachable | None = None
 
 
@@ -172,14 +172,16 @@ _UNRESOLVED = "it is being found out where its Nodes live"
 
 
 def _may_speak_of(body: Obj, ours: Key | None, unreachable: Unreachable | None) -> bool:
-    """Of groups of other Clusters others speak; and of our own, if it may have its Nodes at home after all."""
+    """Of groups of other Clusters others speak; and of our own, if it may have its Nodes in the management cluster
+    after all.
+    """
     return ours is None or (
         cluster_key_of(MACHINE_SET, body) == ours and (unreachable is None or bool(unreachable.secret))
     )
 
 
 def _elsewhere(body: Obj, view: View, ours: Key | None) -> str:
-    """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those at home."""
+    """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those in the management cluster."""
     cluster = cluster_key_of(MACHINE_SET, body)
     if ours is not None:
         whose = f"of Cluster {cluster}" if cluster is not None else "of no Cluster"

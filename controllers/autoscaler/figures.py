@@ -34,7 +34,7 @@ _MEMORY_LIMITS = _metric("memory_limits_bytes", "Memory that the cluster must ha
 _ACTIVITY = _metric("last_activity", "When something was last done (Unix time).", "activity")
 _UNNEEDED = _metric("unneeded_nodes_count", "Nodes that nobody needs.")
 _STAYING = _metric("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
-_COOLING = _metric("scale_down_in_cooldown", "1 while no Node may go, whichever it is.")
+_COOLDOWN = _metric("scale_down_in_cooldown", "1 while no Node may go, whichever it is.")
 _LEAST = _metric("node_group_min_count", "Minimum of a group.", "node_group")
 _MOST = _metric("node_group_max_count", "Maximum of a group.", "node_group")
 _TARGET = _metric("node_group_target_count", "Nodes that a group is to have.", "node_group")
@@ -77,7 +77,7 @@ def _of_cluster(cluster_state: ClusterState, decision: Decision) -> Iterator[Fig
     yield Figure(_UNNEEDED, len(decision.shrinking.unneeded))
     for reason, nodes in Counter(stays.reason for stays in decision.shrinking.staying.values()).items():
         yield Figure(_STAYING, nodes, (str(reason),))
-    yield Figure(_COOLING, bool(decision.shrinking.cooldown))
+    yield Figure(_COOLDOWN, bool(decision.shrinking.cooldown))
     moments = {"main": observed.now, "scaleUp": memory.grown_at, "scaleDown": memory.shrunk_at}
     for activity, moment in moments.items():
         if moment is not None:

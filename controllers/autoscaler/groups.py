@@ -127,7 +127,7 @@ def discover(
 def with_options(
     groups: Iterable[NodeGroup], bodies: Mapping[str, Obj]
 ) -> tuple[tuple[NodeGroup, ...], dict[str, GroupOptions], tuple[BadGroup, ...]]:
-    """Groups with what each wants for itself, by id; those whose wishes can't be met are left out, with why.
+    """Groups with what each wants for itself, by id; those whose options can't be met are left out, with why.
 
     ``bodies`` by uid. A group is left alone rather than shrunk by rules that are not the ones it asked for.
     """

@@ -27,7 +27,7 @@ def plan(cluster_state: ClusterState) -> Plan:
     remembered = memory.write(decision.memory)
     return Plan(
         (*_kept(cluster_state, remembered), *decision.steps, *report(cluster_state, decision)),
-        Wait(min(_SOON, interval) if cluster_state.asking else interval, "the next scan"),
+        Wait(min(_SOON, interval) if cluster_state.awaiting_template else interval, "the next scan"),
         (decision.frozen,) if decision.frozen else (),
         figures(cluster_state, decision),
     )

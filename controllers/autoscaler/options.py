@@ -85,7 +85,8 @@ class HealthOptions:
 class AutoscalerOptions:
     """``discovery``: which objects are groups. ``namespace`` holds the autoscaler's ConfigMaps, and the Cluster
     Autoscaler's Lease if there is one. ``provisioning_requests``: the room that they hold is theirs.
-    ``cluster``: only groups of this Cluster, whose Nodes live in a cluster of their own; None: only those at home.
+    ``cluster``: only groups of this Cluster, whose Nodes live in a cluster of their own; None: only those in the
+    management cluster.
     """
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)

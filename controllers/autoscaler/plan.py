@@ -21,7 +21,7 @@ from controllers.kernel.wording import counted
 from controllers.scheduling.shapes import PodShape
 
 MOST_EVENTS = 50
-"""Pods that are told in one round which group grew for them."""
+"""Pods that are told in one reconcile which group grew for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The autoscaler's furniture: one key for the whole cluster, looked at again and again."""
+"""The autoscaler's reconciler: one key for the whole cluster, looked at again and again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from controllers.kernel.refs import (
     annotations_of,
     is_deleting,
 )
-from controllers.kernel.view import HOME, HostNeed, HostReads, ManagementCluster, View
+from controllers.kernel.view import MANAGEMENT_CLUSTER, HostNeed, HostReads, ManagementCluster, View
 from controllers.scheduling.reading import Reader
 
 GATHER = 2.0
@@ -45,10 +45,10 @@ def _config_maps(options: AutoscalerOptions) -> tuple[Key, ...]:
 
 
 class AutoscalerReconciler:
-    """Room[Standing]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
+    """Reconciler[ClusterState]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
 
-    ``reader``: a memory of what was read, not of what was decided: with a new one every look says the same. Rooms that
-    look at the same cluster in one process may share it, so that each pod is read once.
+    ``reader``: a memory of what was read, not of what was decided: with a new one every look says the same.
+    Reconcilers that look at the same cluster in one process may share it, so that each pod is read once.
     """
 
     name = "autoscaler"
@@ -60,7 +60,7 @@ class AutoscalerReconciler:
         self.options = options or AutoscalerOptions()
         if self.options.provisioning_requests:
             self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
-        self.sees: Key | ManagementCluster = self.options.cluster or HOME
+        self.sees: Key | ManagementCluster = self.options.cluster or MANAGEMENT_CLUSTER
         self.key = self.options.memory_key
         self._reader = reader or Reader()
         self.parts: Mapping[Kind, tuple[Key, ...]] = {

@@ -40,7 +40,7 @@ def problems_of(cluster_state: ClusterState, decision: Decision) -> dict[Ref, tu
             found[state.group.ref] = (Reason.CONNECTION_DOWN, cluster_state.observed.unreachable)
             continue
         rest = decision.memory.backoffs.get(state.id)
-        if state.template is None and state.id in cluster_state.asking:
+        if state.template is None and state.id in cluster_state.awaiting_template:
             continue
         if state.template is None:
             why = cluster_state.unknown_template.get(state.id, "")
@@ -119,7 +119,7 @@ def _events(
         yield Event(whole, "Warning", "ClusterUnhealthy", decision.frozen)
     for ref, why in cluster_state.misconfigured.items():
         yield Event(ref, "Warning", Reason.INVALID_CONFIGURATION, why)
-    if not cluster_state.asking:
+    if not cluster_state.awaiting_template:
         yield from _left(decision)
 
 

@@ -1,6 +1,6 @@
 """ProvisioningRequests as they are read: for which pods they want room, what they hold, and how much of it is used.
 
-The autoscaler needs of them only who holds room; the room ``provisioningrequest`` decides about them.
+The autoscaler needs of them only who holds room; the reconciler ``provisioningrequest`` decides about them.
 """
 
 from __future__ import annotations

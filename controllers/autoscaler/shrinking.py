@@ -1,8 +1,8 @@
 """Which Nodes go, because what runs on them fits elsewhere, and which Machines are given up.
 
 A Node is unneeded while it could go together with all others that could; it goes once it has been so for long enough.
-It goes by a mark on its Machine and one replica less. If we die between the two, the mark is found by the next round,
-which finishes the work or takes the mark back: what is marked is never counted twice.
+It goes by a mark on its Machine and one replica less. If we die between the two, the mark is found by the next
+reconcile, which finishes the work or takes the mark back: what is marked is never counted twice.
 """
 
 from __future__ import annotations

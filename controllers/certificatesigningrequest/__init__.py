@@ -1,1 +1,1 @@
-"""The CertificateSigningRequest room: certificates of kubelets whose host is a Machine's, and of no others."""
+"""The CertificateSigningRequest reconciler: certificates of kubelets whose host is a Machine's, and of no others."""

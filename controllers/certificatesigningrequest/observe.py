@@ -187,8 +187,8 @@ def machines_named(name: str, view: View) -> list[Obj]:
         owner = view.by_uid(MACHINE, owner_uid(node))
         in_management_cluster = owner is not None and isinstance(_workload(owner, view), ManagementCluster)
         return [owner] if owner is not None and in_management_cluster and is_recorded_for(node, owner) else []
-    at_home_too = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), ManagementCluster)]
-    free = [machine for machine in at_home_too if _node_of(machine) in {"", name}]
+    local = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), ManagementCluster)]
+    free = [machine for machine in local if _node_of(machine) in {"", name}]
     return [machine for machine in free if _may_have_a_host(machine)] or free
 
 

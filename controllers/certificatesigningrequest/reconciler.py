@@ -24,7 +24,15 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
-from controllers.kernel.view import HOME, NODE_NAME, HostNeed, HostReads, ManagementCluster, View, host_name_of
+from controllers.kernel.view import (
+    MANAGEMENT_CLUSTER,
+    NODE_NAME,
+    HostNeed,
+    HostReads,
+    ManagementCluster,
+    View,
+    host_name_of,
+)
 
 
 def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -59,7 +67,7 @@ def same_host(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CertificateSigningRequestReconciler:
-    """Room[Observed]. ``api_hosts``: names and addresses under which the API server is reached."""
+    """Reconciler[Observed]. ``api_hosts``: names and addresses under which the API server is reached."""
 
     api_hosts: frozenset[str] = frozenset()
     name: str = "certificatesigningrequest"
@@ -78,7 +86,7 @@ class CertificateSigningRequestReconciler:
     @property
     def sees(self) -> ManagementCluster:
         """Nodes and Services are those of the cluster that holds the requests."""
-        return HOME
+        return MANAGEMENT_CLUSTER
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return needs(key, view)

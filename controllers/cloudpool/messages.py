@@ -191,7 +191,7 @@ def typed(fields: Mapping[str, Any], name: str, wanted: type, title: str) -> Any
 
 
 def desired_size_of(body: bytes) -> int:
-    """The wish of a set desired size message. Raises MessageError in the words of the original."""
+    """The size that a "set desired size" message asks for. Raises MessageError in the words of the original."""
     title = "setDesiredSize"
     size = typed(decoded(body, title), "desiredSize", int, title)
     if size is None:

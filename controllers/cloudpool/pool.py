@@ -11,7 +11,7 @@
 
 ``spec.replicas`` is the desired size, and one more for each machine that a client has set aside (inactive, and not to
 be evicted): it runs on, and another one works in its place. For which machines it is more stands on the pool, written
-with it in one patch: what a client wishes of a machine, and what was done about it, are never mixed up.
+with it in one patch: what a client asks of a machine, and what was done about it, are never mixed up.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from controllers.kernel.view import NAMESPACE, OWNER, View
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)}
 READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 MARK = "nodewright-cloudpool"
-"""Value of the delete annotation where a cloudpool client's wish put it."""
+"""Value of the delete annotation where a cloudpool client's request put it."""
 MOST_PLACEHOLDERS = 5000
 _UNKNOWN = "N/A"
 
@@ -191,11 +191,11 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
     sets: Sequence[Obj] = [body] if kind == MACHINE_SET else view.indexed(MACHINE_SET, OWNER, uid_of(body))
     members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
     unmatched = view.indexed(MACHINE, OWNER, "")
-    detached = tuple(stray for stray in unmatched if detachment_of(stray, uid_of(body)))
+    detached = tuple(machine for machine in unmatched if detachment_of(machine, uid_of(body)))
     return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached)
 
 
-def stray(id_: str, namespace: str, view: View) -> Obj | None:
+def unmatched_machine(id_: str, namespace: str, view: View) -> Obj | None:
     """A Machine of the namespace by its name or provider ID, whoever owns it."""
     for machine in view.indexed(MACHINE, NAMESPACE, namespace):
         provider_id = str((machine.get("spec") or {}).get("providerID") or "")

@@ -1,6 +1,6 @@
 """What whoever was interrupted between two writes has left to do.
 
-A request's first write says what a client wishes of a Machine, and lies on the Machine; the second says that it has
+A request's first write says what a client asks of a Machine, and lies on the Machine; the second says that it has
 been done, and lies on the pool, in one patch with the size. Where both differ, somebody was interrupted, or is about to
 write again: ``settle`` is the second half of those requests as well as their repair.
 """

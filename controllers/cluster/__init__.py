@@ -1,1 +1,1 @@
-"""The Cluster room: what can be said of a Cluster from its Machines. It makes nothing and deletes nothing."""
+"""The Cluster reconciler: what can be said of a Cluster from its Machines. It makes nothing and deletes nothing."""

@@ -10,7 +10,7 @@ from typing import Any
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Obj, Ref, is_deleting, ref_of
-from controllers.kernel.view import CLUSTER_NAME, HOME, View, Workload
+from controllers.kernel.view import CLUSTER_NAME, MANAGEMENT_CLUSTER, View, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Observed:
     paused: str
     machines: tuple[MachineFacts, ...]
     sets: int
-    workload: Workload = HOME
+    workload: Workload = MANAGEMENT_CLUSTER
 
     @property
     def ref(self) -> Ref:

@@ -58,5 +58,5 @@ def hold(observed: Observed) -> Patch | None:
 
 
 def _secret(observed: Observed) -> str:
-    """ "" for a Cluster that is at home, or may be."""
+    """ "" for a Cluster that is in the management cluster, or may be."""
     return "" if isinstance(observed.workload, ManagementCluster) else observed.workload.secret

@@ -1,4 +1,4 @@
-"""The Cluster room's furniture."""
+"""The Cluster reconciler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far is the drain of a Node, and what is the next thing to do? Asked anew each round; no worker waits.
+"""How far is the drain of a Node, and what is the next thing to do? Asked anew each reconcile; no worker waits.
 
 CAPI, MC and gardener's MCM drain inside a reconcile worker, or until a timeout of hours; a Node whose
 kubelet is silent can never finish terminating its pods, so waiting for it is waiting for ever (cluster-api#13508).

@@ -29,7 +29,7 @@ class Hold:
 
 @dataclass(slots=True)
 class PDBBudget:
-    """Counts the evictions of one round against each budget."""
+    """Counts the evictions of one reconcile against each budget."""
 
     budgets: Sequence[Obj]
     spent: Counter[str] = field(default_factory=Counter)

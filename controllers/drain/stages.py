@@ -19,7 +19,7 @@ from controllers.kernel.actions import Action, Delete, Evict
 from controllers.kernel.refs import POD, Obj, key_of, ref_of
 
 MOST_EVICTIONS = 50
-"""Pods that one round asks to go."""
+"""Pods that one reconcile asks to go."""
 UNREACHABLE_GRACE_SECONDS = 1
 """For pods that nobody can stop: the kubelet is silent, so that a longer grace would only delay their replacement."""
 

@@ -1,4 +1,4 @@
-"""What every room shares: the Plan and its actions, the View it decides on, names, ownership, budgets, order.
+"""What every reconciler shares: the Plan and its actions, the View it decides on, names, ownership, budgets, order.
 
     View + provider reads -> observe -> Observed -> plan -> Plan(steps of actions, outcome, notes)
 

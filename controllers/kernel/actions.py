@@ -86,7 +86,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then a later round asks again.
+    """POST pods/eviction; a PodDisruptionBudget may refuse it (429), then a later reconcile asks again.
 
     ``grace_seconds`` None: as the pod itself says.
     """
@@ -117,7 +117,7 @@ class CreateHost:
 
 @dataclass(frozen=True, slots=True)
 class UpdateHost:
-    """Ask the provider to bring ``host`` to ``request``; its answer is observed in the next round."""
+    """Ask the provider to bring ``host`` to ``request``; its answer is observed in the next reconcile."""
 
     machine: Ref
     request: HostRequest

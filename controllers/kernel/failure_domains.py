@@ -47,7 +47,7 @@ def read_resting(body: Obj) -> tuple[Resting, ...]:
 def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
     """The domains of a set in the order in which they are named; () if it does not spread its Machines.
 
-    A template that names one domain means that one. An empty list of the set's own is a wish as well: no spreading.
+    A template that names one domain means that one. An empty list of the set's own is a choice as well: no spreading.
     """
     spec = _mapping(body.get("spec"))
     template = _mapping(_mapping(spec.get("template")).get("spec"))

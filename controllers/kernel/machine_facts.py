@@ -104,7 +104,9 @@ class MachineFacts:
 
 _memory: Memory[MachineFacts] = Memory()
 _replaced: Memory[MachineFacts] = Memory(1)
-"""What the last reading took the place of: of a change each room reads both versions, one room after the other."""
+"""What the last reading took the place of: of a change each reconciler reads both versions, one reconciler after the
+other.
+"""
 
 
 def read(obj: Obj) -> MachineFacts:
@@ -247,7 +249,7 @@ def _why_not_ready(status: Mapping[str, str], ready: Mapping[str, str] | None) -
 
 
 def _priority(text: str | None) -> int:
-    """An unreadable wish is no wish."""
+    """A value that can't be read counts as not set."""
     try:
         return int(text) if text else 0
     except ValueError:

@@ -40,7 +40,7 @@ class Ordinals:
         """These were seen, or are given up."""
         return Ordinals(self.next, self.reserved.difference(ordinals), self.leaving)
 
-    def condemn(self, names: Iterable[str]) -> Ordinals:
+    def select_for_deletion(self, names: Iterable[str]) -> Ordinals:
         """Replace the names of those that leave."""
         return Ordinals(self.next, self.reserved, frozenset(names))
 

@@ -1,4 +1,4 @@
-"""Is an object to be left alone, and by whose wish?"""
+"""Is an object to be left alone, and at whose request?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The furniture of every room, and the little the one generic shell must know about it.
+"""The layout of every reconciler, and the little that the one generic shell must know about it.
 
-A room decides for one kind. An event only names a key; ``observe`` looks at the whole state; ``plan`` decides.
+A reconciler decides for one kind. An event only names a key; ``observe`` looks at the whole state; ``plan`` decides.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ObservedT = TypeVar("ObservedT")
 class Wake:
     """A change of an object of ``kind`` wakes the keys that ``keys(obj, view)`` names.
 
-    ``ignores`` tells whether a change from ``old`` to ``new`` can't matter (a Node's heartbeat): it saves rounds.
-    ``gathers`` tells for how many seconds changes may be gathered before the key's round (0: none), for rounds that
-    look at many objects: a set of a thousand Machines need not be looked at again for each of them.
+    ``ignores`` tells whether a change from ``old`` to ``new`` can't matter (a Node's heartbeat): it saves reconciles.
+    ``gathers`` tells for how many seconds changes may be gathered before the key's reconcile (0: none), for reconciles
+    that look at many objects: a set of a thousand Machines need not be looked at again for each of them.
     """
 
     kind: Kind
@@ -32,7 +32,7 @@ class Wake:
 
 
 class Reconciler(Protocol[ObservedT]):
-    """One controller. ``needs`` may name one provider read; a room without hosts returns None."""
+    """One controller. ``needs`` may name one provider read; a reconciler without hosts returns None."""
 
     @property
     def name(self) -> str: ...
@@ -57,9 +57,10 @@ class Reconciler(Protocol[ObservedT]):
 
 @runtime_checkable
 class ReportsUnreachable(Protocol):
-    """A room whose plans know what not to do while ``View.workload`` is Unreached, and say so.
+    """A reconciler whose plans know what not to do while ``View.workload`` is Unreachable, and say so.
 
-    Any other room that reads kinds of the workload cluster gets no round for a key whose cluster can't be reached.
+    Any other reconciler that reads kinds of the workload cluster gets no reconcile for a key whose cluster can't be
+    reached.
     """
 
     @property
@@ -68,7 +69,7 @@ class ReportsUnreachable(Protocol):
 
 @runtime_checkable
 class ReadsPartly(Protocol):
-    """A room that needs only some objects of a kind, of which others hold a great many or which not all may see.
+    """A reconciler that needs only some objects of a kind, of which others hold a great many or which not all may see.
 
     ``parts`` says which, by kind: those of a namespace, or some objects by name. Nobody else may read the kind.
     """
@@ -80,7 +81,8 @@ class ReadsPartly(Protocol):
 
 @runtime_checkable
 class SpansClusters(Protocol):
-    """A room whose keys concern Machines of several clusters. Its rounds are at home, and it asks ``View.of_cluster``.
+    """A reconciler whose keys concern Machines of several clusters. Its reconciles are in the management cluster, and
+    it asks ``View.of_cluster``.
 
     ``Wake.keys`` alone say whom a change in a workload cluster concerns; when contact with one is lost or found, all
     keys of the Cluster's namespace are looked at.
@@ -92,23 +94,24 @@ class SpansClusters(Protocol):
 
 @runtime_checkable
 class SeesOneCluster(Protocol):
-    """A room whose rounds all see the same workload cluster, whatever its keys are: that of a Cluster, or home.
+    """A reconciler whose reconciles all see the same workload cluster, whatever its keys are: that of a
+    Cluster, or the management cluster.
 
     There alone WORKLOAD_KINDS are read for it, and what it does to them is done there. Of other Clusters it may ask
-    ``View.of_cluster`` where their Nodes live, and no more. A Cluster that has no API of its own counts as Unreached,
-    so that the room never takes the Nodes at home for its own.
+    ``View.of_cluster`` where their Nodes live, and no more. A Cluster that has no API of its own counts as Unreachable,
+    so that the reconciler never takes the Nodes in the management cluster for its own.
     """
 
     @property
     def sees(self) -> Key | ManagementCluster | None:
-        """None: as if the room did not say."""
+        """None: as if the reconciler did not say."""
 
 
 @runtime_checkable
 class SharesHosts(Protocol):
-    """A room that looks at the hosts of Machines that are not its own objects.
+    """A reconciler that looks at the hosts of Machines that are not its own objects.
 
-    Nothing about a host is forgotten, and no call for it taken back, when an object of such a room goes.
+    Nothing about a host is forgotten, and no call for it taken back, when an object of such a reconciler goes.
     """
 
     @property
@@ -116,13 +119,15 @@ class SharesHosts(Protocol):
 
 
 def cluster_seen_by(reconciler: Reconciler[Any]) -> Key | ManagementCluster | None:
-    """The one cluster that all rounds of ``reconciler`` see; None: each sees its key's, or home (``SpansClusters``)."""
+    """The one cluster that all reconciles of ``reconciler`` see; None: each sees its key's, or the
+    management cluster (``SpansClusters``).
+    """
     return reconciler.sees if isinstance(reconciler, SeesOneCluster) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerWrapper:
-    """A room in every respect as ``reconciler`` is, but for what a subclass changes."""
+    """A reconciler in every respect as ``reconciler`` is, but for what a subclass changes."""
 
     reconciler: Reconciler[Any]
 

@@ -30,12 +30,12 @@ def shard(selector: Selector) -> Selector:
 
 
 def can_be_sharded(reconciler: Reconciler[Any]) -> bool:
-    """Rooms of other kinds look at all Machines of a set; divided, each of them would be served twice."""
+    """Reconcilers of other kinds look at all Machines of a set; divided, each of them would be served twice."""
     return reconciler.kind == MACHINE
 
 
 def sharded(reconcilers: Iterable[Reconciler[Any]], selector: Selector) -> tuple[Reconciler[Any], ...]:
-    """The rooms, those of Machines narrowed to ``shard(selector)``."""
+    """The reconcilers, those of Machines narrowed to ``shard(selector)``."""
     narrowed = shard(selector)
     return tuple(
         ShardedReconciler(reconciler, narrowed) if can_be_sharded(reconciler) else reconciler
@@ -45,7 +45,7 @@ def sharded(reconcilers: Iterable[Reconciler[Any]], selector: Selector) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class ShardedReconciler(ReconcilerWrapper):
-    """A room that serves only the objects whose labels ``selector`` matches; one that is gone has no labels.
+    """A reconciler that serves only the objects whose labels ``selector`` matches; one that is gone has no labels.
 
     Of selectors that divide all labels between them exactly one matches none, so that what a Machine has left behind
     is cleaned up once.
@@ -65,17 +65,19 @@ class ShardedReconciler(ReconcilerWrapper):
 
 
 def within(reconcilers: Iterable[Reconciler[Any]], namespace: str) -> tuple[Reconciler[Any], ...]:
-    """The rooms, those of our own kinds narrowed to the objects of ``namespace`` ("": all)."""
+    """The reconcilers, those of our own kinds narrowed to the objects of ``namespace`` ("": all)."""
     return tuple(
-        NamespacedRoom(reconciler, namespace) if namespace and reconciler.kind.group == names.GROUP else reconciler
+        NamespacedReconciler(reconciler, namespace)
+        if namespace and reconciler.kind.group == names.GROUP
+        else reconciler
         for reconciler in reconcilers
     )
 
 
 @dataclass(frozen=True, slots=True)
-class NamespacedRoom(ReconcilerWrapper):
-    """A room that serves one namespace. Of others it reads nothing, so what it does not see there may well exist: a
-    Node whose Machine lies in another namespace is not left over."""
+class NamespacedReconciler(ReconcilerWrapper):
+    """A reconciler that serves one namespace. Of others it reads nothing, so what it does not see there may well exist:
+    a Node whose Machine lies in another namespace is not left over."""
 
     namespace: str
 

@@ -1,6 +1,6 @@
-"""The world as a room may see it: a consistent, read-only cache plus what the provider said.
+"""The world as a reconciler may see it: a consistent, read-only cache plus what the provider said.
 
-"Unknown" is a value of its own, never "absent": a room must not act on a world that was not completely read.
+"Unknown" is a value of its own, never "absent": a reconciler must not act on a world that was not completely read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Reached:
 class Unreachable:
     """In a cluster of their own, of which nobody knows how it is now: freeze, and say so.
 
-    ``secret`` is "" if nobody could look yet whether there is one: then they may as well live at home.
-    ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
+    ``secret`` is "" if nobody could look yet whether there is one: then they may as well live in the management
+    cluster. ``reason`` is a condition reason. It and ``why`` stay the same for as long as the trouble does, and
     ``last_contact`` is when the cluster last answered (None: not since the controllers were started).
     ``finding_out``: nothing is known yet (the start), so nothing is to be said either.
     """
@@ -46,7 +46,7 @@ class Unreachable:
 
 Workload = ManagementCluster | Reached | Unreachable
 """Where the Nodes and Pods of a Cluster live."""
-HOME = ManagementCluster()
+MANAGEMENT_CLUSTER = ManagementCluster()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ NOBODY_ASKED = NotChecked("nobody asked its provider")
 class View(Protocol):
     """Read-only access to the cache. All reads are O(result).
 
-    A round sees one workload cluster: ``WORKLOAD_KINDS`` are those of its own key's Cluster.
+    A reconcile sees one workload cluster: ``WORKLOAD_KINDS`` are those of its own key's Cluster.
     """
 
     @property
@@ -105,10 +105,15 @@ class View(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """Where the Nodes and Pods of this round live. While it is Unreached, what is shown of them is old or empty."""
+        """Where the Nodes and Pods of this reconcile live. While it is Unreachable, what is shown of them is old or
+        empty.
+        """
 
     def of_cluster(self, cluster: Key | None) -> View:
-        """The same moment as a round of that Cluster sees it (None: home); Unreached while it is being found out."""
+        """The same moment as a reconcile of that Cluster sees it; None: the management cluster.
+
+        Unreachable while it is being found out.
+        """
 
     def complete(self, kind: Kind) -> bool:
         """False until the first list of ``kind`` has finished, and after its watch was lost for too long."""
@@ -128,7 +133,7 @@ class View(Protocol):
         """Objects whose ``index`` holds ``value``; the indexes are those of ``INDEXES`` below."""
 
     def all(self, kind: Kind) -> Sequence[Obj]:
-        """Every object of the kind: for rooms that look at a cluster as a whole."""
+        """Every object of the kind: for reconcilers that look at a cluster as a whole."""
 
     def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
         """What a host of this config would be like for a Machine in ``namespace``; who looks has its provider asked."""

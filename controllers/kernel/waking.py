@@ -1,4 +1,4 @@
-"""What rooms have in common when they say which keys a change wakes."""
+"""What reconcilers have in common when they say which keys a change wakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one round decides about a Machine, before it is put into a Plan: values that the status is written from."""
+"""What one reconcile decides about a Machine, before it is put into a Plan: values that the status is written from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Decision:
     warning: Failure | None = None
     """A reason and text worth an Event when the reason is new."""
     news: Failure | None = None
-    """The same for an Event of type Normal: something begins that nobody may expect. Decided in one round only."""
+    """The same for an Event of type Normal: something begins that nobody may expect. Decided in one reconcile only."""
 
 
 def infrastructure(status: bool | None, reason: str, message: str = "") -> Condition:

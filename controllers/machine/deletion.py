@@ -67,7 +67,7 @@ def decide(observed: Observed) -> Decision | None:
 
 
 def is_final(decision: Decision) -> bool:
-    """Whether the Machine goes with this round, so that a word on its status would be wasted."""
+    """Whether the Machine goes with this reconcile, so that a word on its status would be wasted."""
     return not decision.extra
 
 

@@ -44,7 +44,9 @@ class _BadFieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A wish with all that it was read from. ``generation``: in Python 1 equals True and 1.0, in a spec it does not."""
+    """The desired host with all that it was read from. ``generation``: in Python 1 equals True and 1.0, in a spec it
+    does not.
+    """
 
     key: Key
     generation: int
@@ -69,8 +71,8 @@ _memory: Memory[_Read] = Memory()
 def desired_host(machine: Obj, view: View) -> DesiredHost:
     """Read a Machine's spec. Never raises: a field of a wrong type that slipped past the schema becomes a problem.
 
-    Remembered as long as the Machine's spec and labels and its MachineClass are equal: each round asks twice, and most
-    rounds come from a change of the status.
+    Remembered as long as the Machine's spec and labels and its MachineClass are equal: each reconcile asks twice, and
+    most reconciles come from a change of the status.
     """
     spec, uid = machine.get("spec"), uid_of(machine)
     named = class_key(spec, key_of(machine).namespace) if isinstance(spec, Mapping) else None

@@ -35,7 +35,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import (
-    HOME,
+    MANAGEMENT_CLUSTER,
     UNRECORDED,
     ConfigProblem,
     HostAbsent,
@@ -70,7 +70,7 @@ class Observed:
     ``node_takeover``: the one of ``late_nodes`` on which the present host reports; it stays as long as that host.
     ``drain_context`` and ``deletion_guards`` are read while it may drain.
 
-    Of a workload cluster that is Unreached nothing is known: no link, no Nodes, nothing around.
+    Of a workload cluster that is Unreachable nothing is known: no link, no Nodes, nothing around.
     ``class_digest``: that of the MachineClass which the spec names, "" for none.
     ``left_off``: labels and taints that may not reach the Node; ``desired`` has them no more.
     ``applied_node_metadata``: what of the Node's metadata may be taken back as the Machine's own.
@@ -89,7 +89,7 @@ class Observed:
     node_takeover: Obj | None = None
     drain_context: DrainContext = NO_CONTEXT
     deletion_guards: DeletionGuards = NO_GUARDS
-    workload: Workload = HOME
+    workload: Workload = MANAGEMENT_CLUSTER
     cluster_is_going: bool = False
     lines: tuple[InFlightLimit, ...] = ()
     class_digest: str = ""
@@ -106,7 +106,7 @@ class Observed:
     def goes_with_its_cluster(self) -> bool:
         """Its whole workload cluster is being deleted: nothing there is worth a drain (CAPI does the same).
 
-        Not so at home, where the Nodes of one Cluster carry the pods of a cluster that stays.
+        Not so in the management cluster, where the Nodes of one Cluster carry the pods of a cluster that stays.
         """
         return self.cluster_is_going and not isinstance(self.workload, ManagementCluster) and bool(self.workload.secret)
 

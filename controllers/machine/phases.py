@@ -9,7 +9,7 @@ from api.names import MachinePhase, OperationState, OperationType
 
 
 class Stage(Enum):
-    """What was found this round. Each Machine is in exactly one."""
+    """What was found this reconcile. Each Machine is in exactly one."""
 
     WAITING = "waits for a host to be made"
     CREATING = "its host is being made"

@@ -50,7 +50,7 @@ def _living(observed: Observed, decision: Decision) -> Plan:
 def _with_status(observed: Observed, decision: Decision) -> Plan:
     metadata = _metadata(observed, decision)
     if _changes_spec(decision):
-        # The status is guarded by the version that this write changes: it is the next round's.
+        # The status is guarded by the version that this write changes: it is the next reconcile's.
         return Plan(decision.steps, decision.outcome)
     if metadata is None and status.is_quiet(observed, decision):
         return Plan(

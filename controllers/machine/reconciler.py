@@ -1,4 +1,4 @@
-"""The Machine room's furniture: what wakes a Machine, and what has to be read for it."""
+"""The Machine reconciler: what wakes a Machine, and what has to be read for it."""
 
 from __future__ import annotations
 

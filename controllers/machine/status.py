@@ -45,7 +45,7 @@ _OWNED = frozenset(
         MachineCondition.NODE_METADATA_ALLOWED,
     )
 )
-"""Condition types that this room writes, and so takes away when they are not decided any more."""
+"""Condition types that this reconciler writes, and so takes away when they are not decided any more."""
 
 
 def write(observed: Observed, decision: Decision) -> Patch | None:
@@ -131,7 +131,7 @@ def seconds_to_available(observed: Observed, decision: Decision) -> float:
 
 
 def reason_is_new(observed: Observed, decision: Decision) -> bool:
-    """Whether the warning was not there before: an Event for each kind of trouble, not for each round of it."""
+    """Whether the warning was not there before: an Event for each kind of trouble, not for each reconcile of it."""
     if decision.warning is None:
         return False
     conditions = observed.status.get("conditions")
@@ -176,7 +176,7 @@ def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:
 
 
 def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Condition]:
-    """Conditions of these types as they stand, for what this round can say nothing new about."""
+    """Conditions of these types as they stand, for what this reconcile can say nothing new about."""
     return [Condition.as_it_stands(c) for c in typed(observed.status.get("conditions")) if c["type"] in types]
 
 

@@ -1,1 +1,1 @@
-"""The MachineClass room: whether the configuration can be used, and by how many Machines it is."""
+"""The MachineClass reconciler: whether the configuration can be used, and by how many Machines it is."""

@@ -1,4 +1,4 @@
-"""The MachineClass room's furniture."""
+"""The MachineClass reconciler."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The MachineDeployment room: Machines of a template that may change, rolled out by MachineSets within limits."""
+"""The MachineDeployment reconciler: Machines of a template that may change, rolled out by MachineSets within limits."""

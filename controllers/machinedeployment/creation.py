@@ -130,7 +130,7 @@ def inherited_labels(deployment: Obj) -> dict[str, str]:
 
 
 def inherited_annotations(deployment: Obj) -> dict[str, str]:
-    """Annotations that a MachineSet takes over; neither bookkeeping nor the wish to be left alone, nor size bounds.
+    """Annotations that a MachineSet takes over; neither bookkeeping nor the request to be left alone, nor size bounds.
 
     A MachineSet of a deployment is no node group of its own, so the autoscaler's bounds stay behind.
     """

@@ -121,7 +121,7 @@ def _stand_still(observed: Observed, now: SetState | None, notes: tuple[str, ...
 
 
 def _take_back(observed: Observed, record: Record) -> Plan:
-    """Write down that the rollout failed; from the next round on the earlier template is in force."""
+    """Write down that the rollout failed; from the next reconcile on the earlier template is in force."""
     why = f"Revision {record.from_revision} is taken back to revision {record.to_revision}: {record.message}"
     status = status_patch(observed, {"rollback": record.to_status()})
     first = guarded(observed.ref, observed.body, status, why)

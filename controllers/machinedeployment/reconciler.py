@@ -59,7 +59,7 @@ def while_machines_move(key: Key, view: View) -> float:
 
 
 class MachineDeploymentReconciler:
-    """Room[Observed]; it needs no hosts."""
+    """Reconciler[Observed]; it needs no hosts."""
 
     name = "machinedeployment"
     kind: Kind = MACHINE_DEPLOYMENT

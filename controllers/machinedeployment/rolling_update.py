@@ -2,7 +2,7 @@
 
 The arithmetic is apps/v1 Deployment's with one difference: here it is *known* which Machines a
 MachineSet would remove, since the order is shared. So an unhealthy old Machine goes at once and for free, and nothing
-is assumed. Limits are taken from what is there before this round, so each change stands alone.
+is assumed. Limits are taken from what is there before this reconcile, so each change stands alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controllers.machinedeployment.targets import Stock, Targets, within_ceiling
 
 
 def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
-    """One round from the old MachineSets to ``now``, the current one."""
+    """One reconcile from the old MachineSets to ``now``, the current one."""
     limits = observed.desired.limits
     available = available_uids(observed)
     new_size, notes = _size_of_new(observed, now, old)

@@ -37,7 +37,7 @@ def within_ceiling(sizes: Mapping[str, int], sets: Sequence[SetState], max_total
 
 
 class Stock:
-    """A MachineSet while a round is worked out: whoever goes first is taken from its head."""
+    """A MachineSet while a reconcile is worked out: whoever goes first is taken from its head."""
 
     def __init__(self, state: SetState, replicas: int | None = None) -> None:
         self.state = state

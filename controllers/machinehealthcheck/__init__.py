@@ -1,1 +1,1 @@
-"""The MachineHealthCheck room: which Machines are unhealthy, and which of them their owner is asked to replace."""
+"""The MachineHealthCheck reconciler: which Machines are unhealthy, and which their owner is asked to replace."""

@@ -196,7 +196,7 @@ def _is_deferred(machine: MachineFacts, view: View) -> bool:
 
 
 def _is_left_alone(machine: Obj, view: View) -> bool:
-    """By a person's wish, or since its Cluster is going anyway."""
+    """At a person's request, or since its Cluster is going anyway."""
     if names.SKIP_REMEDIATION_ANNOTATION in annotations_of(machine):
         return True
     cluster = cluster_of(machine, view)

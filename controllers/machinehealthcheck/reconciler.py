@@ -35,7 +35,7 @@ def checks_of_machine(machine: Obj, view: View) -> Iterable[Key]:
 
 
 def checks_of_node(node: Obj, view: View) -> Iterable[Key]:
-    """Of Machines with a Node of that name, in whatever cluster: a namesake costs a round and no more."""
+    """Of Machines with a Node of that name, in whatever cluster: a namesake costs a reconcile and no more."""
     machines = view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"])
     return tuple(key for machine in machines for key in checks_of_machine(machine, view))
 
@@ -72,7 +72,7 @@ def while_machines_move(key: Key, view: View) -> float:
 
 
 class MachineHealthCheckReconciler:
-    """Room[Observed]; it needs no hosts. ``template_kinds``: those that ``spec.remediationTemplate`` may name."""
+    """Reconciler[Observed]; it needs no hosts. ``template_kinds``: those that ``spec.remediationTemplate`` may name."""
 
     name = "machinehealthcheck"
     kind: Kind = MACHINE_HEALTH_CHECK

@@ -23,7 +23,9 @@ OWNED = frozenset(
         MachineCondition.EXTERNALLY_REMEDIATED,
     )
 )
-"""Condition types of a Machine that this room writes. None of them may make a Machine unhealthy: it would stay so."""
+"""Condition types of a Machine that this reconciler writes. None of them may make a Machine unhealthy: it would stay
+so.
+"""
 _RANGE = re.compile(r"\[([0-9]{1,9})-([0-9]{1,9})\]\Z")
 _STATUSES = ("True", "False", "Unknown")
 

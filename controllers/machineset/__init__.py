@@ -1,1 +1,1 @@
-"""The MachineSet room: as many equal Machines as asked for, never more, each identity used once."""
+"""The MachineSet reconciler: as many equal Machines as asked for, never more, each identity used once."""

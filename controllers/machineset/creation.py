@@ -27,7 +27,7 @@ from controllers.machineset.claiming import Claims
 from controllers.machineset.observe import Observed
 
 MAX_BATCH = 1000
-"""Machines created in one round; the next round goes on when they are visible."""
+"""Machines created in one reconcile; the next reconcile goes on when they are visible."""
 IN_FLIGHT = 2.0
 """Seconds after the youngest visible Machine's creation in which its siblings are taken to be on their way too.
 Creating them again would be harmless, since the names collide, but costs calls."""

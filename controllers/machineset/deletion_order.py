@@ -1,7 +1,7 @@
 """Which Machines go when there are too many, and when the choice is made.
 
-The choice is written into the journal (``status.ordinals.leaving``) before the first delete, so that a later round with
-an older or a half-new view deletes those and no others (machine-controller#390: 6 → 2 removed all six).
+The choice is written into the journal (``status.ordinals.leaving``) before the first delete, so that a later reconcile
+with an older or a half-new view deletes those and no others (machine-controller#390: 6 → 2 removed all six).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from controllers.machineset.disruption import Disruption
 from controllers.machineset.observe import Observed
 
 MAX_BATCH = 1000
-"""Machines deleted in one round."""
+"""Machines deleted in one reconcile."""
 REQUEUE_AFTER = 1.0
 """Seconds after which a scale-down that was just asked for is looked at again if nothing else happens."""
 
@@ -57,8 +57,8 @@ def asked_just_now(observed: Observed) -> bool:
 def selected_for_deletion(observed: Observed, claims: Claims) -> Removal:
     """Who has to go now, beyond those whose going was decided before.
 
-    Machines that are released in this round are no longer there to be too many: counted here as well, one that leaves
-    by its labels would take another one with it.
+    Machines that are released in this reconcile are no longer there to be too many: counted here as well, one that
+    leaves by its labels would take another one with it.
     """
     released = {machine.key for machine in claims.released}
     staying = tuple(machine for machine in observed.members.active if machine.key not in released)

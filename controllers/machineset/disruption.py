@@ -37,7 +37,7 @@ from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuesti
 from controllers.scheduling.shapes import NodeShape, PodShape
 
 LOOKED_AT = (NODE, POD, POD_DISRUPTION_BUDGET, NAMESPACE)
-_MOVABLE, _NO_ROOM, _BLOCKED = range(3)
+_MOVABLE, _NO_CAPACITY, _BLOCKED = range(3)
 _Disturbs = tuple[int, bool, float]
 """One of these three, whether pods have to leave, and how much of the Node is asked for."""
 
@@ -105,7 +105,7 @@ def _by_node(plan: RemovalPlan, projected: _Projected) -> list[tuple[str, _Distu
         why = f"{pods} of it can move" if pods else "no pod has to leave it"
         found.append((removed.node, (_MOVABLE, bool(pods), projected.load(removed.node)), why))
     for kept in plan.kept:
-        grade = _BLOCKED if kept.reason is Staying.BLOCKED_BY_POD else _NO_ROOM
+        grade = _BLOCKED if kept.reason is Staying.BLOCKED_BY_POD else _NO_CAPACITY
         found.append((kept.node, (grade, True, projected.load(kept.node)), kept.why))
     return found
 

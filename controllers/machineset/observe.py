@@ -175,7 +175,7 @@ def parse_spec(body: Obj) -> SetSpec:
 
 
 def _read_in_place(found: object) -> InPlaceUpdate | str | None:
-    """The wish, None without one, or what is wrong with it."""
+    """The desired state, None without one, or what is wrong with it."""
     if found is None:
         return None
     if not isinstance(found, Mapping):

@@ -41,7 +41,7 @@ NO_CLAIMS, NO_REMOVAL = Claims(), Removal((), ())
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do in this round, and the journal that must be written before."""
+    """What to do in this reconcile, and the journal that must be written before."""
 
     ordinals: Ordinals
     claims: Claims = NO_CLAIMS
@@ -82,21 +82,23 @@ def plan(observed: Observed) -> Plan:
 
 
 def decide(observed: Observed) -> Decision:
-    """Partition what there is to do: never creates and deletes in one round."""
+    """Partition what there is to do: never creates and deletes in one reconcile."""
     members = observed.members
     seen = observed.ordinals.reserved.difference(members.pending)
-    ordinals = observed.ordinals.without(seen).condemn(machine.key.name for machine in members.leaving)
+    ordinals = observed.ordinals.without(seen).select_for_deletion(machine.key.name for machine in members.leaving)
     if is_deleting(observed.body):
         return Decision(ordinals, held=creation.hold(observed))
     claimed = claims(observed)
     sick = remediation(observed)
     if sick.victims:
         leaving = ordinals.leaving.union(machine.key.name for machine in sick.victims)
-        return Decision(ordinals.condemn(leaving), claimed, removal=Removal((), sick.victims), remediation=sick)
+        return Decision(
+            ordinals.select_for_deletion(leaving), claimed, removal=Removal((), sick.victims), remediation=sick
+        )
     missing = creation.missing(observed, claimed)
     # Who leaves the selector now is made anew once the release is seen, but nobody goes meanwhile who could stay.
     back = deletion_order.taken_back(observed, max(missing + len(claimed.released), 0))
-    ordinals, wanted = ordinals.condemn(ordinals.leaving - back), max(missing - len(back), 0)
+    ordinals, wanted = ordinals.select_for_deletion(ordinals.leaving - back), max(missing - len(back), 0)
     chosen = deletion_order.selected_for_deletion(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
     notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
@@ -110,7 +112,7 @@ def decide(observed: Observed) -> Decision:
             )
         notes += (observed.disruption.unknown,) if observed.disruption.unknown else ()
         leaving = ordinals.leaving.union(machine.key.name for machine in chosen.victims)
-        ordinals = ordinals.without(chosen.pending).condemn(leaving)
+        ordinals = ordinals.without(chosen.pending).select_for_deletion(leaving)
         return Decision(ordinals, claimed, removal=chosen, remediation=sick, notes=notes)
     again = creation.retried(observed)
     held = creation.hold(observed) if wanted or again else None
@@ -143,14 +145,17 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
 
 
 def _elsewhere(observed: Observed, decision: Decision) -> list[Patch]:
-    """Nobody is sent elsewhere in a round that chooses who goes: it might be the same Machine."""
+    """Machines are not moved between failure domains in a reconcile that selects deletions.
+
+    The Machine to move might be one that is deleted.
+    """
     if decision.removal.victims or decision.claims.released:
         return []
     return spreading.move_patches(observed, decision.spread)
 
 
 def _in_place(observed: Observed, decision: Decision) -> list[Action]:
-    """Nothing is handed out in a round that chooses who goes: it might be the same Machine."""
+    """Nothing is handed out in a reconcile that chooses who goes: it might be the same Machine."""
     if decision.removal.victims or decision.claims.released:
         return []
     return [*in_place.updates(observed), *in_place.permissions(observed)]

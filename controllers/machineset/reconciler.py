@@ -64,7 +64,7 @@ def sets_of_deployment(deployment: Obj, view: View) -> Iterable[Key]:
 
 
 class MachineSetReconciler:
-    """Room[Observed]; it needs no hosts."""
+    """Reconciler[Observed]; it needs no hosts."""
 
     name = "machineset"
     kind: Kind = MACHINE_SET

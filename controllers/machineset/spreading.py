@@ -1,8 +1,8 @@
 """Over which failure domains the Machines of a set go, and which of them leave one that has no host for them.
 
 Only a Machine without a host is ever sent elsewhere, by its ``spec.failureDomain``. The domain that it leaves rests:
-the record is written first, so that no round sends it back. Machines that stay keep asking their provider, so a domain
-in which one waits is tried all the time and takes no further ones.
+the record is written first, so that no reconcile sends it back. Machines that stay keep asking their provider, so a
+domain in which one waits is tried all the time and takes no further ones.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ class RequestPlanner:
                 record = replace(request.record, nodes=(), groups=dict(added), since=self._observed.now)
                 return self._on_its_way(request, reservation, record, added)
             case NotFound(why):
-                if self._observed.cluster_state.asking:
+                if self._observed.cluster_state.awaiting_template:
                     return Decided(request, Stage.FRESH, note="providers have yet to say what their hosts are like")
                 return self._tried_in_vain(request, request.record, why)
 

@@ -49,7 +49,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a room was made with."""
+    """What a reservation was made with."""
 
     autoscaler: AutoscalerOptions
     options: ProvisioningOptions

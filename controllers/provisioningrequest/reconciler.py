@@ -1,4 +1,4 @@
-"""The furniture of ProvisioningRequests: one key for all of them, since they share the room that there is."""
+"""The reconciler of ProvisioningRequests: one key for all of them, since they share the room that there is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
 )
-from controllers.kernel.view import HOME, HostNeed, HostReads, View
+from controllers.kernel.view import MANAGEMENT_CLUSTER, HostNeed, HostReads, View
 from controllers.provisioningrequest.classes import BUILT_IN, ProvisioningClass
 from controllers.provisioningrequest.observe import Observed, Setting, observe
 from controllers.provisioningrequest.options import ProvisioningOptions
@@ -30,14 +30,14 @@ from controllers.scheduling.reading import Reader
 
 
 class ProvisioningRequestReconciler:
-    """Room[Observed]. Its key is the ConfigMap with the defaults of classes, there or not.
+    """Reconciler[Observed]. Its key is the ConfigMap with the defaults of classes, there or not.
 
     ``autoscaler``: what counts as a group and how far it may grow; None: the defaults. ``reader``: see AutoscalerRoom.
     """
 
     name = "provisioningrequest"
     kind: Kind = CONFIG_MAP
-    sees = HOME
+    sees = MANAGEMENT_CLUSTER
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Which Machines go again when a part of a request can't be had, and how they go.
 
-They are chosen once and written down by name, so that no round takes others; then they are marked, and their group is
-made smaller by as many. Whoever dies between two of these steps finds in the next round what is left of it.
+They are chosen once and written down by name, so that no reconcile takes others; then they are marked, and their group
+is made smaller by as many. Whoever dies between two of these steps finds in the next reconcile what is left of it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 def made_for(
     request: Request, held: Mapping[Ref, Reservation], cluster: Cluster, spoken_for: Container[Key]
 ) -> tuple[Key, ...]:
-    """Machines that were made for it and that nobody else needs: younger than its wish, without pods of others, within
-    what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for other requests.
+    """Machines that were made for it and that nobody else needs: younger than the request, without pods of others,
+    within what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for
+    other requests.
     """
     found: list[Key] = []
     for state in cluster.groups:

@@ -138,7 +138,7 @@ class Seeker:
     def _advance(self, search: _Search, lane: _Lane) -> bool:
         """Go to the first Node with room; False if there is none."""
         before, end = lane.begin, len(lane.rows)
-        if before == end or self._has_room(search, lane.rows[before]):
+        if before == end or self._has_headroom(search, lane.rows[before]):
             return before < end
         begin, block, closed = before + 1, _BLOCK, self._snapshot.closed
         while begin < end:
@@ -157,7 +157,7 @@ class Seeker:
         self._moved.append((lane, before))
         return begin < end
 
-    def _has_room(self, search: _Search, row: np.int64) -> bool:
+    def _has_headroom(self, search: _Search, row: np.int64) -> bool:
         for left, amount in search.asks:
             if left[row] < amount:
                 return False

@@ -1,4 +1,4 @@
-"""What of a pod decides whether it may be moved: who made it, what it keeps on the Node, what its annotations wish."""
+"""What decides whether a pod may be moved: its owner, its data on the Node, its annotations."""
 
 from __future__ import annotations
 

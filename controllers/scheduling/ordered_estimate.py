@@ -22,7 +22,9 @@ Coming = tuple[NodeShape, Sequence[PodClass]]
 
 
 def asks_where(snapshot: Snapshot, pod_class: PodClass, label: str) -> bool:
-    """Whether the label of a Node decides if such a pod may go there, by its own wish or by that of pods around."""
+    """Whether the label of a Node decides if such a pod may go there, by its constraints or by those of pods
+    around.
+    """
     demand = pod_class.demand
     terms = (*demand.affinity, *demand.anti_affinity, *snapshot.aversions(pod_class))
     keys = {term.topology_key for term in terms} | {spread.topology_key for spread in demand.spread}

@@ -164,13 +164,13 @@ class _Stepwise:
     def _step(self, left: int) -> bool:
         """One row."""
         order = self._placed.order
-        has_room = (self._reconciler > 0)[order]
-        opened = np.logical_and.reduce([rule.open() for rule in self._rules])[order] & has_room
+        has_headroom = (self._reconciler > 0)[order]
+        opened = np.logical_and.reduce([rule.open() for rule in self._rules])[order] & has_headroom
         position = int(np.argmax(opened))
         if not opened[position]:
             return False
         row = int(order[position])
-        waiting = bool(has_room[:position].any())
+        waiting = bool(has_headroom[:position].any())
         batches = [rule.batch(row, waiting=waiting) for rule in self._rules]
         copies = int(self._snapshot.copies[row])
         per_node = min(int(self._reconciler[row]), *(batch.per_node for batch in batches))

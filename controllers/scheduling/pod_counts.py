@@ -53,7 +53,7 @@ class PodCounts:
         """All that are or were here."""
         return iter(self._met)
 
-    def seat(self, classes: Sequence[PodClass], codes: Ints, rows: Ints) -> tuple[Ints, Ints, Ints]:
+    def assign(self, classes: Sequence[PodClass], codes: Ints, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """Pod by pod its class, by its number in ``classes``, and its row; once, and before anything moves.
 
         Returns them with how many there are of each, equal ones taken together.

@@ -13,7 +13,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "po
 HOSTNAME = "kubernetes.io/hostname"
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
-ANY_IP = "0.0.0.0"  # noqa: S104 - a pod's wish, nothing listens here
+ANY_IP = "0.0.0.0"  # noqa: S104 - a pod's request, nothing listens here
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources with amounts above zero, sorted by name."""

@@ -73,7 +73,7 @@ class Snapshot:
         """Pods of the Nodes that were closed, and what they left; in order."""
         self._marks: list[int] = []
         self._lay_out(list(nodes))
-        self.unmatched = self._seat(pods)
+        self.unmatched = self._assign(pods)
 
     def _lay_out(self, nodes: list[NodeShape]) -> None:
         """A row for each, all at once."""
@@ -88,7 +88,7 @@ class Snapshot:
             for name, amount in node.allocatable:
                 self._free[row, self._resources[name]] = amount
 
-    def _seat(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
+    def _assign(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
         """Put all pods where they are, as numbers; returns those of Nodes that are not here."""
         seated = list(pods)
         numbers: dict[PodKind, int] = {}
@@ -103,7 +103,7 @@ class Snapshot:
             if met[number] and not finished[number]:
                 codes[number] = classes.setdefault(self.classes.of(kind), len(classes))
         there = (rows >= 0) & ~finished[kinds]
-        self._take(list(classes), *self.pods.seat(list(classes), codes[kinds[there]], rows[there]))
+        self._take(list(classes), *self.pods.assign(list(classes), codes[kinds[there]], rows[there]))
         return tuple(seated[position] for position in np.flatnonzero(rows < 0))
 
     def _take(self, classes: Sequence[PodClass], codes: Ints, rows: Ints, counts: Ints) -> None:

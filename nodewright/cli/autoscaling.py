@@ -47,7 +47,8 @@ class Flags:
         _option(
             "--cluster",
             "NS/NAME",
-            "Scale this Cluster, whose Nodes live in a cluster of their own. [default: what has its Nodes at home]",
+            "Scale this Cluster, whose Nodes live in a cluster of their own. "
+            "[default: what has its Nodes in the management cluster]",
         ),
     ] = ""
     expander: Annotated[
@@ -304,7 +305,7 @@ def must_scale(flags: Flags, scales: bool) -> None:
 
 def requests_are_in_management_cluster() -> CliError:
     hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
-    return CliError("--cluster: ProvisioningRequests are served at home only", hint, USAGE)
+    return CliError("--cluster: ProvisioningRequests are served in the management cluster only", hint, USAGE)
 
 
 def _given(text: str) -> tuple[Key, Bounds]:

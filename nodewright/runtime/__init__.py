@@ -1,6 +1,6 @@
-"""The running program's one generic shell: watches in, rounds of pure rooms, writes and provider calls out.
+"""The running program's one generic shell: watches in, runs of pure reconcilers, writes and provider calls out.
 
-    reflectors -> cache -> wakes -> queue -> round (needs, observe, plan) -> executor -> API server / hosts
+    reflectors -> cache -> wakes -> queue -> reconcile (needs, observe, plan) -> executor -> API server / hosts
 
-Nothing here decides what should be; that is the rooms' (``controllers``) alone.
+Nothing here decides what should be; that is the reconcilers' (``controllers``) alone.
 """

@@ -1,7 +1,8 @@
 """How fast may pods be evicted? One allowance for all drains of an API server, and a rest for each that was refused.
 
-A hundred drains that wait for one PodDisruptionBudget would otherwise ask for a hundred pods in every round, and all
-but one of them in vain (machine-controller-manager#703). Synchronous, no I/O; times are those of the caller's clock.
+A hundred drains that wait for one PodDisruptionBudget would otherwise ask for a hundred pods in every reconcile, and
+all but one of them in vain (machine-controller-manager#703). Synchronous, no I/O; times are those of the caller's
+clock.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ What an answer means:
 | action | done | else |
 |---|---|---|
 | Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
-| CreateFromTemplate | as Create | no template: failed, and said in an Event. No answer: tried again by the next round |
+| CreateFromTemplate | as Create | no template: failed, said in an Event. No answer: the next reconcile tries again |
 | Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
 | Delete | accepted, or gone already, or a namesake came since | failed |
-| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, a later round asks |
+| Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, asked again |
 | Event | always | |
-| host actions | handed over to the directory; their outcome is observed in a later round | |
+| host actions | handed over to the directory; their outcome is observed in a later reconcile | |
 
 An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
 key, until the server says either "created" or "exists".
@@ -100,7 +100,7 @@ class Execution:
 class APITarget:
     """One API server: where writes go, which cache hears of their answers, and how fast pods may be evicted there.
 
-    ``record`` takes Events about what lives there, with the name of the room that tells them.
+    ``record`` takes Events about what lives there, with the name of the reconciler that tells them.
     """
 
     writer: Writer
@@ -113,8 +113,8 @@ class APITarget:
 class ExecutorDeps:
     """Where actions go. ``submit_host`` may raise LookupError; ``record`` takes Events.
 
-    ``workload`` is where actions on WORKLOAD_KINDS go instead, in rounds of a Cluster that has an API of its own.
-    ``evictions`` is shared by all drains at home; each workload cluster has a pace of its own.
+    ``workload`` is where actions on WORKLOAD_KINDS go instead, in reconciles of a Cluster that has an API of its own.
+    ``evictions`` is shared by all drains in the management cluster; each workload cluster has a pace of its own.
     """
 
     writer: Writer
@@ -132,7 +132,7 @@ class ExecutorDeps:
 
 
 class Executor:
-    """Of one room. ``at_once`` bounds how many actions of a step are under way."""
+    """Of one reconciler. ``at_once`` bounds how many actions of a step are under way."""
 
     def __init__(self, reconciler: str, executor_deps: ExecutorDeps, at_once: int = 50) -> None:
         self._reconciler = reconciler
@@ -232,7 +232,7 @@ class Executor:
         return "ok"
 
     async def _template(self, action: CreateFromTemplate) -> Obj:
-        """Its template. A missing one is said in an Event: no room sees it, and looking again is no cure."""
+        """Its template. A missing one is said in an Event: no reconciler sees it, and looking again is no cure."""
         try:
             return await self._executor_deps.writer.get(action.template.kind, action.template.key)
         except ApiError as error:
@@ -287,7 +287,7 @@ class Executor:
         return uid_of(found) != target.uid
 
     async def _evict(self, action: Evict, execution: Execution) -> str:
-        """A refusal or a postponement is no failure: nobody waits for it here, a later round asks again."""
+        """A refusal or a postponement is no failure: nobody waits for it here, a later reconcile asks again."""
         pod = action.target
         place = self._executor_deps.target_of(pod.kind)
         pace = place.evictions

@@ -1,4 +1,4 @@
-"""Metrics that rooms give with their plans: what the last one said, and totals over all that were carried out."""
+"""Metrics that reconcilers give with their plans: what the last one said, and totals over all that were carried out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nodewright.runtime import metrics
 
 
 class Metrics(Collector):
-    """Shows only what was reported: a metric of a room that does not run would read as 0."""
+    """Shows only what was reported: a metric of a reconciler that does not run would read as 0."""
 
     def __init__(self) -> None:
         self._now: dict[str, dict[Metric, dict[tuple[str, ...], float]]] = {}
         self._totals: dict[Metric, dict[tuple[str, ...], float]] = {}
 
     def report(self, reconciler: str, figures: Iterable[Figure], succeeded: bool) -> None:
-        """What the room said before and does not say again is no longer shown, but for totals."""
+        """What the reconciler said before and does not say again is no longer shown, but for totals."""
         fresh: dict[Metric, dict[tuple[str, ...], float]] = {}
         for figure in figures:
             if not figure.measure.total:

@@ -237,11 +237,11 @@ class LeaseLeadership:
 
     async def _is_alone(self) -> bool:
         """With the Lease in hand: whether nobody else works on what it stands for. If somebody does, it is let go."""
-        rival = await self._look_for_rivals()
-        if rival:
+        other_holder = await self._look_for_rivals()
+        if other_holder:
             await self._let_go()
             self._read = False
-        self._alone = not rival and self._has_lease
+        self._alone = not other_holder and self._has_lease
         return self._alone
 
     async def _look_for_rivals(self) -> str:

@@ -1,7 +1,7 @@
 """Logs: one line an event, for people on a terminal and as JSON for machines, with secrets taken out.
 
 Whatever is logged inside ``about`` carries the keys given there; tasks begun inside take them along. So each line of a
-round, and of the provider calls that it begins, names its object.
+reconcile, and of the provider calls that it begins, names its object.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _SLOW_START = 10.0
 
 
 class Manager:
-    """All rooms over one API server, and over the workload clusters that its Clusters name. ``run`` once.
+    """All reconcilers over one API server, and over the workload clusters that its Clusters name. ``run`` once.
 
     The parts are public so that the command line can show them and tests can look at them.
     """
@@ -81,12 +81,12 @@ class Manager:
 
     @property
     def ready(self) -> bool:
-        """Rooms are at work on a world that is completely read."""
+        """Reconcilers are at work on a world that is completely read."""
         return self.started and not self.problems()
 
     @property
     def synced(self) -> bool:
-        """Everything has been read once; rooms may be waiting for this process to lead."""
+        """Everything has been read once; reconcilers may be waiting for this process to lead."""
         return all(reflector.synced.is_set() for reflector in self.reflectors)
 
     def problems(self) -> list[str]:
@@ -184,7 +184,7 @@ class Manager:
         await self._leadership.release()
 
     async def _end_work(self, grace: float) -> None:
-        """Rounds first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
+        """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         await self.hosts.close(grace)
         for_events = min(grace, 2.0)
@@ -253,10 +253,10 @@ async def run_controllers(
     ready: asyncio.Event | Callable[[], None] | None = None,
     on_manager: Callable[[Manager], None] | None = None,
 ) -> None:
-    """Run all rooms against one API server until ``stop`` is set.
+    """Run all reconcilers against one API server until ``stop`` is set.
 
-    ``ready`` is set, or called, once every kind is read and the rooms are at work. ``on_manager`` is handed the Manager
-    before it starts (for a display of queues and caches). An API server that is not there yet is waited for.
+    ``ready`` is set, or called, once every kind is read and the reconcilers are at work. ``on_manager`` is handed the
+    Manager before it starts (for a display of queues and caches). An API server that is not there yet is waited for.
 
     Raises ConfigurationError if the connection's certificates can't be used, LeadershipLostError once another process
     may work.

@@ -152,17 +152,17 @@ CACHE_STALENESS = _state(
     "kind",
 )
 
-# Rounds.
+# Reconciles.
 RECONCILES = _counter("rounds_total", "Rounds by their result.", "controller", "result")
-ROUNDS_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
+RECONCILES_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
 ROUND_HELD_SECONDS = _seconds(
     "round_held_seconds",
     "CPU time of the event loop that reading and planning one object took from all others; 0.05 is the bound.",
     "controller",
 )
-ROUND_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
+RECONCILE_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
 RETRIES = _counter("retries_total", "Rounds that are to be repeated with back-off.", "controller")
-ROOM_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
+RECONCILER_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
 QUEUE_DEPTH = _state("queue_depth", "Keys that wait for a worker.", "controller")
 QUEUE_OLDEST = _state(
     "queue_oldest_seconds", "How long the first of these keys has waited; 0 if none does.", "controller"
@@ -172,7 +172,7 @@ QUEUE_SECONDS = _seconds("queue_seconds", "How long a key waited for a worker.",
 LEADER = _gauge("leader", "1 while this process holds the Lease.", "lease")
 
 
-# What rounds do.
+# What reconciles do.
 ACTIONS = _counter("actions_total", "Actions of plans, by what became of them.", "controller", "action", "result")
 EVENTS = _counter("events_total", "Kubernetes Events by what became of them.", "result")
 

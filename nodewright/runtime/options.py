@@ -36,7 +36,9 @@ class StartRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerOptions:
-    """``workers``: rounds of one room at a time. ``resync``: seconds between looks at every key, come what may."""
+    """``workers``: reconciles of one reconciler at a time. ``resync``: seconds between looks at every key, come what
+    may.
+    """
 
     workers: int = 32
     resync: float = 600.0
@@ -57,17 +59,17 @@ class RunOptions:
 
     ``preflight`` is awaited first, with a client; it raises StartRefusedError. ``namespace``: the only one whose
     objects are served; "": all. ``reconcilers`` None: all of them (``wiring``). ``machines``: which Machines the
-    Machine controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are installed.
-    ``management_cluster``: mark that hosts carry, so that clusters that share an account know theirs; "": the UID of
-    the Namespace ``kube-system``.
+    Machine controller serves (see ``controllers.kernel.sharding``). ``registry`` None: the providers that are
+    installed. ``management_cluster``: mark that hosts carry, so that clusters that share an account know theirs; "":
+    the UID of the Namespace ``kube-system``.
     ``orphan_hosts``: what becomes of hosts that no Machine knows; only where the Machine controller runs.
     ``simulated_kubelets``: play the kubelets of simulated hosts, where the Machine controller runs; they live in
     ``simulated_worlds()`` (None: the clouds of the installed provider). ``bind_pods``: find Nodes for pods, where no
     kube-scheduler does.
     ``hosts_in_memory``: simulated hosts end with the process; Machines that have some already are told of.
     ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
-    first round: for what only one process may hold.
-    ``grace``: how long a stop waits for rounds and provider calls that are under way.
+    first reconcile: for what only one process may hold.
+    ``grace``: how long a stop waits for reconciles and provider calls that are under way.
     ``operate`` serves liveness (``/healthz``) on ``health_port``, readiness and metrics (``/readyz``, ``/metrics``) on
     ``metrics_port``, both on ``listen_host``; None: not at all.
     """

@@ -1,4 +1,6 @@
-"""What a process says once it has read everything and leads, before its first round: what it will not be able to do."""
+"""What a process says once it has read everything and leads, before its first reconcile: what it will not be able to
+do.
+"""
 
 from __future__ import annotations
 

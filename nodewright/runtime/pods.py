@@ -31,15 +31,15 @@ _log = structlog.get_logger("nodewright.pods")
 BINDER_READS = (POD, NODE, NAMESPACE)
 KUBELETS_READ = (POD, NODE)
 _GATHER = 0.05
-"""Seconds in which changes are gathered before a round."""
+"""Seconds in which changes are gathered before a reconcile."""
 _SHARE = 10
-"""Rounds take at most one part in so many of the time."""
+"""Reconciles take at most one part in so many of the time."""
 _RETRY = 1.0
 _AT_ONCE = 16
 
 
 class _PodReconciles:
-    """Rounds while there are pods that are ``open``, after each change. An async context manager; one event loop."""
+    """Reconciles after each change while pods are ``open``. An async context manager; one event loop."""
 
     name: str
 

@@ -1,7 +1,7 @@
 """Which key is looked at next: each key once at a time, the urgent ones first, none forgotten and none starved.
 
 A key that is added while a worker has it is handed out again when that worker is done: what changed in between is
-looked at too. A key's timer is dropped when the key is handed out, since the round that follows looks at everything
+looked at too. A key's timer is dropped when the key is handed out, since the reconcile that follows looks at everything
 and sets its own.
 """
 
@@ -75,7 +75,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def backing_off(self) -> int:
-        """Keys whose last round failed."""
+        """Keys whose last reconcile failed."""
         return len(self._failures)
 
     @property

@@ -1,8 +1,8 @@
 """Write Kubernetes Events: after the fact, counted instead of repeated, and never faster than a bound.
 
 The same sentence about the same object becomes one Event whose ``count`` grows; it is written when it is new, and then
-at ever longer intervals, so that a plan that says the same in every round causes no stream of writes. Many sentences
-alike are combined, and each object has a budget of writes (``correlator``).
+at ever longer intervals, so that a plan that says the same in every reconcile causes no stream of writes. Many
+sentences alike are combined, and each object has a budget of writes (``correlator``).
 """
 
 from __future__ import annotations

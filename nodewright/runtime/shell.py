@@ -1,9 +1,9 @@
-"""The one generic shell around every room: wake, observe, plan, execute, and again.
+"""The one generic shell around every reconciler: wake, observe, plan, execute, and again.
 
-    change -> Wake.keys -> queue -> round: needs -> hosts -> observe -> plan -> execute -> outcome -> timer
+    change -> Wake.keys -> queue -> reconcile: needs -> hosts -> observe -> plan -> execute -> outcome -> timer
 
-There is no decision here about what should be. A round that fails is repeated with back-off; an exception in a room is
-a bug that must not touch any other key.
+There is no decision here about what should be. A reconcile that fails is repeated with back-off; an exception in a
+reconciler is a bug that must not touch any other key.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _UNKNOWN_RETRY = 5.0
 
 
 class _Parked:
-    """The round goes on when something else (a host list) has come."""
+    """The reconcile goes on when something else (a host list) has come."""
 
 
 _PARKED = _Parked()
@@ -55,7 +55,7 @@ _PARKED = _Parked()
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A round up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster."""
+    """A reconcile up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster."""
 
     plan: Plan
     executor: Executor
@@ -64,7 +64,7 @@ class _Decided:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What rounds read from."""
+    """What reconciles read from."""
 
     cache: Cache
     hosts: HostDirectory
@@ -72,7 +72,7 @@ class Facts:
 
 
 class Controller:
-    """One room at work."""
+    """One reconciler at work."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ class Controller:
         facts.hosts.listen(self._host_changed)
 
     def start(self) -> None:
-        """Begin with rounds; every kind of ``reconciler.reads`` should be complete by now."""
+        """Begin with reconciles; every kind of ``reconciler.reads`` should be complete by now."""
         for number in range(self._options.workers):
             self._workers.append(asyncio.create_task(self._work(), name=f"{self.reconciler.name}-{number}"))
         self._resync = asyncio.create_task(self._resync_now_and_then(), name=f"{self.reconciler.name}-resync")
 
     async def stop(self, grace: float) -> None:
-        """Begin no more rounds; wait ``grace`` seconds for those under way, then cancel them."""
+        """Begin no more reconciles; wait ``grace`` seconds for those under way, then cancel them."""
         self.queue.close()
         if self._resync is not None:
             self._resync.cancel()
@@ -125,7 +125,7 @@ class Controller:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def step(self, key: Key) -> None:
-        """One round for ``key``, with its outcome handled. Never raises but CancelledError."""
+        """One reconcile for ``key``, with its outcome handled. Never raises but CancelledError."""
         started = asyncio.get_running_loop().time()
         with logs.about(self._keys_of(key)):
             decided = await self._guarded(key, self._decide(key))
@@ -169,10 +169,10 @@ class Controller:
                 result = decided
             span.set_attribute("result", result)
         metrics.of(metrics.RECONCILES, self.reconciler.name, result).inc()
-        metrics.of(metrics.ROUND_SECONDS, self.reconciler.name).observe(asyncio.get_running_loop().time() - started)
+        metrics.of(metrics.RECONCILE_SECONDS, self.reconciler.name).observe(asyncio.get_running_loop().time() - started)
 
     async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
-        """A bug of the room concerns this key alone: its object says so, and it is tried again with back-off."""
+        """A bug of the reconciler concerns this key alone: its object says so, and it is tried again with back-off."""
         try:
             return await work
         except MalformedError as error:
@@ -180,7 +180,7 @@ class Controller:
             await self._notes.say(key, error)
             return "malformed"
         except Exception as error:
-            metrics.of(metrics.ROOM_ERRORS, self.reconciler.name).inc()
+            metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
             pause = self._retry(key)
             with logs.hiding(secret_values(self._cache.stores[self.reconciler.kind].get(key))):
                 _log.exception("controller failed", retry_in=round(pause, 2))
@@ -188,7 +188,7 @@ class Controller:
             return "error"
 
     def _keys_of(self, key: Key) -> Mapping[str, str]:
-        """What every line and span of a round says of its object; ``uid`` "" if it is not there."""
+        """What every line and span of a reconcile says of its object; ``uid`` "" if it is not there."""
         found = self._cache.stores[self.reconciler.kind].get(key)
         return {
             "controller": self.reconciler.name,
@@ -229,7 +229,7 @@ class Controller:
         return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
 
     def _planned(self, key: Key, view: CacheView) -> Plan | str:
-        """The plan, or the result of a round that needs none."""
+        """The plan, or the result of a reconcile that needs none."""
         hosts = self._look(key, view)
         if isinstance(hosts, _Parked):
             return "parked"
@@ -261,12 +261,12 @@ class Controller:
         return result
 
     async def _rest(self, key: Key, plan: Plan) -> None:
-        """Hold the key back if it writes the same in round after round."""
+        """Hold the key back if it writes the same in reconcile after reconcile."""
         now = asyncio.get_running_loop().time()
         pause = self._write_throttle.wrote(key, now, lambda: content_of(plan.actions()))
         if pause:
             why = next((action.why for action in plan.actions()), "")
-            metrics.of(metrics.ROUNDS_HELD_BACK, self.reconciler.name).inc()
+            metrics.of(metrics.RECONCILES_HELD_BACK, self.reconciler.name).inc()
             _log.warning("repeats its writes, held back", last=why)
             await asyncio.sleep(pause)
 
@@ -290,7 +290,7 @@ class Controller:
             self._keys_for.setdefault(uid, set()).add(key)
 
     def _let_go(self, key: Key, uid: str) -> None:
-        """``key`` looks at the host of ``uid`` no more. Only the room that has the hosts says that nobody does."""
+        """``key`` looks at the host of ``uid`` no more. Only the reconciler of the hosts says that nobody does."""
         keys = self._keys_for.get(uid, set())
         keys.discard(key)
         if keys:
@@ -353,7 +353,7 @@ class Controller:
             _log.debug("not done", why=note)
 
     def _changed(self, wake: Wake, cluster: Key | None, change: Change, from_list: bool) -> None:
-        """``cluster`` None: at home."""
+        """``cluster`` None: in the management cluster."""
         old, new = change.old, change.new
         lane = Lane.RESYNC if from_list else Lane.NORMAL
         if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.reconciler.kind and is_deleting(new)):
@@ -366,7 +366,7 @@ class Controller:
                     return
             self._wake(wake, cluster, change, lane)
         except Exception:
-            metrics.of(metrics.ROOM_ERRORS, self.reconciler.name).inc()
+            metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
             _log.exception(
                 "wake failed",
                 controller=self.reconciler.name,

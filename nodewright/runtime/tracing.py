@@ -1,4 +1,4 @@
-"""OpenTelemetry spans, one a round and one a provider call; nothing at all unless ``start`` was called.
+"""OpenTelemetry spans, one a reconcile and one a provider call; nothing at all unless ``start`` was called.
 
 The library is an extra (``pip install 'nodewright[otel]'``) and imported by ``start`` only. Where spans go, how many
 are sampled and under which service name follows OpenTelemetry's own environment variables

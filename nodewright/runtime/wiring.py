@@ -1,4 +1,4 @@
-"""The one list of rooms. They are imported when they are asked for, so that other commands don't pay for them."""
+"""The one list of reconcilers. They are imported when they are asked for, so that other commands don't pay for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def on_request(
 
     @cache
     def reader() -> Reader:
-        """One for the rooms that look at the whole cluster: what one has read the other knows."""
+        """One for the reconcilers that look at the whole cluster: what one has read the other knows."""
         from controllers.scheduling.reading import Reader  # noqa: PLC0415
 
         return Reader()
@@ -145,12 +145,12 @@ def parts_of(wanted: Reconcilers, namespace: str = "") -> dict[Kind, tuple[Key, 
 
 
 def clusters_of(wanted: Reconcilers) -> frozenset[Key]:
-    """Those Clusters that rooms see alone."""
+    """Those Clusters that reconcilers see alone."""
     return frozenset(cluster for reconciler in wanted if isinstance(cluster := cluster_seen_by(reconciler), Key))
 
 
 def kinds_of(wanted: Reconcilers) -> tuple[Kind, ...]:
-    """What has to be watched for ``wanted`` rooms where our objects are, each kind once."""
+    """What has to be watched for ``wanted`` reconcilers where our objects are, each kind once."""
     return _once(
         kind
         for reconciler in wanted

@@ -1,7 +1,8 @@
 """Slow a key down that repeats its writes: a plan that never agrees with its own effect must not hammer the server.
 
-Such a plan is a bug of its room (or two writers fight for one field); what it costs is bounded here. A key that gets on
-with its work writes something else in each round: it is left alone up to a ceiling that no useful work reaches. Pure.
+Such a plan is a bug of its reconciler (or two writers fight for one field); what it costs is bounded here. A key that
+gets on with its work writes something else in each reconcile: it is left alone up to a ceiling that no useful work
+reaches. Pure.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ K = TypeVar("K")
 WINDOW = 10.0
 """Seconds."""
 FREE = 30
-"""Rounds with writes of one key per window that cost nothing, whatever they write."""
+"""Reconciles with writes of one key per window that cost nothing, whatever they write."""
 CEILING = 300
-"""Rounds with writes of one key per window after which even new writes wait: 30 a second for ten seconds."""
+"""Reconciles with writes of one key per window after which even new writes wait: 30 a second for ten seconds."""
 PAUSE = 1.0
 _MOST_KEYS = 50_000
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -28,7 +29,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 @dataclass(slots=True)
 class _Window:
-    """Of one key. ``seen``: what rounds wrote that came after the free ones."""
+    """Of one key. ``seen``: what reconciles wrote that came after the free ones."""
 
     began: float
     reconciles: int = 0
@@ -42,7 +43,7 @@ class WriteThrottle(Generic[K]):
         self._windows: dict[K, _Window] = {}
 
     def wrote(self, key: K, now: float, what: Callable[[], int]) -> float:
-        """``what``: a number for what the round wrote (``content_of``), asked for after the free rounds."""
+        """``what``: a number for what the reconcile wrote (``content_of``), asked for after the free reconciles."""
         window = self._windows.get(key)
         if window is None or now - window.began >= WINDOW:
             if len(self._windows) >= _MOST_KEYS:
@@ -64,7 +65,7 @@ class WriteThrottle(Generic[K]):
 
 
 def content_of(actions: Iterable[Action]) -> int:
-    """The same for rounds that write the same to the same objects.
+    """The same for reconciles that write the same to the same objects.
 
     Moments and resourceVersions do not count: a plan that writes only the time anew gets nowhere. Nor do Events and
     actions on hosts, which have limits of their own.

@@ -1,4 +1,4 @@
-"""The simulated cloud as the simulation's rooms see it: reads of a list that may be old, calls that may fail.
+"""The simulated cloud as the simulation's reconcilers see it: reads of a list that may be old, calls that may fail.
 
 It keeps, without asyncio, what the host directory of the running program keeps: the last list, the last failure of each
 Machine with its back-off, and the answers of ``update``. A crash of the process drops this object, not the World.

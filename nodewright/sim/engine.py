@@ -1,6 +1,6 @@
 """Runs one seed: bad luck first, then good luck until all has settled; checks the invariants all the way.
 
-while edits are left:  one of {deliver events, run a round, let time pass, garbage collection, an edit, a crash}
+while edits are left:  one of {deliver events, run a reconcile, let time pass, garbage collection, an edit, a crash}
 then:                  no more faults; everything is delivered and run until nothing is left to do
 """
 
@@ -30,7 +30,7 @@ SETTLE_STEPS = 60_000
 QUIET_SECONDS = 1_200.0
 """Nothing happened on its own for so long: what was going to happen has happened (back-offs end at 600 s)."""
 FETCH_EVERY = 1000
-"""Rounds; the plane remembers only so many changes for a watch that does not fetch them."""
+"""Reconciles; the plane remembers only so many changes for a watch that does not fetch them."""
 GRAIN = 0.05
 """Seconds; twice as often as the running program's simulated kubelets look at their hosts."""
 STORY_TAIL = 60
@@ -179,7 +179,7 @@ class Engine:
                     self.process.poll()
                 if self.process.ready():
                     self._round()
-        raise Breach("the rounds never come to rest: some room writes for ever")
+        raise Breach("the reconcilers never come to rest: one of them writes for ever")
 
     def _step(self) -> None:
         waiting = self.process.poll()

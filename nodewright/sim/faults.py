@@ -18,7 +18,7 @@ class Faults:
     lost_event: float = 0.0
     """A watch event never arrives; the next relist repairs it."""
     lag: float = 0.0
-    """A step delivers no events although some are waiting, so that rounds see a stale world."""
+    """A step delivers no events although some are waiting, so that reconciles see a stale world."""
     provider_errors: float = 0.0
     lost_provider_answers: float = 0.0
     outages: int = 0

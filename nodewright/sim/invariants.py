@@ -130,7 +130,7 @@ class Guard:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._in_force: dict[str, _Promise] = {}
-        self._census = _MachineCounts(plane)
+        self._machine_counts = _MachineCounts(plane)
         self._ours: set[str] = set()
         self._chosen: dict[str, bool] = {}
         self._handed: dict[str, tuple[str, int]] = {}
@@ -208,7 +208,7 @@ class Guard:
         if action.kind is not MACHINE or self._plane.get(MACHINE, _key(action)) is not None:
             return
         most = max(believed.most, self._promised(action.body, believed).bounds.most)
-        count = self._census.count() + 1
+        count = self._machine_counts.count() + 1
         if count > most:
             raise Breach(f"Machine {_key(action)} would be number {count} of at most {most}")
 

@@ -1,7 +1,7 @@
 """One life of the controllers' process: its cache, queue and memory. A crash drops it all; plane and cloud stay.
 
-The cache is the running program's; the watches that feed it may lag or lose events, and the rounds may die between any
-two actions.
+The cache is the running program's; the watches that feed it may lag or lose events, and the reconciles may die between
+any two actions.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Process:
     # What the engine asks and does
 
     def ready(self) -> int:
-        """Keys that a round could run for now."""
+        """Keys that a reconcile could run for now."""
         for reconciler, key in self._timers.due(self._out.clock()):
             self._queue[reconciler.name, key] = reconciler
         return len(self._queue)
@@ -163,7 +163,7 @@ class Process:
                 self._cache.watched(kind, event.type, _own(event.object))
 
     def run_one(self) -> None:
-        """One round of a random waiting key. Raises Crash."""
+        """One reconcile of a random waiting key. Raises Crash."""
         slot = self._out.random.choice(list(self._queue)) if len(self._queue) < 64 else next(iter(self._queue))
         reconciler, key = self._queue.pop(slot), slot[1]
         self._timers.drop(reconciler, key)

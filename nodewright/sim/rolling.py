@@ -20,7 +20,7 @@ _SCALES = "machinedeployment workers: scale MachineSet"
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """``steps``: rounds in which sizes changed; ``least_steps``: one a wave of the surge, and one at the end.
+    """``steps``: reconciles in which sizes changed; ``least_steps``: one a wave of the surge, and one at the end.
 
     ``least_seconds``: as many waves as long as a Machine takes to be Ready. ``seconds`` is real time, to compute it.
     """

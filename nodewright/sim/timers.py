@@ -1,6 +1,6 @@
 """When keys are looked at again though nothing happens, as the running program's queue has it.
 
-One timer a key, the earliest; it is dropped when the key is handed out, since the round that follows sets its own.
+One timer a key, the earliest; it is dropped when the key is handed out, since the reconcile that follows sets its own.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ GRAIN = timedelta(seconds=1)
 """Everything is looked at once in it at most."""
 POLL_EVERY = timedelta(minutes=10)
 """The invariants of the whole cluster are checked so often, and after every trouble."""
-ROOM_IN_ZONES = 1.3
+ZONE_CAPACITY = 1.3
 """Hosts that the zones have room for in all, per Machine declared; they fill up one after the other."""
 CONFIG = {
     **users.SIMULATED,
@@ -93,7 +93,7 @@ class Week:
         self.random = Random(f"week/{options.seed}")  # noqa: S311 (luck, not secrets)
         scenario = Scenario(replicas=options.machines, edits=0, faults=faults.NONE)
         self.engine = Engine(options.seed, scenario, reconcilers(), load_crds())
-        reconciler = math.ceil(options.machines * ROOM_IN_ZONES / len(ZONES))
+        reconciler = math.ceil(options.machines * ZONE_CAPACITY / len(ZONES))
         self.engine.world.adjust(Cloud(zones=dict.fromkeys(ZONES, reconciler)))
         self.engine.kubelets.is_silent = self._is_silent
         self.silent_zones: set[str] = set()

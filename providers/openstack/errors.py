@@ -21,7 +21,7 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 _NO_ADDRESS = re.compile(r"no more ip addresses|unable to find any ip address", re.IGNORECASE)
-_NO_ROOM = re.compile(r"no valid host|exceeded maximum number of retries|not enough hosts", re.IGNORECASE)
+_NO_CAPACITY = re.compile(r"no valid host|exceeded maximum number of retries|not enough hosts", re.IGNORECASE)
 _ECHO = re.compile(r"Value: .*?(?P<why>' (?:is|does|was) [^']{1,80})?$", re.DOTALL)
 """Nova repeats what it refuses, user data too, before and after it says why."""
 _LONGEST = 400
@@ -102,7 +102,7 @@ def of_fault(fault: Any) -> tuple[ErrorClass, str]:
     text = redact(message) or "the cloud does not say why"
     if _QUOTA.search(message):  # volumes are made while a server is built
         return ErrorClass.QUOTA_EXCEEDED, text
-    return (ErrorClass.STOCK_OUT if _NO_ROOM.search(message) else ErrorClass.INTERNAL), text
+    return (ErrorClass.STOCK_OUT if _NO_CAPACITY.search(message) else ErrorClass.INTERNAL), text
 
 
 def is_about_the_zone(error: ProviderError) -> bool:
@@ -123,13 +123,13 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def _class_of(status: int, message: str, reads: bool) -> ErrorClass:
     if status in {403, 409, 413} and _QUOTA.search(message):
         return ErrorClass.QUOTA_EXCEEDED
-    if status in {400, 409} and (_NO_ADDRESS.search(message) or _NO_ROOM.search(message)):
+    if status in {400, 409} and (_NO_ADDRESS.search(message) or _NO_CAPACITY.search(message)):
         return ErrorClass.STOCK_OUT
     match status:
         case 401:
             return ErrorClass.UNAUTHORIZED
         case 403:
-            # A policy that forbids one config's wish must not stop the others of the account.
+            # A policy that forbids what one config asks for must not stop the others of the account.
             return ErrorClass.UNAUTHORIZED if reads else ErrorClass.INVALID_CONFIGURATION
         case 404:
             return ErrorClass.NOT_FOUND

@@ -106,7 +106,7 @@ class FakeView:
     def __init__(self, *objects: Builder | Mapping[str, Any], now: datetime = NOW) -> None:
         self._now = now
         self._incomplete: set[Kind] = set()
-        self._workload: Workload = indexes.HOME
+        self._workload: Workload = indexes.MANAGEMENT_CLUSTER
         self._returned: dict[Kind, datetime | None] = {}
         self._clusters: dict[Key, FakeView] = {}
         self._shapes: list[tuple[Mapping[str, Any], ShapeRead]] = []

@@ -17,7 +17,7 @@ from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, WORKLOAD_KINDS, Key
-from controllers.kernel.view import HOME, Reached
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached
 from nodewright.cli.election import reconcilers_named
 from tests.controllers.autoscaler.fleet import Fleet
 from tests.controllers.autoscaler.town import config_map, view_of
@@ -44,7 +44,7 @@ def lived(options: AutoscalerOptions = QUICK) -> Watched:
 
     def decide(*known: dict[str, Any]) -> None:
         view = view_of(fleet, *((CONFIG_MAP, each) for each in known))
-        view.living_in(HOME if options.cluster is None else Reached("prod-kubeconfig"))
+        view.living_in(MANAGEMENT_CLUSTER if options.cluster is None else Reached("prod-kubeconfig"))
         reconciler.plan(reconciler.observe(reconciler.reconciler.key, view, None))  # type: ignore[attr-defined]
 
     for number in range(8):

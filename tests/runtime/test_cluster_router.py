@@ -12,7 +12,16 @@ from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, POD, Key, Kind, Obj, Ref, key_of
-from controllers.kernel.view import HOME, HostNeed, HostReads, ManagementCluster, Reached, Unreachable, View, Workload
+from controllers.kernel.view import (
+    MANAGEMENT_CLUSTER,
+    HostNeed,
+    HostReads,
+    ManagementCluster,
+    Reached,
+    Unreachable,
+    View,
+    Workload,
+)
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
 from nodewright.runtime.options import ReconcilerOptions
@@ -76,7 +85,11 @@ class Directory:
     def look(self, cluster: Key) -> Site | None:
         if self.workload is None or cluster != PROD:
             return None if cluster == PROD else MANAGEMENT_SITE
-        return MANAGEMENT_SITE if self.workload == HOME else Site(self.workload, APITarget(self.api, self.cache))
+        return (
+            MANAGEMENT_SITE
+            if self.workload == MANAGEMENT_CLUSTER
+            else Site(self.workload, APITarget(self.api, self.cache))
+        )
 
     def listen(self, kind: Kind, listener: WorkloadListener) -> None:
         if kind in self.cache.stores:
@@ -155,7 +168,7 @@ async def test_a_round_sees_the_nodes_of_its_own_cluster_and_acts_there() -> Non
     stage.machine("m", "prod")
     stage.machine("h")
     await stage.quiet()
-    assert set(stage.last) == {("m", FOUND, "abroad"), ("h", HOME, "home-2")}
+    assert set(stage.last) == {("m", FOUND, "abroad"), ("h", MANAGEMENT_CLUSTER, "home-2")}
     assert stage.elsewhere.api.asked == ["patch m"]
     assert sorted(stage.api.asked) == ["patch h", "patch h", "patch m"]
     await stage.close()
@@ -192,9 +205,9 @@ async def test_no_round_begins_before_it_is_known_where_nodes_live() -> None:
     stage.machine("h")
     await stage.quiet()
     assert [name for name, _, _ in stage.last] == ["h"]
-    stage.elsewhere.become(HOME)
+    stage.elsewhere.become(MANAGEMENT_CLUSTER)
     await stage.quiet()
-    assert stage.last == [("m", HOME, "")]
+    assert stage.last == [("m", MANAGEMENT_CLUSTER, "")]
     await stage.close()
 
 
@@ -267,7 +280,7 @@ async def test_a_round_may_look_into_other_clusters_by_name() -> None:
         return str(found["metadata"]["uid"]) if found is not None else ""
 
     assert (seen_in(None), seen_in(PROD)) == ("home", "abroad")
-    assert view.of_cluster(PROD).of_cluster(None).workload == HOME
+    assert view.of_cluster(PROD).of_cluster(None).workload == MANAGEMENT_CLUSTER
     stage.elsewhere.workload = None
     assert isinstance(view.of_cluster(PROD).workload, Unreachable), "it is not known yet"
     assert seen_in(PROD) == ""
@@ -309,14 +322,17 @@ async def test_a_room_that_spans_clusters_is_at_home_and_hears_of_all_of_them() 
     await stage.quiet()
     stage.node("h", "abroad")
     await stage.quiet()
-    assert stage.last == [("h", HOME, "")], "Wake.keys say whom it concerns"
+    assert stage.last == [("h", MANAGEMENT_CLUSTER, "")], "Wake.keys say whom it concerns"
     stage.node("m", "home", home=True)
     await stage.quiet()
-    assert stage.last == [("m", HOME, "home")]
+    assert stage.last == [("m", MANAGEMENT_CLUSTER, "home")]
     for workload in (LOST, FOUND):
         stage.elsewhere.become(workload)
         await stage.quiet()
-        assert {(name, where) for name, where, _ in stage.last} == {("h", HOME), ("m", HOME)}
+        assert {(name, where) for name, where, _ in stage.last} == {
+            ("h", MANAGEMENT_CLUSTER),
+            ("m", MANAGEMENT_CLUSTER),
+        }
     await stage.close()
 
 
@@ -367,7 +383,7 @@ async def test_events_lie_where_what_they_are_about_lives() -> None:
 async def test_a_cluster_without_an_api_of_its_own_is_unreached_for_a_room_that_sees_it_alone() -> None:
     """Else the room would take the Nodes at home for those of its Cluster."""
     stage = Stage(reconciler=Bound(lambda _node: [], speaks=True))
-    stage.elsewhere.workload = HOME
+    stage.elsewhere.workload = MANAGEMENT_CLUSTER
     stage.machine("h")
     stage.node("h", "home", home=True)
     await stage.quiet()
@@ -380,7 +396,7 @@ async def test_a_cluster_without_an_api_of_its_own_is_unreached_for_a_room_that_
 @virtual_time
 async def test_a_room_that_sees_home_alone_hears_nothing_of_workload_clusters() -> None:
     reconciler = Bound(lambda _node: [], speaks=True)
-    reconciler.sees = HOME
+    reconciler.sees = MANAGEMENT_CLUSTER
     stage = Stage(reconciler=reconciler)
     stage.machine("m", "prod")
     await stage.quiet()
@@ -390,5 +406,5 @@ async def test_a_room_that_sees_home_alone_hears_nothing_of_workload_clusters() 
     assert stage.last == []
     stage.node("m", "home", home=True)
     await stage.quiet()
-    assert stage.last == [("m", HOME, "home")]
+    assert stage.last == [("m", MANAGEMENT_CLUSTER, "home")]
     await stage.close()

@@ -177,5 +177,5 @@ async def test_a_machine_with_an_unknown_field_of_any_type_harms_nobody(town: To
 
 def _room_errors() -> float:
     """Of all controllers."""
-    found = (sample for family in metrics.ROOM_ERRORS.collect() for sample in family.samples)
+    found = (sample for family in metrics.RECONCILER_ERRORS.collect() for sample in family.samples)
     return sum(sample.value for sample in found if sample.name.endswith("_total"))

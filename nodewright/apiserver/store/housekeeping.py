@@ -1,4 +1,4 @@
-"""What does the store do on its own, after a write? The rooms that watch every commit, and the steps they asked for."""
+"""What does the store do after a write? The layers that watch every commit, and the steps they asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the store's own rooms change an object? Owners and finalizers taken away, status written.
+"""How do the store's own layers change an object? Owners and finalizers taken away, status written.
 
 These are the writes that controllers of a real cluster would make; they go past admission, since they only take
 away, or write what the store itself has computed.

@@ -26,7 +26,7 @@ FORMAT = 2
 
 _LOG = logging.getLogger("nodewright.apiserver")
 _MASK = (1 << 64) - 1
-_ROOM = 128 * 1024
+_SPARE = 128 * 1024
 _TABLES = """
 CREATE TABLE IF NOT EXISTS objects (
     collection TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
@@ -92,7 +92,7 @@ class SqliteJournal:
         try:
             self._write(entries, entries[-1].revision)
         except sqlite3.Error:
-            self._refused = _ROOM + 2 * sum(len(entry.body) for entry in entries)
+            self._refused = _SPARE + 2 * sum(len(entry.body) for entry in entries)
             raise
 
     def probe(self) -> None:

@@ -8,7 +8,7 @@ from nodewright.apiserver.store.state import ObjectKey
 
 
 class Task(NamedTuple):
-    """Something to look at again. `kind` says which room of the store looks."""
+    """Something to look at again. `kind` says which layer of the store looks."""
 
     kind: str
     key: ObjectKey

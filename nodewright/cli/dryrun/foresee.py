@@ -1,4 +1,4 @@
-"""Ask every room again and again, on paper, until nobody would do anything more before something outside happens."""
+"""Run every reconciler in memory again and again, until none would act before something outside happens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TELLING = (
     MachineCondition.READY,
 )
 MOST_RECONCILES = 50
-"""Rooms settle within a few; more means that two of them undo each other's work."""
+"""Reconcilers settle within a few; more means that two of them undo each other's work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,9 @@ class DryRun:
                 self._hosts.assume(reconciler, objects_of(in_memory.cache, MACHINE), in_memory.view())
 
     def foresee(self) -> list[Prospect]:
-        """What each object comes to, those first that decide for others. Raises RuntimeError if rooms never settle."""
+        """What each object comes to, those first that decide for others. Raises RuntimeError if reconcilers never
+        settle.
+        """
         for _ in range(MOST_RECONCILES):
             changed = False
             for reconciler in self._reconcilers:
@@ -108,7 +110,9 @@ class DryRun:
                     changed = self._round(reconciler, key) or changed
             if not changed:
                 return list(self._prospects.values())
-        raise RuntimeError(f"the controllers would still be busy after {MOST_RECONCILES} rounds: two of them disagree")
+        raise RuntimeError(
+            f"the controllers would still be busy after {MOST_RECONCILES} reconciles: two of them disagree"
+        )
 
     def _round(self, reconciler: Reconciler[Any], key: Key) -> bool:
         """One plan, carried out on paper; whether it changed anything."""

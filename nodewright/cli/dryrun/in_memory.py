@@ -67,7 +67,7 @@ class InMemoryCluster:
             case Delete():
                 self._delete(action.target.kind, action.target.key)
             case Evict() | Event() | CreateFromTemplate():
-                return  # no room of those that are foreseen reads what comes of them
+                return  # no reconciler of those that are foreseen reads what comes of them
             case _:
                 assert_never(action)
 

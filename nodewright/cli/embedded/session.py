@@ -90,7 +90,7 @@ class Session:
             say(f"waiting: {why}; the controllers of this process take over when that one ends")
             ready.set()
 
-        reconcilers = _rooms_of(self._desired)
+        reconcilers = _reconcilers_of(self._desired)
         options = RunOptions(
             reconcilers=reconcilers,
             workloads=self._desired.trust.workloads(),
@@ -142,7 +142,7 @@ class Session:
         await asyncio.gather(*self._parts.values(), return_exceptions=True)
 
 
-def _rooms_of(desired: SessionOptions) -> Reconcilers:
+def _reconcilers_of(desired: SessionOptions) -> Reconcilers:
     """The controllers that ``desired`` asks for."""
     from nodewright.runtime import wiring  # noqa: PLC0415
 

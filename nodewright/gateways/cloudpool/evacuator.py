@@ -44,7 +44,7 @@ _PUT_BACK_TRIES = 3
 _RATE, _BURST = 200.0, 1000.0
 """Evictions per second: a gateway empties a few Nodes at a time, and is to wait for pods, not for itself."""
 _MOST_PODS = 20_000
-_HOPELESS = (401, 403, 404, 405, 422)
+_PERMANENT = (401, 403, 404, 405, 422)
 GoesOn = Callable[[], str]
 """Why an evacuation is to stop where it still can; "" while it goes on."""
 
@@ -258,8 +258,8 @@ class Evacuator:
         now = asyncio.get_running_loop().time()
         if case.trouble.since is None:
             case.trouble.since = now
-        hopeless = isinstance(error, ApiError) and error.code in _HOPELESS
-        if hopeless or now - case.trouble.since >= self._options.api_timeout:
+        permanent = isinstance(error, ApiError) and error.code in _PERMANENT
+        if permanent or now - case.trouble.since >= self._options.api_timeout:
             await self._put_back(case.victim.node, str(error))
             raise EvacuationError(f"Node {case.victim.node}: {error}")
 

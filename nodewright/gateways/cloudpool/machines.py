@@ -60,7 +60,7 @@ class Machines:
 
     async def attach(self, kind: Kind, key: Key, id_: str) -> None:
         def decide(found: Pool) -> Answer:
-            return changes.attach(found, pool.stray(id_, key.namespace, self._watching.view()), id_)
+            return changes.attach(found, pool.unmatched_machine(id_, key.namespace, self._watching.view()), id_)
 
         try:
             await self._change(kind, key, decide)

@@ -119,7 +119,7 @@ class Scaler:
             raise _of_backend(SET_SIZE, "failed to request desiredSize against backend cloudpool", error) from error
 
     def _falls_short(self, desired: int, shrink: Shrink) -> None:
-        """As the original: a client is told no more than that its wish was taken; a strict one is told all."""
+        """As the original: a client is told no more than that its request was taken; a strict one is told all."""
         metrics.CLOUDPOOL_MISSING.set(shrink.missing)
         _log.warning("the scale-down falls short", desired=desired, missing=shrink.missing, kept=dict(shrink.kept))
         if self._options.strict:

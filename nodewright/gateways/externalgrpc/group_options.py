@@ -17,7 +17,7 @@ _NANOS = 1_000_000_000
 
 
 def answer(annotations: Mapping[str, str], defaults: wire.NodeGroupAutoscalingOptions) -> Options | None:
-    """None: the group has no wishes of its own."""
+    """None: the group has no options of its own."""
     requested, _ = node_group_options(annotations)
     if requested == GroupOptions():
         return None

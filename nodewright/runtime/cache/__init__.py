@@ -1,1 +1,1 @@
-"""A copy of the API server's objects, kept current by watches, with the indexes that rooms may ask."""
+"""A copy of the API server's objects, kept current by watches, with the indexes that reconcilers may ask."""

@@ -11,7 +11,7 @@ import structlog
 
 from controllers.kernel import memory
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
-from controllers.kernel.view import HOME, Reached, ShapeRead, ShapeUnknown, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, ShapeRead, ShapeUnknown, Workload
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
 
@@ -93,7 +93,7 @@ class Cache:
                 try:
                     listener(change, from_list)
                 except Exception:  # the others must hear of it all the same, and the watch must go on
-                    metrics.of(metrics.ROOM_ERRORS, "cache").inc()
+                    metrics.of(metrics.RECONCILER_ERRORS, "cache").inc()
                     _log.exception("listener failed", kind=kind.name, object=str(change.key))
             if change.new is None and change.old is not None:
                 memory.forget(change.old)
@@ -104,12 +104,13 @@ class CacheView:
     """``controllers.kernel.view.View`` on the cache at one moment. Valid until the next ``await``.
 
     ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's. ``sees`` gives the view
-    of another Cluster; None: all are at home. ``shapes`` asks providers what hosts would be like; None: nobody does.
+    of another Cluster; None: all are in the management cluster. ``shapes`` asks providers what hosts would be like;
+    None: nobody does.
     """
 
     cache: Cache
     now: datetime
-    workload: Workload = HOME
+    workload: Workload = MANAGEMENT_CLUSTER
     remote: Cache | None = None
     sees: Callable[[Key | None], CacheView] | None = None
     shapes: Callable[[Mapping[str, Any], str], ShapeRead] | None = None

@@ -1,6 +1,7 @@
 """The objects of one store by the indexes of their kind. An index is made at its first question and kept from then on.
 
-A process that runs one room asks for one or two of nine, and each object that changes is filed under all that are kept.
+A process that runs one reconciler asks for one or two of nine, and each object that changes is filed under all that are
+kept.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _filed(name: str, indexer: Indexer, obj: Obj) -> str | None:
     try:
         return indexer(obj)
     except Exception:
-        metrics.of(metrics.ROOM_ERRORS, "cache").inc()
+        metrics.of(metrics.RECONCILER_ERRORS, "cache").inc()
         _log.exception("index failed", index=name, object=str(key_of(obj)))
         return None
 

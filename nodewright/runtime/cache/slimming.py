@@ -1,7 +1,7 @@
-"""What of an object is kept: most of 150,000 pods is what no room ever reads, and what all pods of a set share.
+"""What of an object is kept: most of 150,000 pods is what no reconciler ever reads, and what all pods of a set share.
 
-Of pods only the fields that are named here are kept, and equal parts are kept once. A room that wants to read another
-field of a pod adds it here.
+Of pods only the fields that are named here are kept, and equal parts are kept once. A reconciler that wants to read
+another field of a pod adds it here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _known = _Known()
 
 
 def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
-    """The object without what no room reads; it may be the same one, changed."""
+    """The object without what no reconciler reads; it may be the same one, changed."""
     meta = obj["metadata"]
     meta.pop("managedFields", None)
     annotations = meta.get("annotations")

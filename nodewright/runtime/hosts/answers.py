@@ -46,7 +46,7 @@ class Answers(ABC, Generic[Said]):
         key = self.key(config, scope)
         known = self._answers.get(key)
         if (known is None or known.until <= _time()) and key not in self._asking:
-            # In a context of its own: nothing of the round that happened to ask may stick to its log lines.
+            # In a context of its own: nothing of the reconcile that happened to ask may stick to its log lines.
             self._asking[key] = asyncio.create_task(self._ask(key, config, scope), name=self.call, context=Context())
         return known.said if known is not None else None
 

@@ -1,4 +1,4 @@
-"""All hosts of all providers, by Machine UID: what a round may read, and where its host actions go."""
+"""All hosts of all providers, by Machine UID: what a reconcile may read, and where its host actions go."""
 
 from __future__ import annotations
 

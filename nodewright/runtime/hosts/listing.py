@@ -125,11 +125,11 @@ def _one_per_uid(hosts: Iterable[Host]) -> tuple[dict[str, Host], tuple[Host, ..
     for host in hosts:
         if not host.machine_uid:
             continue
-        rival = chosen.get(host.machine_uid)
-        if rival is None:
+        other = chosen.get(host.machine_uid)
+        if other is None:
             chosen[host.machine_uid] = host
             continue
-        first, second = sorted((rival, host), key=lambda h: (h.state is HostState.DELETING, h.created_at is None, h.id))
+        first, second = sorted((other, host), key=lambda h: (h.state is HostState.DELETING, h.created_at is None, h.id))
         chosen[host.machine_uid] = first
         others.append(second)
     return chosen, tuple(others)

@@ -12,7 +12,7 @@ class HostOptions:
     ``hosts_in_flight``: creations that run plus hosts that are not up yet; more creations wait.
     ``busy_poll`` and ``steady_poll``: pause between lists while hosts change, and while none does; never less than
     ``poll_share`` times the duration of the last list, so that a slow provider isn't busy with our lists alone.
-    ``patience``: how long a round is held back for a list before it goes on with "unknown".
+    ``patience``: how long a reconcile is held back for a list before it goes on with "unknown".
     """
 
     calls_at_once: int = 64

@@ -45,7 +45,7 @@ class Poller:
         self._took = 0.0
         self._failures = 0
         self._not_before = float("-inf")
-        # It serves all Machines: nothing of the round that happened to be the first may stick to its log lines.
+        # It serves all Machines: nothing of the reconcile that happened to be the first may stick to its log lines.
         self._task = asyncio.create_task(self._run(), name=f"list {scope.name}", context=Context())
 
     def want(self, uid: str) -> str:

@@ -1,6 +1,6 @@
 """One account or region of one provider: its shared list, its calls, its limits.
 
-Calls run in the background, deletes before updates before creates; rounds see their results later through
+Calls run in the background, deletes before updates before creates; reconciles see their results later through
 ``Listing``, ``Attempts`` and the answers. A Machine has at most one call at a time.
 """
 
@@ -63,7 +63,7 @@ class _Call:
     spec_hash: str
     action: HostAction
     begun_in: Context = field(default_factory=copy_context, compare=False)
-    """What log lines and spans of the round that asked for the call are about."""
+    """What log lines and spans of the reconcile that asked for the call are about."""
 
 
 def call_of(action: HostAction) -> _Call:

@@ -1,6 +1,6 @@
 """One Cluster's way to its own API, from the Secret to a cache that is kept current; and what is known of it now.
 
-    Secret -> connection -> contact -> lists -> Reached -> no answer for too long -> Unreached -> contact -> ...
+    Secret -> connection -> contact -> lists -> Reached -> no answer for too long -> Unreachable -> contact -> ...
 
 Each contact begins with lists: what was read before it was lost is shown, but nothing is done on it.
 """
@@ -19,7 +19,7 @@ import structlog
 from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
-from controllers.kernel.view import HOME, Reached, Unreachable, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, Unreachable, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
@@ -84,7 +84,7 @@ class ClusterAccess:
         self._last_contact: datetime | None = None
         self._heard_at = self._time()
         self._recorders: dict[str, EventRecorder] = {}
-        """By room: Events about what lives there lie there."""
+        """By reconciler: Events about what lives there lie there."""
         self._recording: list[asyncio.Task[None]] = []
         self._gaps: dict[Kind, Gap] = {}
         """What the reflectors of the last connection knew of outages."""
@@ -155,7 +155,7 @@ class ClusterAccess:
             if recorded_secret(body) or self._seen_with == uid:
                 self._unreachable(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
             else:
-                self._is(HOME)
+                self._is(MANAGEMENT_CLUSTER)
             return await _for_ever()
         self._seen_with = uid
         try:

@@ -1,4 +1,4 @@
-"""In which cluster a room looks for the Nodes of each of its keys."""
+"""In which cluster a reconciler looks for the Nodes of each of its keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from api.conditions import Reason
 from controllers.kernel.reconciler import Reconciler, ReportsUnreachable, SpansClusters, cluster_seen_by
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
-from controllers.kernel.view import HOME, ManagementCluster, ShapeRead, Unreachable
+from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, ShapeRead, Unreachable
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.executor import APITarget
@@ -18,7 +18,7 @@ from nodewright.runtime.workloads.gate import Gate
 
 
 class ClusterRouter:
-    """Of one room. Clusters are None at home."""
+    """Of one reconciler. Clusters are None in the management cluster."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ClusterRouter:
         self._speaks = isinstance(reconciler, ReportsUnreachable) and reconciler.reports_unreachable
         self._spans = isinstance(reconciler, SpansClusters) and reconciler.spans_clusters
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(reconciler.reads)
-        """Whether it makes a difference to the room where Nodes live."""
+        """Whether it makes a difference to the reconciler where Nodes live."""
         self._sees = cluster_seen_by(reconciler)
         self._nothing = Cache(kind for kind in {*cache.stores, *reconciler.reads} if kind in WORKLOAD_KINDS)
         self._heard_in: dict[Key, Key] = {}
@@ -55,7 +55,7 @@ class ClusterRouter:
         )
 
     def _no_site(self, cluster: Key) -> Site:
-        """Of a Cluster without an API of its own, for a room that sees that alone."""
+        """Of a Cluster without an API of its own, for a reconciler that sees that alone."""
         why = f"there is no Secret {kubeconfig_secret_of(cluster)}"
         unreachable = Unreachable("", str(Reason.KUBECONFIG_MISSING), why)
         return Site(unreachable, APITarget(Gate(f"Cluster {cluster}"), self._nothing))
@@ -76,7 +76,9 @@ class ClusterRouter:
         return CacheView(self._cache, self._now(), unknown, self._nothing, self._view_in)
 
     def may_look(self, view: CacheView) -> bool:
-        """Whether everything is read that the room needs. Of a cluster that can't be reached some rooms can speak."""
+        """Whether everything is read that the reconciler needs. Of a cluster that can't be reached some reconcilers can
+        speak.
+        """
         frozen = self._speaks and isinstance(view.workload, Unreachable)
         return all(view.complete(kind) or (frozen and kind in WORKLOAD_KINDS) for kind in self._reconciler.reads)
 
@@ -85,7 +87,7 @@ class ClusterRouter:
         if self._spans:
             return True
         if self._sees is not None:
-            return self._sees == (HOME if cluster is None else cluster)
+            return self._sees == (MANAGEMENT_CLUSTER if cluster is None else cluster)
         primary = self._cache.stores[self._reconciler.kind].get(key)
         if primary is None:
             if cluster is not None:

@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind
-from controllers.kernel.view import HOME, ManagementCluster, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Workload
 from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
@@ -28,13 +28,15 @@ _PAUSE_AFTER_BUG = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One Cluster's Nodes: what is known of them, and where actions on them go. ``place`` None: at home."""
+    """One Cluster's Nodes: what is known of them, and where actions on them go. ``place`` None: in the management
+    cluster.
+    """
 
     workload: Workload
     place: APITarget | None = None
 
 
-MANAGEMENT_SITE = Site(HOME)
+MANAGEMENT_SITE = Site(MANAGEMENT_CLUSTER)
 
 
 class Workloads(Protocol):
@@ -117,7 +119,7 @@ class WorkloadDirectory:
             if kind in access.cache.stores:
                 access.cache.listen(kind, partial(listener, cluster))
         self._accesses[cluster] = access
-        # In contexts of their own: nothing of the round that happened to be the first may stick to their log lines.
+        # In contexts of their own: nothing of the reconcile that happened to be the first may stick to their log lines.
         self._tasks[cluster] = asyncio.create_task(self._run(access), name=f"cluster {cluster}", context=Context())
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep_now_and_then(), name="clusters", context=Context())

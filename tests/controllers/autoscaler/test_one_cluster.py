@@ -28,7 +28,7 @@ from controllers.kernel.refs import (
     WORKLOAD_KINDS,
     Key,
 )
-from controllers.kernel.view import HOME, Reached, Unreachable, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, Unreachable, Workload
 from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet
@@ -206,4 +206,8 @@ def test_the_lease_of_the_cluster_autoscaler_and_all_that_pods_need_are_read_whe
     assert {NODE, POD, LEASE, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE} <= WORKLOAD_KINDS & {*reconciler.reads}
     assert CONFIG_MAP not in WORKLOAD_KINDS, "what it remembers lies with the groups"
     assert cluster_seen_by(reconciler) == PROD
-    assert cluster_seen_by(AutoscalerReconciler()) == cluster_seen_by(ProvisioningRequestReconciler()) == HOME
+    assert (
+        cluster_seen_by(AutoscalerReconciler())
+        == cluster_seen_by(ProvisioningRequestReconciler())
+        == MANAGEMENT_CLUSTER
+    )

@@ -13,7 +13,15 @@ from controllers.certificatesigningrequest.reconciler import RECONCILER
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Plan, Settled, Wait
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Obj
-from controllers.kernel.view import HOME, HostAbsent, HostPresent, HostReads, Reached, Unreachable, Workload
+from controllers.kernel.view import (
+    MANAGEMENT_CLUSTER,
+    HostAbsent,
+    HostPresent,
+    HostReads,
+    Reached,
+    Unreachable,
+    Workload,
+)
 from providers.base.contract import Address, Host, HostState
 from tests.builders import FakeView, machine, node
 from tests.builders.objects import Builder, MachineBuilder
@@ -298,7 +306,7 @@ def test_conditions_of_others_are_kept() -> None:
 
 
 ELSEWHERE = [
-    (HOME, "Approved"),
+    (MANAGEMENT_CLUSTER, "Approved"),
     (Reached("blue-kubeconfig"), ""),
     (Unreachable("blue-kubeconfig", "Unreachable", "refused"), ""),
 ]

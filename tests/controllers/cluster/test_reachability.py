@@ -12,7 +12,7 @@ from controllers.cluster.reconciler import RECONCILER
 from controllers.kernel.actions import Event, Patch
 from controllers.kernel.plan import NOTHING, Plan
 from controllers.kernel.refs import Key
-from controllers.kernel.view import HOME, Reached, Unreachable, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, Unreachable, Workload
 from tests.builders import NOW, Builder, FakeView, cluster, machine
 from tests.controllers.machine.arena import merged
 
@@ -46,7 +46,7 @@ def saying(workload: Workload) -> dict[str, Any]:
 
 
 def test_a_cluster_without_a_secret_is_where_it_lives() -> None:
-    status = written(plan(HOME, cluster("prod")))
+    status = written(plan(MANAGEMENT_CLUSTER, cluster("prod")))
     assert condition(status) == ("True", "Reachable", "its Nodes live in the cluster that holds it")
     assert "kubeconfigSecret" not in status
 
@@ -81,7 +81,7 @@ def test_its_return_is_an_event_and_its_first_contact_is_none() -> None:
     assert not [action for action in plan(REACHED, ELSEWHERE).actions() if isinstance(action, Event)]
 
 
-@pytest.mark.parametrize("workload", [HOME, REACHED, LOST])
+@pytest.mark.parametrize("workload", [MANAGEMENT_CLUSTER, REACHED, LOST])
 def test_it_is_said_once(workload: Workload) -> None:
     assert plan(workload, saying(workload)) == NOTHING
 
@@ -95,7 +95,11 @@ def test_a_cluster_of_its_own_is_held_while_machines_are_left() -> None:
 
 @pytest.mark.parametrize(
     ("workload", "body"),
-    [(HOME, cluster("prod")), (REACHED, cluster("prod").paused()), (REACHED, cluster("prod").deleting(5, "other"))],
+    [
+        (MANAGEMENT_CLUSTER, cluster("prod")),
+        (REACHED, cluster("prod").paused()),
+        (REACHED, cluster("prod").deleting(5, "other")),
+    ],
     ids=["home", "paused", "going"],
 )
 def test_others_are_not_held(workload: Workload, body: Builder) -> None:

@@ -10,7 +10,7 @@ from api import names
 from controllers.kernel.actions import CreateHost, Delete, DeleteHost, Event, Evict, Patch, UpdateHost
 from controllers.kernel.plan import Blocked
 from controllers.kernel.refs import MACHINE, NODE, WORKLOAD_KINDS, Key
-from controllers.kernel.view import HOME, Reached, Unreachable
+from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, Unreachable
 from controllers.machine import orphaned_node
 from providers.simulated.config import Cloud
 from tests.builders import cluster, machine
@@ -154,7 +154,7 @@ def test_a_machine_that_goes_with_its_whole_cluster_is_not_drained(workload: Any
 def test_at_home_the_nodes_of_a_cluster_that_goes_are_drained_and_deleted() -> None:
     """They carry the pods of a cluster that stays."""
     arena, key = running()
-    arena.view.put(cluster("prod").deleting(5, names.CLUSTER_FINALIZER)).living_in(HOME)
+    arena.view.put(cluster("prod").deleting(5, names.CLUSTER_FINALIZER)).living_in(MANAGEMENT_CLUSTER)
     arena.delete(key)
     arena.run(key)
     assert arena.nodes() == []
