@@ -173,11 +173,11 @@ _COST_OF_A_VALUE: Final = 256
 class ParsedTexts:
     """Configurations given as text that were parsed, by the text's digest; those asked for last stay.
 
-    All Machines of a set carry the same text. ``reconciler`` is in bytes, by estimate; a fault is remembered as well.
+    All Machines of a set carry the same text. ``capacity`` is in bytes, by estimate; a fault is remembered as well.
     """
 
-    def __init__(self, reconciler: int = MAX_PARSED_CONFIG_BYTES) -> None:
-        self._reconciler = reconciler
+    def __init__(self, capacity: int = MAX_PARSED_CONFIG_BYTES) -> None:
+        self._capacity = capacity
         self._found: OrderedDict[bytes, tuple[Mapping[str, Any] | None, str, int]] = OrderedDict()
         self.size = 0
         self.parsed = 0
@@ -194,7 +194,7 @@ class ParsedTexts:
         cost = 4 * len(text) + _COST_OF_A_VALUE * (1 + sum(1 for one in text if one in ":,-\n"))
         self._found[digest] = (value, fault, cost)
         self.size += cost
-        while self.size > self._reconciler and self._found:
+        while self.size > self._capacity and self._found:
             self.size -= self._found.popitem(last=False)[1][2]
         return value, fault
 

@@ -104,8 +104,8 @@ class _Stepwise:
         self._placing = placing
         self._snapshot = placing.snapshot
         self._placed = placing.placed
-        self._reconciler = np.zeros(len(placing.snapshot), np.int64)
-        self._reconciler[placing.placed.order] = headroom
+        self._headroom = np.zeros(len(placing.snapshot), np.int64)
+        self._headroom[placing.placed.order] = headroom
         self._rules = rules
         self._per_node_only = all(rule.per_node_only for rule in rules)
 
@@ -126,21 +126,21 @@ class _Stepwise:
         if spread is None:
             return False
         for rule in single:
-            np.minimum(self._reconciler, np.where(rule.open(), rule.most_per_node(), 0), out=self._reconciler)
+            np.minimum(self._headroom, np.where(rule.open(), rule.most_per_node(), 0), out=self._headroom)
         places, totals, skew = spread
         zone_first_fit = self._zone_lanes(places)
         deal(zone_first_fit, totals, skew, count)
         for lane in zone_first_fit:
             if lane.dealt:
-                headroom = np.where(places[self._placed.order] == lane.place, self._reconciler[self._placed.order], 0)
+                headroom = np.where(places[self._placed.order] == lane.place, self._headroom[self._placed.order], 0)
                 for row, _ in self._placing.pour(lane.dealt, headroom):
-                    self._reconciler = np.append(self._reconciler, self._reconciler[row])
+                    self._headroom = np.append(self._headroom, self._headroom[row])
                     places = np.append(places, places[row])
         return True
 
     def _zone_lanes(self, places: Ints) -> list[Lane]:
         order = self._placed.order
-        headroom = (self._reconciler * self._snapshot.copies)[order]
+        headroom = (self._headroom * self._snapshot.copies)[order]
         here = places[order]
         zone_first_fit = []
         for place_ in np.unique(here[(headroom > 0) & (here >= 0)]).tolist():
@@ -151,7 +151,7 @@ class _Stepwise:
     def _wave(self, left: int) -> bool:
         """Many rows at once, where every place is one Node: as long as no rule's picture changes for other Nodes."""
         order = self._placed.order
-        headroom = self._reconciler[order]
+        headroom = self._headroom[order]
         for rule in self._rules:
             np.minimum(headroom, np.where(rule.open(), rule.most_per_node(), 0)[order], out=headroom)
         for rule in self._rules:
@@ -164,7 +164,7 @@ class _Stepwise:
     def _step(self, left: int) -> bool:
         """One row."""
         order = self._placed.order
-        has_headroom = (self._reconciler > 0)[order]
+        has_headroom = (self._headroom > 0)[order]
         opened = np.logical_and.reduce([rule.open() for rule in self._rules])[order] & has_headroom
         position = int(np.argmax(opened))
         if not opened[position]:
@@ -173,7 +173,7 @@ class _Stepwise:
         waiting = bool(has_headroom[:position].any())
         batches = [rule.batch(row, waiting=waiting) for rule in self._rules]
         copies = int(self._snapshot.copies[row])
-        per_node = min(int(self._reconciler[row]), *(batch.per_node for batch in batches))
+        per_node = min(int(self._headroom[row]), *(batch.per_node for batch in batches))
         in_all = min(left, per_node * copies, *(batch.in_all for batch in batches))
         self._after(lambda: self._placing.share_out(position, min(per_node, in_all), in_all))
         return True
@@ -184,6 +184,6 @@ class _Stepwise:
         for row, _ in act():
             for rule in self._rules:
                 rule.split(row)
-            self._reconciler = np.append(self._reconciler, self._reconciler[row])
+            self._headroom = np.append(self._headroom, self._headroom[row])
         for share in self._placed.shares[before:]:
-            self._reconciler[share.row] -= share.per_node
+            self._headroom[share.row] -= share.per_node

@@ -179,10 +179,10 @@ async def _until_told(address: str) -> None:
 
 async def _serve_secure(folder: str) -> None:
     """With new certificates in ``folder``, as ``nodewright gateway externalgrpc certs`` makes them."""
-    from nodewright.gateways.externalgrpc.certificates import SessionOptions, write_all  # noqa: PLC0415
+    from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles  # noqa: PLC0415
 
-    await asyncio.to_thread(write_all, path := Path(folder), SessionOptions(("127.0.0.1",)))
+    await asyncio.to_thread(write_all, path := Path(folder), CertificateOptions(("127.0.0.1",)))
     await _serve_gateway(ServerTls(TlsFiles(path / "server.crt", path / "server.key", path / "ca.crt")))
 
 

@@ -100,10 +100,10 @@ def _with_its_rights(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
     return Run(folder, replace(kubectl, kubeconfig=path), "--controllers=autoscaler,provisioningrequest", *QUICK)
 
 
-def group(kubectl: Kubectl, name: str, most: int, reconciler: int | None = None, boot: float = 0.2) -> None:
-    """Hosts of 4 cores; ``reconciler``: so many of them are to be had."""
+def group(kubectl: Kubectl, name: str, most: int, hosts: int | None = None, boot: float = 0.2) -> None:
+    """Hosts of 4 cores; ``hosts``: so many of them are to be had."""
     bounds = {names.AUTOSCALER_MIN_ANNOTATION: "0", names.AUTOSCALER_MAX_ANNOTATION: str(most)}
-    cloud = f"          cloud: {{name: {name}, zones: {{z: {reconciler}}}}}\n" if reconciler is not None else ""
+    cloud = f"          cloud: {{name: {name}, zones: {{z: {hosts}}}}}\n" if hosts is not None else ""
     text = machine_deployment(name, 0)
     text = text.replace("          bootSeconds: 0.2", f"          cpus: 4\n{cloud}          bootSeconds: {boot}")
     text = text.replace("  labels: {cluster.k8s.io/cluster-name: story}\n", f"  annotations: {json.dumps(bounds)}\n")
@@ -201,7 +201,7 @@ async def test_nodes_of_two_groups_come_at_once_and_the_pods_are_bound_to_exactl
 
 async def test_a_stock_out_is_rolled_back_and_told(kubectl: Kubectl) -> None:
     group(kubectl, "plenty", 2)
-    group(kubectl, "scarce", 3, reconciler=1)
+    group(kubectl, "scarce", 3, hosts=1)
     ask(kubectl, "job", 5)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsNotFound"), SECONDS)
     await until(lambda: not kubectl.items("machines") and not kubectl.items("nodes"), SECONDS)

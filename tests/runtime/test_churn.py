@@ -91,7 +91,7 @@ def test_what_functions_remember_of_an_object_goes_with_it() -> None:
     found = scene.cache.stores[MACHINE].get(key_of(body))
     assert found is not None
     machine_facts.read(found)
-    host_spec.wish_of(found, scene.view)
+    host_spec.desired_host(found, scene.view)
     assert (len(machine_facts._memory), len(host_spec._memory)) == (facts + 1, specs + 1)
     scene.cache.watched(MACHINE, "DELETED", copy.deepcopy(body))
     assert (len(machine_facts._memory), len(host_spec._memory)) == (facts, specs)

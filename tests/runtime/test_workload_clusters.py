@@ -17,6 +17,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Obj, Ref
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
+from nodewright.runtime import metrics
 from nodewright.runtime.manager import Manager
 from nodewright.runtime.options import ReconcilerOptions
 from tests.runtime.country import Country
@@ -65,6 +66,7 @@ async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(cou
         await blue.stop()
         await town.scale("blue", 1)
         await town.until(lambda: country.said("blue").get("status") == "False")
+        await town.until(lambda: _counted() == {"Reached": 1, "Unreached": 1})
         await town.until(lambda: any(_holds(machine) for machine in country.machines("blue")))
         await town.scale("green", 4)
         await town.until(lambda: country.ready("green") == 4)
@@ -78,6 +80,12 @@ async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(cou
         (machine,) = country.machines("blue")
         await town.until(lambda: condition(country.machines("blue")[0], "NodeReady")["status"] == "True")
         assert condition(machine, "Ready")["status"] == "True"
+
+
+def _counted() -> dict[str, float]:
+    """State → Clusters, as the metric says it."""
+    samples = (sample for family in metrics.WORKLOAD_CLUSTERS.collect() for sample in family.samples)
+    return {sample.labels["state"]: sample.value for sample in samples}
 
 
 def _holds(machine: Obj) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from nodewright.runtime.brake import CEILING, FREE, PAUSE, WINDOW, Brake, content_of
 
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Ref
+from nodewright.runtime.write_throttle import CEILING, FREE, PAUSE, WINDOW, WriteThrottle, content_of
 
 SET = Ref(MACHINE_SET, Key("default", "pool"), "u1")
 
@@ -23,13 +23,13 @@ def machine(number: int) -> Delete:
 
 
 def pauses(reconciles: int, of: Callable[[int], list[Action]], seconds: float = WINDOW / 2) -> list[float]:
-    """What the brake says after each of so many rounds, evenly over the time."""
-    brake: Brake[str] = Brake()
+    """What the throttle says after each of so many rounds, evenly over the time."""
+    throttle: WriteThrottle[str] = WriteThrottle()
 
     def content(number: int) -> Callable[[], int]:
         return lambda: content_of(of(number))
 
-    return [brake.wrote("key", number * seconds / reconciles, content(number)) for number in range(reconciles)]
+    return [throttle.wrote("key", number * seconds / reconciles, content(number)) for number in range(reconciles)]
 
 
 def at(number: int) -> str:
@@ -79,19 +79,19 @@ def test_beyond_the_ceiling_everything_waits() -> None:
 
 
 def test_a_window_ends_and_a_key_is_forgotten() -> None:
-    brake: Brake[str] = Brake()
+    throttle: WriteThrottle[str] = WriteThrottle()
     for _ in range(FREE + 1):
-        brake.wrote("key", 0.0, lambda: 1)
-    assert brake.wrote("key", 1.0, lambda: 1) == PAUSE
-    assert brake.wrote("other", 1.0, lambda: 1) == 0
-    assert brake.wrote("key", WINDOW, lambda: 1) == 0
-    brake.forget("key")
-    assert brake.wrote("key", WINDOW, lambda: 1) == 0
+        throttle.wrote("key", 0.0, lambda: 1)
+    assert throttle.wrote("key", 1.0, lambda: 1) == PAUSE
+    assert throttle.wrote("other", 1.0, lambda: 1) == 0
+    assert throttle.wrote("key", WINDOW, lambda: 1) == 0
+    throttle.forget("key")
+    assert throttle.wrote("key", WINDOW, lambda: 1) == 0
 
 
 def test_rounds_that_are_free_cost_no_look_at_what_they_wrote() -> None:
     def look() -> int:
         raise AssertionError("looked")
 
-    brake: Brake[str] = Brake()
-    assert [brake.wrote("key", 0.0, look) for _ in range(FREE)] == [0.0] * FREE
+    throttle: WriteThrottle[str] = WriteThrottle()
+    assert [throttle.wrote("key", 0.0, look) for _ in range(FREE)] == [0.0] * FREE

@@ -125,14 +125,14 @@ class APIServer:
         store, limits = self.store, self.config.limits
         authenticator = Authenticator(tokens, _now, self._account_exists)
         reviewer = Reviewer(authenticator, tokens, _now)
-        reconcilers = Layers(store, Streamer(store, commits, self._live), self._live, reviewer, _now, limits)
+        layers = Layers(store, Streamer(store, commits, self._live), self._live, reviewer, _now, limits)
         return Front(
             Parts(
                 store=store,
                 commits=commits,
                 authenticator=authenticator,
                 reviewer=reviewer,
-                verbs=Verbs(reconcilers),
+                verbs=Verbs(layers),
                 documents=Documents(store.resources, lambda: self._why_not_ready(commits)),
                 stats=self.stats,
                 faults=self.faults,

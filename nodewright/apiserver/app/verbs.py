@@ -57,9 +57,9 @@ class Layers:
 class Verbs:
     """Serves requests for resources. Every method raises ApiError for what it refuses."""
 
-    def __init__(self, reconcilers: Layers) -> None:
-        self._reconcilers = reconcilers
-        self._store = reconcilers.store
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self._store = layers.store
         self._serve = {
             "get": self.get,
             "list": self.list,
@@ -83,7 +83,7 @@ class Verbs:
         wanted = wanted_object(request.headers.get("Accept", ""))
         include = request.query.get("includeObject", "Metadata")
         return await serve(
-            RequestContext(request, target, resource, user, View(wanted, resource, include, self._reconcilers.clock))
+            RequestContext(request, target, resource, user, View(wanted, resource, include, self._layers.clock))
         )
 
     async def get(self, context: RequestContext) -> web.StreamResponse:
@@ -107,8 +107,8 @@ class Verbs:
         kube-apiserver's watch cache; one of the future (the data folder was exchanged) likewise sends the client
         back to a LIST.
         """
-        limits = self._reconcilers.limits
-        if len(self._reconcilers.live) >= limits.watches:
+        limits = self._layers.limits
+        if len(self._layers.live) >= limits.watches:
             raise ApiError.too_many_requests("too many watches, please try again later", 5)
         query = context.request.query
         asked = options.watch_options(query)
@@ -128,7 +128,7 @@ class Verbs:
         stream = Stream(watch, context.view, pace)
         if error is not None:
             stream.end(error)
-        return await self._reconcilers.streamer.serve(context.request, stream)
+        return await self._layers.streamer.serve(context.request, stream)
 
     async def create(self, context: RequestContext) -> web.StreamResponse:
         """POST an object to a collection, or to a subresource that takes one."""
@@ -141,7 +141,7 @@ class Verbs:
             return answer(store.bind(target.namespace, target.name, body.content), PLAIN, 201)
         if target.subresource == "token":
             account = store.get(resource, target.namespace, target.name)
-            return answer(self._reconcilers.reviewer.issue(account, body.content), PLAIN, 201)
+            return answer(self._layers.reviewer.issue(account, body.content), PLAIN, 201)
         asked = options.write_options(context.request.query, "create", user_agent(context.request))
         duplicates = _duplicates(body, resource, asked.field_validation)
         written = store.create(resource, target.namespace, body.content, asked)
@@ -161,7 +161,7 @@ class Verbs:
     async def patch(self, context: RequestContext) -> web.StreamResponse:
         """PATCH an object, or one of its subresources."""
         target, query = context.target, context.request.query
-        content = await read_bytes(context.request, self._reconcilers.limits)
+        content = await read_bytes(context.request, self._layers.limits)
         kind = media_type(context.request)
         read = partial(decode_patch, content, kind, builtin=context.resource.builtin)
         patch_type, body = await in_turns(read, content, kind)
@@ -190,7 +190,7 @@ class Verbs:
         return answer(context.view.many(result), context.view.wanted, warnings=context.warnings)
 
     async def _body(self, context: RequestContext) -> Body:
-        content = await read_bytes(context.request, self._reconcilers.limits)
+        content = await read_bytes(context.request, self._layers.limits)
         kind = media_type(context.request)
         body = await in_turns(partial(decode, content, kind), content, kind)
         if context.resource.builtin and not context.target.subresource:
@@ -200,7 +200,7 @@ class Verbs:
         return body
 
     async def _optional_body(self, context: RequestContext) -> Obj | None:
-        content = await read_bytes(context.request, self._reconcilers.limits)
+        content = await read_bytes(context.request, self._layers.limits)
         if not content:
             return None
         kind = media_type(context.request)

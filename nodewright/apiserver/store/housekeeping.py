@@ -34,7 +34,7 @@ class Housekeeper:
         self._garbage = GarbageCollector(kernel, deleter, releaser, self._queue)
         self._drainer = Drainer(kernel, deleter, releaser, self._queue)
         self._events = EventExpiry(kernel, kernel.options.event_ttl)
-        self._reconcilers = {
+        self._layers = {
             garbage.DEPENDENT: self._garbage.look_at_dependent,
             garbage.OWNER: self._garbage.look_at_owner,
             draining.NAMESPACE: self._drainer.look_at_namespace,
@@ -77,7 +77,7 @@ class Housekeeper:
         done = self._events.expire(limit)
         while done < limit and (task := self._queue.pop()) is not None:
             try:
-                self._reconcilers[task.kind](task.key)
+                self._layers[task.kind](task.key)
             except ApiError:
                 self._queue.add(task.kind, task.key)
                 raise

@@ -206,8 +206,9 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
             raise ApiError.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         field, sign, value = match.groups()
         if unescaped := re.search(r"(?<!\\)[=]", value):
-            code = ord(unescaped.group())
-            raise ApiError.bad_request(f"invalid field selector: unescaped character in value: {code}")
+            raise ApiError.bad_request(
+                f"invalid field selector: unescaped character in value: {ord(unescaped.group())}"
+            )
         found.append(FieldRequirement(field.strip(), sign != "!=", re.sub(r"\\(.)", r"\1", value)))
     return tuple(found)
 

@@ -23,14 +23,14 @@ def answer(annotations: Mapping[str, str], defaults: wire.NodeGroupAutoscalingOp
         return None
     options = Options()
     options.CopyFrom(defaults)
-    for desired, (late, early) in _DURATIONS.items():
+    for option, (late, early) in _DURATIONS.items():
         _echo(options, late, early)
-        span = getattr(requested, desired)
+        span = getattr(requested, option)
         if span is not None:
             _set(options, late, early, span)
-    for desired, field in _PLAIN.items():
-        if getattr(requested, desired) is not None:
-            setattr(options, field, getattr(requested, desired))
+    for option, field in _PLAIN.items():
+        if getattr(requested, option) is not None:
+            setattr(options, field, getattr(requested, option))
     return options
 
 

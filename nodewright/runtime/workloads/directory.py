@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind
-from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Workload
+from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
 from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
@@ -175,6 +175,6 @@ class WorkloadDirectory:
             self._count()
 
     def _count(self) -> None:
-        states = [type(access.workload).__name__ for access in self._accesses.values()]
-        for state in ("Reached", "Unreached"):
-            metrics.of(metrics.WORKLOAD_CLUSTERS, state).set(states.count(state))
+        workloads = [access.workload for access in self._accesses.values()]
+        for state, kind in (("Reached", Reached), ("Unreached", Unreachable)):
+            metrics.of(metrics.WORKLOAD_CLUSTERS, state).set(sum(isinstance(one, kind) for one in workloads))

@@ -101,7 +101,7 @@ def test_pods_that_are_spread_over_zones_make_a_group_grow_from_nothing(fleet: F
         assert grow(fleet) == 0, "the others still are"
 
 
-@pytest.mark.parametrize(("turn", "nodes"), [(0, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize(("zone_order", "nodes"), [(0, 1), (1, 2), (2, 3)])
 def test_a_zone_gets_a_node_when_it_is_its_turn(fleet: Fleet, zone_order: int, nodes: int) -> None:
     fleet.pod("p", nodeSelector={ZONE: order(fleet)[zone_order]})
     assert grow(fleet) == nodes

@@ -9,7 +9,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.node_policy import DEFAULT, NodePolicy, Rule, filtered, only_allowed, read_rule
 from controllers.kernel.refs import NODE, Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads
-from controllers.machine.host_spec import wish_of
+from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import MachineReconciler
 from providers.base.contract import Host, HostState, NodeRegistration, Taint
 from tests.builders import FakeView, machine, node
@@ -103,7 +103,7 @@ def test_a_label_that_grants_rights_reaches_neither_the_node_nor_the_request_for
     body = asking(**{"node-restriction.kubernetes.io__payments": "", "pool": "a"})
     own = node("m-1").of(body).created(30).ready()
     view = FakeView(body, own)
-    shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, wish_of(body.build(), view).spec_hash)
+    shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, desired_host(body.build(), view).spec_hash)
     reconciler = MachineReconciler()
     observed = reconciler.observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
     assert observed is not None
@@ -127,7 +127,7 @@ def test_a_status_that_a_user_wrote_takes_no_protected_label_or_taint_from_the_n
     own = node("m-1").of(body).created(30).ready().tainted("node.kubernetes.io/unschedulable")
     own.labelled({"node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": "m-1"})
     view = FakeView(body, own)
-    shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, wish_of(body.build(), view).spec_hash)
+    shown = Host("h", "uid-m-1", "m-1", "sim://1", HostState.RUNNING, desired_host(body.build(), view).spec_hash)
     observed = MachineReconciler().observe(Key("default", "m-1"), view, HostReads(HostPresent(shown)))
     assert observed is not None
     assert not [

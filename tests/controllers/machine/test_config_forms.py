@@ -129,7 +129,7 @@ def test_what_is_too_large_is_refused_by_all_three(case: str) -> None:
 
 
 def test_a_text_is_parsed_once_and_the_memory_of_texts_is_bounded() -> None:
-    texts = ParsedTexts(reconciler=1 << 20)
+    texts = ParsedTexts(capacity=1 << 20)
     for number in range(500):
         for _ in range(3):
             assert texts.get(f"a: {number}\nb: {'x' * 20_000}")[0] is not None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.noderules import kubelet_may_set, registration
-from controllers.machine.host_spec import wish_of
+from controllers.machine.host_spec import desired_host
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack.requests import user_data_of
@@ -103,7 +103,7 @@ SPECS: dict[str, dict[str, Any]] = {
 def test_the_controller_makes_no_host_that_could_not_register(path: str) -> None:
     obj = machine("m-1").build()
     obj["spec"] = {**obj["spec"], **SPECS[path]}
-    desired = wish_of(obj, Arena().view)
+    desired = desired_host(obj, Arena().view)
     assert desired.request is None
     assert [problem.path for problem in desired.problems] == [path]
     assert [fault.path for fault in registration(obj["spec"], "spec")] == [f"spec.{path}"]
