@@ -6,8 +6,10 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from hack import binaries
 from hack import kubectl as stock
@@ -19,6 +21,15 @@ from tests.kubectl.manifests import WIDGET_CRD
 from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, lacking, left_out, require
 
 examples.register()
+_CONFIGURE = structlog.configure
+
+
+def _without_cache(*args: Any, **options: Any) -> None:
+    """Loggers of modules outlive a test: one that is cached would never hear of the next test's configuration."""
+    _CONFIGURE(*args, **{**options, "cache_logger_on_first_use": False})
+
+
+structlog.configure = _without_cache
 os.environ.pop("KUBERNETES_SERVICE_HOST", None)  # tests in a pod are no pods: their servers are on loopback
 
 
