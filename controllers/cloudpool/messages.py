@@ -233,6 +233,8 @@ def _machine(body: Any, path: str) -> PoolMachine:
     if not isinstance(body, Mapping) or not isinstance(body.get("id"), str) or not body["id"]:
         raise MessageError("not a machine pool", f"{path}.id: a string is needed")
     said_state = body.get("machineState")
+    if not isinstance(said_state, str) or not said_state:
+        raise MessageError("not a machine pool", f"{path}.machineState: a string is needed")
     state = next((each for each in MachineState if each == said_state), None)
     said = body.get("serviceState")
     return PoolMachine(
@@ -259,7 +261,7 @@ def _once_each(machines: Sequence[PoolMachine]) -> tuple[PoolMachine, ...]:
     return tuple(found.values())
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: str) -> str:
     return repr(value)[:_LONGEST_QUOTE]
 
 
