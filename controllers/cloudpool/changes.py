@@ -15,6 +15,7 @@ from api.selectors import SelectorError, from_label_selector
 from controllers.cloudpool.messages import Membership, ServiceState
 from controllers.cloudpool.pool import MARK, Member, Pool
 from controllers.cloudpool.sizing import annotate, change, marks, scale, sized
+from controllers.kernel import machine_facts
 from controllers.kernel.actions import Delete, Patch
 from controllers.kernel.ownership import (
     controller_of,
@@ -66,14 +67,23 @@ class NotYet:
 Answer = Plan | NotMember | Forbidden | Illegal | NotYet
 
 
-def resize(pool: Pool, desired: int) -> Plan:
+def resize(pool: Pool, desired: int) -> Answer:
     """``desired`` machines, besides those set aside. Protected ones stay, even if then more are left than asked for."""
-    return sized(pool, desired + len(pool.worked_for))
+    replicas = desired + len(pool.worked_for)
+    protected = [member.machine.id for member in pool.staying if not member.machine.membership.evictable]
+    if replicas < pool.replicas and protected:
+        if pool.rolling:
+            return _in_rollout(pool, f"machine {protected[0]} is protected by its membership status")
+        if not pool.applied:
+            return NotYet(f"{pool.ref} was changed, and its controller has yet to act on that")
+    return sized(pool, replicas)
 
 
 def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     """Without ``decrement`` another Machine takes its place."""
     if pool.is_placeholder(id_):
+        if decrement and pool.rolling:
+            return _in_rollout(pool, f"machine {id_} is yet to be made")
         return Plan(steps([scale(pool, pool.replicas - 1, f"{id_} is not to be made")] if decrement else []))
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
@@ -81,6 +91,10 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     why = f"a client of the cloudpool terminates {id_}"
     if not decrement:
         return Plan(steps([Delete(member.facts.ref, f"{why}, to be replaced")]))
+    if pool.rolling:
+        return _in_rollout(pool, f"another machine might go in place of {id_}")
+    if not pool.applied:
+        return NotYet(f"{pool.ref} was changed, and its controller has yet to act on that")
     if member.marked and pool.takes_the_marked:
         return Plan()  # asked again: it is on its way out
     if pool.takes_the_marked and any(each.marked for each in pool.staying):
@@ -149,6 +163,10 @@ def _illegal_to_attach(pool: Pool, machine: Obj, id_: str) -> Illegal | None:
             f"machine {id_} cannot be attached: the size of {pool.ref} is set by {_owner_title(pool.body)}",
             "ask for a larger size there, or attach it to a pool that is a MachineSet of its own",
         )
+    facts = machine_facts.read(machine)
+    if facts.deleting or facts.failed:
+        state = "is being deleted" if facts.deleting else "has failed for good"
+        return Illegal(f"machine {id_} cannot be attached: it {state}", "ask for a larger size")
     if controller_of(machine) is not None and controller_uid(machine) != uid_of(pool.body):
         return Illegal(
             f"machine {id_} cannot be attached: it belongs to {_owner_title(machine)}", "detach it from there first"
@@ -179,15 +197,19 @@ def set_membership(pool: Pool, id_: str, membership: Membership) -> Answer:
     """What it leads to is what ``unfinished.settle`` finds then. Set aside: another one is made in its place.
     Disposable: it is deleted, and replaced. The desired size stays."""
     member = pool.member(id_)
-    if member is None or not member.machine.allocated:
+    if member is None or not member.removable:
         return NotMember(f"{id_} is no machine of the pool")
     text = json.dumps(membership.to_json(), separators=(",", ":"))
     return Plan(steps([annotate(member, names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, text)]))
 
 
+def _in_rollout(pool: Pool, why: str) -> Forbidden:
+    return Forbidden(f"a rollout of {pool.ref} is under way, and {why}: ask again when it has ended")
+
+
 def _evictable(pool: Pool, id_: str) -> Member | NotMember | Forbidden:
     member = pool.member(id_)
-    if member is None or not member.machine.allocated:
+    if member is None or not member.removable:
         return NotMember(f"{id_} is no machine of the pool")
     if not member.machine.membership.evictable:
         return Forbidden(f"machine {id_} cannot be evicted: prevented by its membership status")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -36,6 +36,7 @@ class ServiceState(StrEnum):
 
 
 ALLOCATED = frozenset({MachineState.REQUESTED, MachineState.PENDING, MachineState.RUNNING})
+_LONGEST_QUOTE = 60
 LONGEST = 1 << 31
 """No pool is as large as this."""
 
@@ -66,6 +67,8 @@ class PoolMachine:
     metadata: Any = field(default=None, compare=False)
     cloud: tuple[str, str, str] = ("", "", "")
     """Provider, region and size, for people."""
+    doubt: str = ""
+    """Why it must not go whatever else is said of it, "" if there is no reason."""
 
     @property
     def allocated(self) -> bool:
@@ -136,15 +139,14 @@ def stamp(moment: datetime) -> str:
 
 
 def read_pool(body: Any) -> tuple[PoolMachine, ...]:
-    """The machines of a machine pool message. Raises MessageError naming the field."""
+    """The machines of a machine pool message, each id once. Raises MessageError naming the field.
+
+    A machine in a state that is not known, or one of two with one id, is counted and never goes: see ``doubt``."""
     machines = body.get("machines") if isinstance(body, Mapping) else None
     if not isinstance(machines, list):
         raise MessageError("not a machine pool", "machines: a list is needed")
     found = tuple(_machine(each, f"machines[{index}]") for index, each in enumerate(machines))
-    twice = sorted(id_ for id_, count in Counter(machine.id for machine in found).items() if count > 1)
-    if twice:
-        raise MessageError("not a machine pool", f"machines: two have the id {twice[0]}")
-    return found
+    return _once_each(found)
 
 
 def read_size(body: Any) -> PoolSize:
@@ -230,15 +232,14 @@ def _no_constant(name: str) -> Any:
 def _machine(body: Any, path: str) -> PoolMachine:
     if not isinstance(body, Mapping) or not isinstance(body.get("id"), str) or not body["id"]:
         raise MessageError("not a machine pool", f"{path}.id: a string is needed")
-    try:
-        state = MachineState(str(body.get("machineState")))
-    except ValueError:
-        what = f"{path}.machineState: {body.get('machineState')!r} is none of {', '.join(MachineState)}"
-        raise MessageError("not a machine pool", what) from None
+    said_state = body.get("machineState")
+    if not isinstance(said_state, str) or not said_state:
+        raise MessageError("not a machine pool", f"{path}.machineState: a string is needed")
+    state = next((each for each in MachineState if each == said_state), None)
     said = body.get("serviceState")
     return PoolMachine(
         body["id"],
-        state,
+        state or MachineState.RUNNING,
         _membership(body.get("membershipStatus"), f"{path}.membershipStatus"),
         ServiceState(said) if said in set(ServiceState) else ServiceState.UNKNOWN,
         _texts(body.get("publicIps")),
@@ -246,7 +247,22 @@ def _machine(body: Any, path: str) -> PoolMachine:
         str(body.get("launchTime") or ""),
         str(body.get("requestTime") or ""),
         body.get("metadata"),
+        doubt="" if state else f"its machineState {_quoted(said_state)} is none of {', '.join(MachineState)}",
     )
+
+
+def _once_each(machines: Sequence[PoolMachine]) -> tuple[PoolMachine, ...]:
+    """Of several with one id the first that is allocated, if any is."""
+    counts = Counter(machine.id for machine in machines)
+    found: dict[str, PoolMachine] = {}
+    for machine in sorted(machines, key=lambda each: not each.allocated) if len(counts) < len(machines) else machines:
+        doubt = f"{counts[machine.id]} machines of the pool have its id" if counts[machine.id] > 1 else machine.doubt
+        found.setdefault(machine.id, replace(machine, doubt=doubt))
+    return tuple(found.values())
+
+
+def _quoted(value: str) -> str:
+    return repr(value)[:_LONGEST_QUOTE]
 
 
 def _membership(body: Any, path: str) -> Membership:

@@ -69,7 +69,12 @@ class Member:
     def given_up(self) -> bool:
         """To be deleted, and another one made."""
         membership = self.machine.membership
-        return self.machine.allocated and not membership.active and membership.evictable
+        return self.removable and not membership.active and membership.evictable
+
+    @property
+    def removable(self) -> bool:
+        """Allocated, or failed for good: what a client may still take away."""
+        return self.machine.allocated or self.machine.state is MachineState.REJECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,18 @@ class Pool:
         """All that we marked are to go by the size as it is. In a rollout nobody can tell: others go then as well."""
         one_set = len({uid_of(member.owner) for member in self.staying}) <= 1
         return one_set and sum(member.marked for member in self.staying) <= self.surplus
+
+    @property
+    def rolling(self) -> bool:
+        """Machines of several revisions are there: the rollout says which of them go."""
+        return len({uid_of(member.owner) for member in self.members}) > 1
+
+    @property
+    def applied(self) -> bool:
+        """The controllers have seen the object as it is, a changed template included."""
+        generation = self.body["metadata"].get("generation")
+        seen = (self.body.get("status") or {}).get("observedGeneration")
+        return self.kind != MACHINE_DEPLOYMENT or generation is None or seen in (None, generation)
 
     @property
     def missing(self) -> int:

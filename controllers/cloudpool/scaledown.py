@@ -145,6 +145,8 @@ def _nothing_pairs(active: tuple[PoolMachine, ...], pairs: Pairs) -> str:
 
 def _keeps(machine: PoolMachine, pairs: Pairs, world: World) -> str:
     """Why it may not go as far as the pods are not concerned, "" if it may."""
+    if machine.doubt:
+        return machine.doubt
     if not machine.membership.evictable:
         return "its membershipStatus.evictable is false"
     if machine.id in pairs.ambiguous:

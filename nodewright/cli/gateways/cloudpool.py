@@ -49,6 +49,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     client_ca: doors.ClientCa = None,
     users_file: doors.UsersFile = None,
     in_flight: doors.InFlight = 400,
+    allow_hosts: doors.AllowHosts = None,
+    insecure: doors.Insecure = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     log_level: LogLevel = Verbosity.INFO,
@@ -57,7 +59,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     instances = _instances(pools or [], stopped, state_file)
-    asked = doors.Asked(listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight)
+    hosts = tuple(allow_hosts or ())
+    asked = doors.Asked(
+        listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
+    )
     configure(json=log_format.json, level=log_level.value)
     asyncio.run(_run(Target(kubeconfig, context), instances, asked))
 

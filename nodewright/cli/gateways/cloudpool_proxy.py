@@ -57,6 +57,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     client_ca: doors.ClientCa = None,
     users_file: doors.UsersFile = None,
     in_flight: doors.InFlight = 400,
+    allow_hosts: doors.AllowHosts = None,
+    insecure: doors.Insecure = False,
     drain_timeout: Annotated[
         str, typer.Option("--drain-timeout", metavar="TIME", help="After it a Node that is not empty is put back.")
     ] = "10m",
@@ -112,7 +114,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         raise CliError(str(error), "--config-file names it; docs/tasks/cloudpool-proxy.md has its fields") from error
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    asked = doors.Asked(listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight)
+    hosts = tuple(allow_hosts or ())
+    asked = doors.Asked(
+        listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
+    )
     how = _How(asked, _seconds(drain_timeout), local_storage, system_pods, strict, choice)
     debug = verbosity is not None and verbosity >= _DEBUG_FROM
     configure(json=log_format.json, level=Verbosity.DEBUG.value if debug else log_level.value)

@@ -37,6 +37,17 @@ UsersFile = Annotated[
     Path | None,
     typer.Option("--basic-auth-file", metavar="FILE", help="Ask for a name and password: lines user:password."),
 ]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name, besides localhost, by which clients without a login may call it. May be repeated.",
+    ),
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Serve without TLS and login to anybody who can reach it, beyond loopback.")
+]
 InFlight = Annotated[
     int, typer.Option("--max-requests-in-flight", min=1, metavar="N", help="Requests at a time; more get a 503.")
 ]
@@ -54,9 +65,12 @@ class Asked:
     client_ca: Path | None = None
     users_file: Path | None = None
     in_flight: int = 400
+    allowed_hosts: tuple[str, ...] = ()
+    insecure: bool = False
 
     def doors(self, read_timeout: float = 60.0) -> Doors:
         """Raises CliError."""
+        self._check_listening()
         from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
         from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users  # noqa: PLC0415
         from nodewright.runtime.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
@@ -72,7 +86,30 @@ class Asked:
             users = read_users(self.users_file) if self.users_file is not None else None
         except (CertificateError, DoorError) as error:
             raise CliError(str(error)) from error
-        return Doors(self.listen, self.port, certificate, self.client_ca, users, read_timeout, self.in_flight)
+        return Doors(
+            self.listen,
+            self.port,
+            certificate,
+            self.client_ca,
+            users,
+            read_timeout,
+            self.in_flight,
+            frozenset(self.allowed_hosts),
+        )
+
+    def _check_listening(self) -> None:
+        from nodewright.gateways.callers import Listening  # noqa: PLC0415
+
+        login = self.users_file is not None or self.client_ca is not None
+        protected = self.cert_file is not None and login
+        if Listening(self.listen, protected, self.insecure).refused:
+            hint = (
+                "Give --tls-cert-file and --tls-private-key-file with --client-ca-file or --basic-auth-file; "
+                "--insecure serves anybody all the same"
+            )
+            raise CliError(
+                f"TLS and a login are needed to listen on {self.listen}, which is not loopback", hint, code=USAGE
+            )
 
 
 async def serve(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from nodewright.cli.help import Command, Group
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.screen import say
+from nodewright.gateways.callers import Listening
 
 if TYPE_CHECKING:
     from controllers.autoscaler.prices import PriceTable
@@ -218,18 +218,9 @@ def _check(how: _How) -> None:
     if tls.given and len(tls.given) < 3:
         needed = "--tls-cert-file, --tls-private-key-file and --client-ca-file"
         raise CliError(f"{needed} belong together: the Cluster Autoscaler has no other form of TLS", "", USAGE)
-    if not tls.given and not tls.insecure and not _is_loopback(how.host):
+    if Listening(how.host, bool(tls.given), tls.insecure).refused:
         hint = "`nodewright gateway externalgrpc certs` makes them; --insecure serves plaintext all the same"
         raise CliError(f"certificates are needed to listen on {how.host}, which is not loopback", hint, USAGE)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _serve(target: Target, how: _How) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from controllers.cloudpool.messages import MessageError, PoolMachine, PoolSize, read_pool, read_size
 
@@ -72,6 +73,17 @@ class Backend:
             raise RuntimeError("Backend is used outside of its `async with`")
         return self._session
 
+    def url_of(self, target: str) -> URL:
+        """``target``: path and query in their normal form. The login goes to the configured host only.
+
+        Raises ValueError if the result would be on another host.
+        """
+        base = URL(self.options.url)
+        found = URL(self.options.url.rstrip("/") + target, encoded=True)
+        if not target.startswith("/") or found.origin() != base.origin() or found.user is not None:
+            raise ValueError("the request is not for the backend's host")
+        return found
+
     async def pool(self) -> tuple[PoolMachine, ...]:
         return await self._read("/pool", read_pool)
 
@@ -110,9 +122,7 @@ class Backend:
         if body is not None:
             headers["Content-Type"] = "application/json"
         data = orjson.dumps(body) if body is not None else None
-        request = self.session.request(
-            method, self.options.url + path, data=data, headers=headers, allow_redirects=False
-        )
+        request = self.session.request(method, self.url_of(path), data=data, headers=headers, allow_redirects=False)
         try:
             async with request as response:
                 content = bytearray()

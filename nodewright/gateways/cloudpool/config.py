@@ -37,6 +37,7 @@ SERVER_TIMEOUT, API_TIMEOUT, BACKEND_TIMEOUT = 60.0, 60.0, 300.0
 _WHOLE = re.compile(r"[+-]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+\Z")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_ODD = re.compile(r"[\s\\?#]|[^\x21-\x7e]")
 _CERTIFICATES = ("clientCertPath", "clientKeyPath", "caCertPath")
 
 
@@ -206,6 +207,9 @@ def _url(part: Mapping[str, Any], name: str, title: str) -> str:
     if not sound:
         why = "missing protocol scheme" if "://" not in url else "no HTTP URL"
         raise ConfigError(f"invalid proxy configuration: proxy config: {name}: url: parse {json.dumps(url)}: {why}")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment or _ODD.search(url):
+        why = "user info, query, fragment, spaces and backslashes are not allowed: name a login with backend.auth"
+        raise ConfigError(f"invalid proxy configuration: proxy config: {name}: url: {why}")
     return url.rstrip("/")
 
 

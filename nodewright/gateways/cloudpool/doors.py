@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 import structlog
 from aiohttp import web
 
-from controllers.cloudpool.messages import MessageError, error_message
+from controllers.cloudpool.messages import MessageError, error_message, is_whole
 from nodewright.gateways.admission.certificate import ServedCertificate
+from nodewright.gateways.callers import READING_METHODS, HostRule, refusal
 from nodewright.gateways.cloudpool import basic_auth
 from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.gateways.cloudpool.patience import Patience
+from nodewright.gateways.cloudpool.targets import Target, TargetError, normal_form
 from nodewright.runtime import metrics
 
 _log = structlog.get_logger("nodewright.cloudpool")
@@ -26,9 +31,17 @@ _audit = structlog.get_logger("nodewright.cloudpool.audit")
 MOST_BYTES = 1024 * 1024
 """Of a request that is read here; what is passed on is not measured."""
 MOST_IN_FLIGHT = 400
-READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+KEEP_ALIVE = 75.0
+"""Seconds for the next request of a connection."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
+TARGET: web.RequestKey[Target] = web.RequestKey("target", Target)
+"""The normal form of what was asked for; handlers decide on nothing else."""
+_SHOWN_KEYS = frozenset(
+    {"machineid", "desiredsize", "decrementdesiredsize", "servicestate", "membershipstatus", "active", "evictable"}
+)
+_SHOWN, _SHOWN_TEXT = 8, 100
+_HIDDEN = "(hidden)"
 
 
 class DoorError(Exception):
@@ -46,6 +59,16 @@ class Doors:
     users: Mapping[str, str] | None = field(default=None, repr=False)
     read_timeout: float = 60.0
     in_flight: int = MOST_IN_FLIGHT
+    allowed_hosts: frozenset[str] = frozenset()
+    """Names, besides localhost and addresses, by which clients without a login may call it."""
+    header_timeout: float = 10.0
+    """Seconds for the head of a request."""
+
+    @property
+    def hosts(self) -> HostRule:
+        names = {*self.allowed_hosts, self.host}
+        proves = self.users is not None or self.client_ca is not None
+        return HostRule(frozenset(name.lower() for name in names), any_name=proves)
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Raises DoorError."""
@@ -91,6 +114,7 @@ class DoorKeeper:
     def __init__(self, doors: Doors, what: str) -> None:
         self._doors = doors
         self._what = what
+        self._hosts = doors.hosts
         self._in_flight = 0
 
     @web.middleware
@@ -105,6 +129,13 @@ class DoorKeeper:
         return response
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        refused = refusal(request.method, request.headers.getall("Host", []), request.headers, self._hosts)
+        if refused is not None:
+            return error_response(refused.status, refused.why)
+        try:
+            request[TARGET] = normal_form(request.raw_path)
+        except TargetError as error:
+            return error_response(400, "the request target is not understood", str(error))
         if not self._may_ask(request):
             return error_response(401, "authentication is required")
         if self._in_flight >= self._doors.in_flight:
@@ -143,7 +174,7 @@ class DoorKeeper:
             "changed" if status < 400 else "refused",
             gateway=self._what,
             method=request.method,
-            path=request.raw_path,
+            path=request[TARGET].path if TARGET in request else "(not understood)",
             body=said,
             client=request.remote or "",
             user=_user_of(request),
@@ -163,8 +194,34 @@ async def read_body(request: web.Request, doors: Doors) -> bytes:
             body = await request.read()
     except TimeoutError:
         raise OperationError(408, f"the request was not read within {doors.read_timeout:g} s") from None
-    request[SAID] = body[:500].decode("utf-8", "replace")
+    request[SAID] = _told(body)
     return body
+
+
+def _told(body: bytes) -> str:
+    """What of a body the audit log may hold: known fields without secrets, at a bounded length."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        return f"({len(body)} bytes, not JSON)"
+    if not isinstance(fields, dict):
+        return f"({len(body)} bytes, no object)"
+    return json.dumps(_shown(fields))
+
+
+def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+    known = [(key, value) for key, value in fields.items() if key.lower() in _SHOWN_KEYS][:_SHOWN]
+    found = {key: _shown_value(key, value) for key, value in known}
+    left_out = len(fields) - len(known)
+    return {**found, _HIDDEN: left_out} if left_out else found
+
+
+def _shown_value(key: str, value: Any) -> Any:
+    if key.lower() == "membershipstatus" and isinstance(value, dict):
+        return {name: each for name, each in _shown(value).items() if isinstance(each, bool | int)}
+    if isinstance(value, str):
+        return value[:_SHOWN_TEXT]
+    return value if value is None or is_whole(value) or isinstance(value, bool) else _HIDDEN
 
 
 def _user_of(request: web.Request) -> str:
@@ -180,9 +237,26 @@ def _user_of(request: web.Request) -> str:
 async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) -> str:
     """Listen until the stack ends; answers the URL. Raises OSError and DoorError."""
     context = doors.ssl_context()
-    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=5.0, access_log=None, auto_decompress=False)
+    patience = Patience(doors.header_timeout)
+
+    @web.middleware
+    async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        patience.heard(request)
+        return await handler(request)
+
+    app.middlewares.insert(0, heard)
+    runner = web.AppRunner(
+        app,
+        handle_signals=False,
+        shutdown_timeout=5.0,
+        access_log=None,
+        auto_decompress=False,
+        keepalive_timeout=KEEP_ALIVE,
+    )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
+    watching = asyncio.create_task(patience.watch(runner), name="slow requests")
+    stack.callback(watching.cancel)
     await web.TCPSite(runner, doors.host, doors.port, ssl_context=context).start()
     if doors.certificate is not None:
         following = asyncio.create_task(doors.certificate.follow(), name="certificate")

@@ -188,7 +188,7 @@ class Evacuator:
         if told:
             await self._put_back(case.victim.node, told)
             raise EvacuationError(told)
-        if found is None or not found.allocated or not found.membership.evictable:
+        if found is None or not found.allocated or found.doubt or not found.membership.evictable:
             why = f"machine {machine} is protected now" if found else f"machine {machine} has left the pool"
             await self._put_back(case.victim.node, why)
             raise EvacuationError(why)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from urllib.parse import unquote
 
 import aiohttp
 import structlog
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
-from yarl import URL
 
 from nodewright.gateways.cloudpool.backend import Backend, described
 from nodewright.gateways.cloudpool.operations import OperationError
+from nodewright.gateways.cloudpool.targets import Target
 
 _log = structlog.get_logger("nodewright.cloudpool")
 
@@ -24,29 +23,17 @@ _HOP_BY_HOP = frozenset(
         "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
-_NOT_PASSED = _HOP_BY_HOP | {"host"}
-_SLASHES = re.compile(r"/+")
+_OVERRIDES = frozenset(
+    {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
+)
+"""They make some servers take a request for another one than was decided on."""
+_NOT_PASSED = _HOP_BY_HOP | _OVERRIDES | {"host"}
 
 
-def plain_path(raw_path: str) -> str:
-    """The path that a server may take this for: decoded, without query, parameters, doubled slashes, dots and the last
-    slash. What is protected is protected under all of its spellings.
-    """
-    path = unquote(raw_path.partition("?")[0])
-    parts: list[str] = []
-    for part in _SLASHES.split(path):
-        name = part.partition(";")[0].strip()
-        if name == "..":
-            del parts[-1:]
-        elif name not in ("", "."):
-            parts.append(name)
-    return "/" + "/".join(parts)
-
-
-async def forward(request: web.Request, backend: Backend) -> web.StreamResponse:
+async def forward(request: web.Request, target: Target, backend: Backend, read_timeout: float) -> web.StreamResponse:
     """Raises OperationError (502) if the backend does not answer; once its answer has begun, the connection breaks."""
-    url = URL(backend.options.url + request.raw_path, encoded=True)
-    body = _body(request) if request.body_exists else None
+    url = backend.url_of(target.encoded)
+    body = _body(request, read_timeout) if request.body_exists else None
     asking = backend.session.request(
         request.method, url, headers=_passed_on(request, backend), data=body, allow_redirects=False
     )
@@ -71,8 +58,14 @@ async def forward(request: web.Request, backend: Backend) -> web.StreamResponse:
     return answer
 
 
-async def _body(request: web.Request) -> AsyncIterator[bytes]:
-    async for chunk in request.content.iter_any():
+async def _body(request: web.Request, within: float) -> AsyncIterator[bytes]:
+    """All of it has to arrive within that many seconds."""
+    until = asyncio.get_running_loop().time() + within
+    while True:
+        async with asyncio.timeout_at(until):
+            chunk = await request.content.readany()
+        if not chunk:
+            return
         yield chunk
 
 

@@ -14,7 +14,7 @@ from controllers.cloudpool.messages import MessageError, typed
 from controllers.cloudpool.pool import KINDS
 from controllers.kernel.refs import Key, Kind
 
-NAME = re.compile(r"[A-Za-z0-9_\-.]{1,253}\Z")
+NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_\-.]{1,253}\Z")
 _TITLE = "config"
 _NAMES = {"md": "MachineDeployment", "ms": "MachineSet"}
 
@@ -77,7 +77,7 @@ class Instances:
 
     def create(self, name: str) -> None:
         if not NAME.match(name):
-            raise InstanceError(f"{name!r} is not a name of letters, digits, '-', '_' and '.'")
+            raise InstanceError(f"{name!r} is not a name of letters, digits, '-', '_' and '.', other than '.' and '..'")
         if name in self._known:
             raise InstanceError(f"there is a cloudpool {name} already")
         self._change(Instance(name))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 
 from nodewright.runtime import metrics
 
-MOST_WAITING = 64
+MOST_WAITING = 1000
 
 
 class OperationError(Exception):

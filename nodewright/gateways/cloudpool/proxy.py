@@ -14,12 +14,13 @@ from controllers.cloudpool.messages import desired_size_of, dismissal_of
 from controllers.kernel.digest import digest
 from nodewright.gateways.cloudpool import doors as door_keeping
 from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
-from nodewright.gateways.cloudpool.doors import ROUTE, DoorKeeper, Doors, read_body
+from nodewright.gateways.cloudpool.doors import ROUTE, TARGET, DoorKeeper, Doors, read_body
 from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions
-from nodewright.gateways.cloudpool.forwarding import forward, plain_path
+from nodewright.gateways.cloudpool.forwarding import forward
 from nodewright.gateways.cloudpool.openapi import document
 from nodewright.gateways.cloudpool.operations import OperationError, Operations
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
+from nodewright.gateways.cloudpool.targets import bypasses
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.leadership import AlwaysLeader, HeldElsewhereError, Leadership
@@ -100,7 +101,8 @@ class CloudpoolProxy:
         await self._scaler.sweep_for_ever()
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
-        path = plain_path(request.raw_path)
+        target = request[TARGET]
+        path = target.path
         if path.startswith(OWN + "/"):
             request[ROUTE] = "own"
             return self._own(path)
@@ -117,7 +119,9 @@ class CloudpoolProxy:
             await self._scaler.terminate(wish.machine, wish.decrement)
             return web.Response()
         request[ROUTE] = "forwarded"
-        return await forward(request, self._backend)
+        if why := bypasses(request.method, target):
+            raise OperationError(403, f"{request.method} {path} is not passed on: {why}", "ask for it below /pool")
+        return await forward(request, target, self._backend, self._options.doors.read_timeout)
 
     def _why_not(self) -> str:
         return "" if self._leadership.held else "another process holds the Lease"

@@ -224,11 +224,11 @@ class CloudpoolServer:
 
     async def _pool(self, _request: web.Request, instance: Instance) -> web.Response:
         found = self._machines.look(*_started(instance))
-        return _json(pool_message(found.machines, self._watching.now()))
+        return _json(pool_message(found.machines, self._watching.as_of()))
 
     async def _size(self, _request: web.Request, instance: Instance) -> web.Response:
         found = self._machines.look(*_started(instance))
-        return _json(size_message(found.size, self._watching.now()))
+        return _json(size_message(found.size, self._watching.as_of()))
 
     async def _set_size(self, request: web.Request, instance: Instance) -> web.Response:
         desired = desired_size_of(await self._body(request))

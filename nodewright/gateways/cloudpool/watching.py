@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 
 from controllers.kernel.refs import Kind, Obj
@@ -72,6 +73,16 @@ class Watching:
                 await asyncio.sleep(0.2)
                 continue
             return
+
+    def as_of(self) -> datetime:
+        """The moment of the data: when the API server was last heard of by the watch that has been silent longest.
+
+        Raises ValueError before everything has been read once.
+        """
+        silent = max(reflector.staleness for reflector in self._reflectors)
+        if math.isinf(silent):
+            raise ValueError("not everything has been read yet")
+        return self.now() - timedelta(seconds=silent)
 
     def problems(self) -> Checks:
         """Per plural why it is not current, "" if it is."""

@@ -301,8 +301,7 @@ def test_a_machine_deployment_has_the_machines_of_all_its_sets() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [None, [], {}, {"machines": {}}, {"machines": [{}]}, {"machines": [{"id": "a", "machineState": "ODD"}]},
-     {"machines": [{"id": "a", "machineState": "RUNNING"}] * 2},
+    [None, [], {}, {"machines": {}}, {"machines": [{}]},
      {"machines": [{"id": "a", "machineState": "RUNNING", "membershipStatus": {"active": "yes"}}]}],
 )  # fmt: skip
 def test_a_pool_that_is_none_is_named(body: Any) -> None:
@@ -323,3 +322,84 @@ def test_a_size_that_is_none_is_named(body: Any) -> None:
 
 def test_a_desired_size_is_a_whole_number() -> None:
     assert desired_size_of(b'{"desiredsize": 3}') == 3
+
+
+@pytest.mark.parametrize("state", ["ODD", "running", "RUNNING "])
+def test_a_machine_in_an_unknown_state_is_counted_and_never_goes(state: str) -> None:
+    (found,) = read_pool({"machines": [{"id": "a", "machineState": state, "membershipStatus": {}}]})
+    assert found.active
+    assert "machineState" in found.doubt
+
+
+def test_a_doubled_id_is_one_machine_that_never_goes() -> None:
+    bodies = [
+        {"id": id_, "machineState": state} for id_, state in (("a", "TERMINATED"), ("b", "RUNNING"), ("a", "RUNNING"))
+    ]
+    found = {each.id: each for each in read_pool({"machines": bodies})}
+    assert (len(found), found["a"].active, found["b"].doubt) == (2, True, "")
+    assert found["a"].doubt == "2 machines of the pool have its id"
+
+
+def deployment_pool(*owners: str, generations: tuple[int, int] = (1, 1), **annotations: str) -> Pool:
+    """One running Machine of each of these MachineSets of a MachineDeployment."""
+    body = machine_deployment("md").build()
+    body["spec"] |= {"replicas": len(owners)}
+    body["metadata"]["generation"] = generations[0]
+    body["status"] = {"observedGeneration": generations[1]}
+    objects = []
+    for number, name in enumerate(owners):
+        owner = machine_set(name).build()
+        owner["metadata"]["ownerReferences"] = [owner_reference(body)]
+        one = running(f"m{number}", **annotations)
+        one["metadata"]["ownerReferences"] = [owner_reference(owner)]
+        objects += [owner, one]
+    found = observe(MACHINE_DEPLOYMENT, Key("default", "md"), FakeView(body, *objects))
+    assert found is not None
+    return found
+
+
+def test_in_a_rollout_no_machine_is_terminated_with_a_smaller_size() -> None:
+    pool = deployment_pool("old", "new")
+    for _ in range(2):
+        answer = terminate(pool, "m0", True)
+        assert isinstance(answer, Forbidden)
+        assert "a rollout of" in answer.why
+    assert isinstance(terminate(pool, "m0", False), Plan), "that one goes, and no other"
+    assert isinstance(terminate(deployment_pool("one", "one"), "m0", True), Plan)
+
+
+def test_a_deployment_that_was_changed_is_waited_for() -> None:
+    assert isinstance(terminate(deployment_pool("one", "one", generations=(2, 1)), "m0", True), NotYet)
+
+
+def test_in_a_rollout_no_smaller_size_takes_a_protected_machine() -> None:
+    assert isinstance(resize(deployment_pool("old", "new", **PROTECTED), 1), Forbidden)
+    assert isinstance(resize(deployment_pool("old", "new", **PROTECTED), 3), Plan)
+    assert isinstance(resize(deployment_pool("old", "new"), 1), Plan)
+
+
+def failed(name: str) -> dict[str, Any]:
+    body = machine(name).build()
+    body["status"] = {"phase": "Failed", "errorReason": "CreateError", "errorMessage": "no"}
+    return body
+
+
+def test_a_rejected_machine_can_be_removed_replaced_and_given_up() -> None:
+    pool = pool_of(2, running("a"), failed("b"))
+    assert [str(each.machine.state) for each in pool.members] == ["RUNNING", "REJECTED"]
+    assert isinstance(terminate(pool, "b", True), Plan)
+    (step,) = steps_of(terminate(pool, "b", False))
+    assert isinstance(step, Delete)
+    assert isinstance(set_membership(pool, "b", Membership(False, True)), Plan)
+
+
+def test_a_failed_or_deleting_machine_is_not_attached() -> None:
+    leaving = running("c")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    for body in (failed("b"), leaving):
+        assert isinstance(attach(pool_of(1, running("a")), body, body["metadata"]["name"]), Illegal)
+
+
+def steps_of(answer: Answer) -> list[Action]:
+    assert isinstance(answer, Plan)
+    return [action for step in answer.steps for action in step]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -17,12 +18,14 @@ import structlog
 
 from controllers.kernel.refs import NODE
 from hack.cloudpool.scene import Scene, options_for
+from nodewright.cli.exits import CliError
 from nodewright.cli.gateways.doors import Asked
 from nodewright.gateways.admission.certificate import ServedCertificate
-from nodewright.gateways.cloudpool.backend import BackendOptions
+from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
 from nodewright.gateways.cloudpool.basic_auth import encode
 from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse, seconds_of
 from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users
+from nodewright.gateways.cloudpool.instances import InstanceError, Instances, parse_pool
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ConfigurationError
@@ -34,6 +37,7 @@ from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
 
 LOOPBACK = Doors(port=0)
+JSON = {"Content-Type": "application/json"}
 
 
 async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_passwords(
@@ -154,7 +158,7 @@ async def test_what_is_too_large_too_slow_or_too_much_is_refused(stage: Scene) -
     assert (await stage.ask("POST", "/pool/size", data=BytesIO(big)))[0] == 413
     host, port = proxy.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(b"POST /pool/size HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n")
+    writer.write(b"POST /pool/size HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20\r\n\r\n")
     assert b" 408 " in await reader.readline()
     writer.close()
     await stage.stop()
@@ -180,7 +184,7 @@ WRONG = [
 async def test_bad_input_is_refused_in_the_words_of_the_original(stage: Scene) -> None:
     await stage.start()
     for body, message in WRONG:
-        status, said = await stage.ask("POST", "/pool/size", data=body)
+        status, said = await stage.ask("POST", "/pool/size", data=body, headers=JSON)
         assert (status, said["message"]) == (400, message), body
         assert "Expecting" not in said["detail"] or said["detail"].startswith("not JSON: "), body
     assert stage.pool.calls == []
@@ -190,10 +194,10 @@ async def test_bad_input_is_refused_in_the_words_of_the_original(stage: Scene) -
 async def test_field_names_are_known_whatever_their_case(stage: Scene) -> None:
     await stage.node("n1")
     await stage.start()
-    assert (await stage.ask("POST", "/pool/size", data='{"DESIREDSIZE": 3, "more": 1}'))[0] == 200
+    assert (await stage.ask("POST", "/pool/size", data='{"DESIREDSIZE": 3, "more": 1}', headers=JSON))[0] == 200
     assert stage.pool.desired == 3
-    assert (await stage.ask("POST", "/pool/terminate", data='{"machineID": ""}'))[0] == 400
-    status, said = await stage.ask("POST", "/pool/terminate", data='{"machineID": "nobody"}')
+    assert (await stage.ask("POST", "/pool/terminate", data='{"machineID": ""}', headers=JSON))[0] == 400
+    status, said = await stage.ask("POST", "/pool/terminate", data='{"machineID": "nobody"}', headers=JSON)
     assert (status, said["message"]) == (404, "failed to terminate machine")
 
 
@@ -295,3 +299,102 @@ async def test_a_kubeconfig_is_asked_for_the_cluster_of_that_url(tmp_path: Path)
     assert caught.value.remedy == "Servers there: https://a:6443, https://b:6443, https://c:6443"
     with pytest.raises(ConfigurationError, match="no context for the cluster 'c'"):
         await token("https://c:6443")
+
+
+FOREIGN = [
+    ({"Host": "evil.test"}, 421),
+    ({"Host": "evil.test:8080"}, 421),
+    ({"Host": "127.0.0.1.evil.test"}, 421),
+    ({"Host": "user@127.0.0.1"}, 421),
+    ({"Origin": "http://evil.test"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Content-Type": "text/plain"}, 415),
+    ({"Content-Type": "text/plain; a=application/json"}, 415),
+    ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+]
+
+
+async def test_a_web_page_can_not_make_a_browser_change_the_pool(stage: Scene) -> None:
+    """Neither what is taken over nor what is passed on, by any of the ways that a page has."""
+    await stage.node("n1")
+    await stage.start()
+    for headers, status in FOREIGN:
+        for path in ("/pool/size", "/pool/detach", "/stop"):
+            answer = await stage.ask("POST", path, data=b'{"desiredSize": 0}', headers={**JSON, **headers})
+            assert answer[0] == status, (path, headers, answer)
+    assert stage.pool.calls == []
+
+
+async def test_a_name_of_the_gateway_is_allowed_when_it_is_listed(stage: Scene) -> None:
+    await stage.start(doors=Doors(port=0, allowed_hosts=frozenset({"Pool.Example.com"})))
+    assert (await stage.ask("GET", "/pool", headers={"Host": "pool.example.com:8080"}))[0] == 200
+    assert (await stage.ask("GET", "/pool", headers={"Host": "localhost:1"}))[0] == 200
+    assert (await stage.ask("GET", "/pool", headers={"Host": "other.example.com"}))[0] == 421
+
+
+async def test_the_audit_log_holds_no_passwords(stage: Scene) -> None:
+    await stage.start()
+    body = {"machineId": "n1", "password": "s3cret", "membershipStatus": {"active": True, "token": "s3cret"}}
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    with structlog.testing.capture_logs() as logs:
+        await stage.ask("POST", "/pool/terminate?password=s3cret", json={**body, "s3cret": {"a": "s3cret"}})
+        await stage.ask("POST", "/pool/terminate", data=b"s3cret", headers=JSON)
+        await stage.ask("POST", "/config?key=s3cret", json={"cloudApiSettings": {"password": "s3cret"}})
+    assert len([log for log in logs if log.get("gateway")]) == 3
+    assert "s3cret" not in str(logs)
+
+
+async def test_half_sent_heads_are_closed_and_do_not_keep_others_out(stage: Scene) -> None:
+    proxy = await stage.start(doors=Doors(port=0, header_timeout=0.2))
+    host, port = proxy.url.removeprefix("http://").split(":")
+    slow = [await asyncio.open_connection(host, int(port)) for _ in range(50)]
+    for _, writer in slow:
+        writer.write(b"POST /pool/size HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert (await stage.ask("GET", "/pool"))[0] == 200
+    async with asyncio.timeout(60.0):
+        for reader, writer in slow:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "pool.example.com"])
+def test_beyond_loopback_a_gateway_needs_tls_and_a_login(host: str, tmp_path: Path) -> None:
+    cert_file, key_file = issue("server").write(tmp_path)
+    users = tmp_path / "users"
+    users.write_text("scaler:s3cret\n")
+    for asked in (
+        Asked(host, 0, None),
+        Asked(host, 0, None, users_file=users),
+        Asked(host, 0, None, cert_file, key_file),
+    ):
+        with pytest.raises(CliError, match="TLS and a login are needed"):
+            asked.doors()
+    assert Asked(host, 0, None, cert_file, key_file, users_file=users).doors().host == host
+    assert Asked(host, 0, None, insecure=True).doors().host == host
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a:b@pool", "http://pool?x=1", "http://pool#x", "http://po ol", "http://pool\\x"]
+)
+def test_a_backend_url_has_no_user_info_and_nothing_behind_its_path(url: str) -> None:
+    with pytest.raises(ConfigError, match="user info"):
+        parse(json.dumps({"apiServer": {"url": "https://x", "auth": {"inCluster": True}}, "backend": {"url": url}}))
+
+
+@pytest.mark.parametrize("target", ["@evil.test/pool", ":1@evil.test/", ".evil.test/", ""])
+async def test_the_backends_login_goes_to_no_other_host(target: str) -> None:
+    backend = Backend(BackendOptions("http://pool"))
+    assert str(backend.url_of("/pool/size")) == "http://pool/pool/size"
+    with pytest.raises(ValueError, match="host"):
+        backend.url_of(target)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_no_cloudpool_is_named_as_a_step_of_a_path(name: str) -> None:
+    with pytest.raises(InstanceError):
+        Instances({}).create(name)
+    with pytest.raises(InstanceError):
+        parse_pool(f"{name}=md/default/workers")

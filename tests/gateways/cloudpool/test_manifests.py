@@ -90,6 +90,17 @@ def test_the_container_runs_a_command_that_exists_with_options_that_exist(name: 
             assert parse_pool(option.partition("=")[2])[0] == "workers"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_beyond_loopback_it_asks_for_certificates(name: str) -> None:
+    pod = one(name, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    options = {option.partition("=")[0] for option in container["args"]}
+    assert {"--tls-cert-file", "--tls-private-key-file", "--client-ca-file"} <= options
+    assert "--insecure" not in options
+    assert {"name": "tls", "mountPath": "/tls", "readOnly": True} in container["volumeMounts"]
+    assert f"nodewright-{name}-tls" in [volume.get("secret", {}).get("secretName") for volume in pod["volumes"]]
+
+
 def test_the_configuration_can_be_read() -> None:
     text = one("cloudpool-proxy", "ConfigMap")["data"]["config.json"]
     assert parse(text).auth.in_cluster
@@ -123,7 +134,8 @@ def test_the_page_says_where_the_pool_and_the_backend_are_named() -> None:
     assert place["value"].startswith("--pool=")
     (config,) = yaml.safe_load(documented("cloudpool-proxy.md", "ConfigMap"))
     assert config["path"] == "/data/config.json"
-    assert parse(config["value"]).backend_url == "http://cloudpool:9010"
+    assert parse(config["value"]).backend_url == "https://cloudpool:9010"
+    assert parse(config["value"]).backend_files.certificate == "/tls/tls.crt"
 
 
 @pytest.mark.slow
