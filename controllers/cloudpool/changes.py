@@ -119,6 +119,8 @@ def detach(pool: Pool, id_: str, decrement: bool) -> Answer:
     if decrement:
         number = f"{uid_of(pool.body)}/{member.facts.resource_version}"
         metadata["annotations"] = {names.CLOUDPOOL_DETACHED_FROM_ANNOTATION: number}
+        if pool.detached:  # the pool remembers no more than one
+            return NotYet(f"the MachineSets of {pool.ref} have yet to act on an earlier detachment")
     why = f"a client of the cloudpool detaches {id_}"
     release = Patch(member.facts.ref, {"metadata": metadata}, why, resource_version=member.facts.resource_version)
     return Plan(steps([release]))
@@ -131,6 +133,8 @@ def attach(pool: Pool, machine: Obj | None, id_: str) -> Answer:
     """
     if machine is None:
         return NotMember(f"there is no Machine {id_}")
+    if any(machine["metadata"]["name"] == detached["metadata"]["name"] for detached in pool.detached):
+        return NotYet(f"the MachineSets of {pool.ref} have yet to act on the detachment of {id_}")
     illegal = _illegal_to_attach(pool, machine, id_)
     if illegal is not None:
         return illegal

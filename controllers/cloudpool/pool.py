@@ -79,12 +79,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """``detached``: Machines that are no longer in the pool, which is still to be one less for each."""
+    """``detached``: Machines that are no longer in the pool, which is still to be one less for each.
+
+    ``sets``: the MachineSets that make its Machines; the pool itself if it is one.
+    """
 
     kind: Kind
     body: Obj
     members: tuple[Member, ...]
     detached: tuple[Obj, ...] = ()
+    sets: tuple[Obj, ...] = ()
 
     @property
     def ref(self) -> Ref:
@@ -101,8 +105,7 @@ class Pool:
     @property
     def replicas(self) -> int:
         """One that is left out means one, as in Kubernetes."""
-        wanted = (self.body.get("spec") or {}).get("replicas")
-        return wanted if isinstance(wanted, int) else 1
+        return _replicas(self.body)
 
     @property
     def policy(self) -> str:
@@ -154,9 +157,13 @@ class Pool:
     @property
     def applied(self) -> bool:
         """The controllers have seen the object as it is, a changed template included."""
-        generation = self.body["metadata"].get("generation")
-        seen = (self.body.get("status") or {}).get("observedGeneration")
-        return self.kind != MACHINE_DEPLOYMENT or generation is None or seen in (None, generation)
+        return self.kind != MACHINE_DEPLOYMENT or _observed(self.body)
+
+    @property
+    def carried_out(self) -> bool:
+        """The MachineSets know the size: what was detached before it is missed by none of them any more."""
+        wanted = sum(_replicas(each) for each in self.sets)
+        return self.applied and all(map(_observed, self.sets)) and (wanted <= self.replicas or self.rolling)
 
     @property
     def missing(self) -> int:
@@ -190,6 +197,17 @@ class Pool:
         return any(machine.id == id_ for machine in self.machines) and self.member(id_) is None
 
 
+def _replicas(body: Obj) -> int:
+    wanted = (body.get("spec") or {}).get("replicas")
+    return wanted if isinstance(wanted, int) else 1
+
+
+def _observed(body: Obj) -> bool:
+    """True as well if no controller has written a status yet."""
+    generation = body["metadata"].get("generation")
+    return generation is None or (body.get("status") or {}).get("observedGeneration") in (None, generation)
+
+
 def is_set_aside(machine: PoolMachine) -> bool:
     return not machine.membership.active and not machine.membership.evictable
 
@@ -209,7 +227,7 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
     members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
     strays = view.indexed(MACHINE, OWNER, "")
     detached = tuple(stray for stray in strays if detachment_of(stray, uid_of(body)))
-    return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached)
+    return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached, tuple(sets))
 
 
 def stray(id_: str, namespace: str, view: View) -> Obj | None:

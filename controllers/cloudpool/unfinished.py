@@ -43,11 +43,14 @@ def leave_attaching(pool: Pool) -> Plan:
 
 
 def _shrunk_for(pool: Pool) -> Plan:
-    """The one that is accounted for is forgotten first: the pool remembers no more than one."""
+    """The one that is accounted for is forgotten first: the pool remembers no more than one.
+
+    It is forgotten once the MachineSets know the size: until then they make no Machine in its place.
+    """
     last = annotations_of(pool.body).get(names.CLOUDPOOL_DETACHED_ANNOTATION, "")
     for machine in pool.detached:
         if detachment_of(machine, uid_of(pool.body)) == last:
-            return Plan(steps([_forget(machine)]))
+            return Plan(steps([_forget(machine)])) if pool.carried_out else Plan()
     for machine in pool.detached:
         record = {names.CLOUDPOOL_DETACHED_ANNOTATION: detachment_of(machine, uid_of(pool.body))}
         return sized(pool, pool.replicas - 1, record)

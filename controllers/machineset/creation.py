@@ -47,9 +47,11 @@ def missing(observed: Observed, claims: Claims) -> int:
     adopted will fill their places.
 
     A Machine that goes for its health is replaced when it is seen going: its delete may not have reached the server.
+    A Machine that a cloudpool detaches is not replaced: ``replicas`` is lowered for it after it was released.
     """
     going = sum(machine.condemned for machine in observed.members.leaving)
-    return observed.wish.replicas - observed.members.existing - len(claims.adopted) - going
+    short = observed.wish.replicas - observed.members.existing - len(claims.adopted) - going
+    return max(short - observed.detached, 0) if short > 0 else short
 
 
 def retried(observed: Observed) -> tuple[int, ...]:

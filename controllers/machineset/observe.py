@@ -72,6 +72,7 @@ class Observed:
     ``strays``: owned, but their labels no longer match; they are members until their release is visible.
     ``orphans``: they match and nobody controls them. ``released``: how many that once left still exist.
     ``domains``: failure domains to spread over, in the order in which this set takes them; () if it does not spread.
+    ``detached``: Machines that a cloudpool has detached, for which ``replicas`` may not be lowered yet.
     ``resting``: what the status remembers of those that were exhausted.
     ``class_digest``: that of the MachineClass which the template names, "" for none.
     """
@@ -89,6 +90,7 @@ class Observed:
     strays: tuple[MachineFacts, ...] = ()
     orphans: tuple[MachineFacts, ...] = ()
     released: int = 0
+    detached: int = 0
     domains: tuple[str, ...] = ()
     resting: tuple[Resting, ...] = ()
     class_digest: str = ""
@@ -197,15 +199,19 @@ def _owner(body: Obj, view: View) -> Obj | None:
 def _ownerless(view: View, body: Obj, wish: Wish) -> dict[str, Any]:
     """Orphans of the namespace that match, and the number of those that were released by this MachineSet."""
     namespace, uid = key_of(body).namespace, uid_of(body)
-    orphans, released = [], 0
+    pools = {uid, controller_uid(body)} - {""}
+    orphans, released, detached = [], 0, 0
     for machine in view.indexed(MACHINE, OWNER, ""):
         if machine["metadata"].get("namespace", "") != namespace:
             continue
+        pool, _, number = annotations_of(machine).get(names.CLOUDPOOL_DETACHED_FROM_ANNOTATION, "").partition("/")
+        detached += bool(number) and pool in pools
         if not is_deleting(machine) and wish.selector.matches(machine["metadata"].get("labels")):
             orphans.append(machine_facts.read(machine))
         elif annotations_of(machine).get(names.RELEASED_FROM_ANNOTATION) == uid:
             released += 1
-    return {"orphans": tuple(sorted(orphans, key=lambda machine: machine.key)), "released": released}
+    found = tuple(sorted(orphans, key=lambda machine: machine.key))
+    return {"orphans": found, "released": released, "detached": detached}
 
 
 def _taken(journal: Ordinals, view: View, key: Key, prefix: str, uid: str) -> list[int]:
