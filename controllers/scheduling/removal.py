@@ -19,7 +19,7 @@ from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.disruption import Budget, Purse
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Verdicts
-from controllers.scheduling.schedulable import explain
+from controllers.scheduling.schedulable import explain, shortages
 from controllers.scheduling.seeking import Seeker
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
 from controllers.scheduling.snapshot import Snapshot
@@ -243,7 +243,9 @@ class _Planner:
     def _no_place(self, name: str, group: Group) -> Kept:
         why = self._explained.get(group.pod_class, "no Node takes it")
         if group.pod_class not in self._explained and len(self._explained) < _MOST_EXPLAINED:
-            why = self._explained[group.pod_class] = explain(self._snapshot, group.pod_class)
+            lacking = shortages(self._snapshot, group.pod_class)
+            why = explain(self._snapshot, group.pod_class) + (f" ({lacking})" if lacking else "")
+            self._explained[group.pod_class] = why
         return Kept(name, Staying.NO_PLACE, f"pod {group.pods[0]} would stay pending: {why}", group.pods[0])
 
     def _biggest_first(self, pods: Sequence[PodShape]) -> list[Group]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.placement import place
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.refusals import summary
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PodShape
 from controllers.scheduling.snapshot import Snapshot
+
+_MOST_NODES = 3
+"""Nodes whose free amounts are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,28 @@ def explain(snapshot: Snapshot, pod_class: PodClass) -> str:
     if not all(found):
         return f"{sum(1 for each in found if each is None)}/{len(found)} nodes are available"
     return summary(each for each in found if each)
+
+
+def shortages(snapshot: Snapshot, pod_class: PodClass) -> str:
+    """Which Nodes lack what, wanted and free; "" if each has enough. At most three Nodes, the number of the others."""
+    wanted = dict(pod_class.requests)
+    found = []
+    for row in snapshot.rows:
+        free = {name: int(snapshot.free(name)[row]) for name in wanted}
+        if any(free[name] < amount for name, amount in wanted.items()):
+            found.append(f"Node {snapshot.nodes[row].name} has only {_amounts(free)} free")
+    if not found:
+        return ""
+    more = f" and {len(found) - _MOST_NODES} more" if len(found) > _MOST_NODES else ""
+    return f"{', '.join(found[:_MOST_NODES])}{more}; the pod needs {_amounts(wanted)}"
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    """cpu in milli-cores, memory in MiB, the others as they are counted."""
+    return ", ".join(f"{_amount(name, amounts[name])} {name}" for name in sorted(amounts))
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == CPU:
+        return f"{amount}m"
+    return f"{amount / 2**20:.0f}Mi" if name == MEMORY else str(amount)

@@ -123,6 +123,18 @@ UNMOVABLE: dict[str, dict[str, Any]] = {
 }
 
 
+def test_a_refusal_lists_what_a_few_nodes_have_free_and_what_the_pod_needs() -> None:
+    nodes = [node("a"), *(node(f"n{number}", cpu="1") for number in range(5))]
+    told = refusal(Fleet(nodes, [pod("p", "a", "3"), *(pod(f"q{n}", f"n{n}", "800m") for n in range(5))]).without("a"))
+    assert "Node n0 has only 200m cpu" in told
+    assert "and 2 more; the pod needs 3000m cpu" in told
+    assert told.count("has only") == 3
+    asked = Fleet(
+        [node("a"), node("b")], [pod("p", "a", requests={"memory": "12Gi"}), pod("q", "b", requests={"memory": "8Gi"})]
+    )
+    assert "8192Mi memory free; the pod needs 100m cpu, 12288Mi memory" in refusal(asked.without("a"))
+
+
 @pytest.mark.parametrize("what", UNMOVABLE)
 def test_defect_13_what_the_scheduler_would_refuse_keeps_the_node(what: str) -> None:
     more = UNMOVABLE[what]
