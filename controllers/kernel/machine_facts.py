@@ -37,7 +37,7 @@ class MachineFacts:
     ``up_to_date``: whether its host is as its present spec asks, None: not known; ``updated``: when that last changed.
     ``refusal``: why that would take another host, where that is forbidden.
     ``priority``: the higher, the earlier it is deleted. ``preserve_until``: one that failed or
-    is condemned is kept until then.
+    is selected for deletion is kept until then.
     ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
     ``class_digest``: that of the MachineClass's configuration which its host has.
     ``host_since``: when its host was first seen to run.

@@ -61,9 +61,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``outage``: why nothing can be concluded now, "" if it can. ``leaving``: condemned Machines that are going.
+    """``outage``: why nothing can be concluded now, "" if it can.
 
-    ``unborn``: names of Machines that are gone or going and whose replacement does not exist yet.
+    ``leaving``: Machines selected for deletion that are going. ``unborn``: names of Machines that are gone or going and whose replacement does not exist yet.
     ``elsewhere``: Machines selected that an older check looks at.
     """
 

@@ -2,8 +2,8 @@
 
 A Machine whose labels stopped matching is released (a person set it aside) and then replaced. Peers either keep it
 owned and uncounted, and create without end (cluster-api#14216), or never notice. Here releasing has a limit of its own:
-while as many released Machines exist as the set has replicas, further strays are kept and counted, so whatever rewrites
-labels can't make more than twice the Machines.
+while as many released Machines exist as the set has replicas, further unmatched Machines are kept and counted, so
+whatever rewrites labels can't make more than twice the Machines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIN_RELEASES = 3
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """``kept``: strays that may not be released now."""
+    """``kept``: unmatched Machines that may not be released now."""
 
     adopted: tuple[MachineFacts, ...] = ()
     released: tuple[MachineFacts, ...] = ()
@@ -38,7 +38,7 @@ def claims(observed: Observed) -> Claims:
 
 
 def freeze_reason(observed: Observed, decided: Claims) -> str:
-    """Why strays are kept, "" if none is."""
+    """Why unmatched Machines are kept, "" if none is."""
     if not decided.kept:
         return ""
     return (

@@ -28,16 +28,17 @@ MOST_REMEDIATED = 1000
 
 
 RECOVERY = timedelta(seconds=30)
-"""For so long a condemned Machine that has just become Ready is spared: its health check may take it back."""
+"""For so long a Machine that was selected for deletion and has just become Ready stays: its health check may take the
+selection back."""
 _REFUTED = frozenset({Reason.NODE_STARTUP_TIMEOUT, Reason.NODE_MISSING})
 """What a health check said that can't be so any more of a Machine that is Ready, however long ago it became so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remediation:
-    """``victims``: condemned Machines to delete now. ``places``: all that are still to be taken, these included.
+    """``victims``: selected Machines to delete now. ``places``: all that are still to be taken, these included.
 
-    ``deferred``: why condemned Machines are not deleted now, "" if none is held back; ``look_at``: until when, if only
+    ``deferred``: why selected Machines are not deleted now, "" if none is held back; ``look_at``: until when, if only
     time holds them back.
     """
 
@@ -100,14 +101,14 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
 
 
 def _is_refuted(machine: MachineFacts) -> bool:
-    """It is Ready, and condemned for having no Node: its health check lags behind, and has to speak first."""
+    """It is Ready, and selected for deletion because it had no Node: its health check lags, and has to look first."""
     conditions = (machine.body.get("status") or {}).get("conditions")
     said = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
     return machine.ready and said is not None and said.get("reason") in _REFUTED
 
 
 def _recovery_ends(machine: MachineFacts) -> datetime:
-    """A Machine that became Ready after it was condemned may be well: the health check has so long to say so."""
+    """A Machine that became Ready after it was selected may be well: the health check has so long to say so."""
     since = machine.ready_since
     return since + RECOVERY if machine.ready and since is not None else machine.created
 

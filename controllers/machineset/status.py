@@ -57,7 +57,7 @@ def count(observed: Observed, ordinals: Ordinals) -> Counts:
 class Findings:
     """``held``: why missing Machines are not created; ``frozen``: why Machines that left are not released.
 
-    ``remediation``: what becomes of Machines that a health check has condemned.
+    ``remediation``: what becomes of Machines that a health check has selected for deletion.
     ``spread``: which failure domains have no host, and who goes elsewhere.
     """
 

@@ -232,7 +232,7 @@ class Guard:
             raise Breach(f"deleting {action.target} leaves {left} available of at least {least}")
 
     def _is_dead(self, machine: Obj) -> bool:
-        """A health check, which sees its Node, has condemned it for that; its own status has not told of it yet."""
+        """A health check, which sees its Node, has selected it for deletion; its own status does not say so yet."""
         status = machine.get("status") or {}
         name = (status.get("nodeRef") or {}).get("name")
         node = self._plane.get(NODE, Key("", name)) if name else None
