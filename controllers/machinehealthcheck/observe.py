@@ -63,7 +63,8 @@ class Target:
 class Observed:
     """``outage``: why nothing can be concluded now, "" if it can.
 
-    ``leaving``: Machines selected for deletion that are going. ``unborn``: names of Machines that are gone or going and whose replacement does not exist yet.
+    ``leaving``: Machines selected for deletion that are going.
+    ``unborn``: names of Machines that are gone or going and whose replacement does not exist yet.
     ``elsewhere``: Machines selected that an older check looks at.
     """
 
