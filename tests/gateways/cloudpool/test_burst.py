@@ -1,0 +1,30 @@
+"""Many requests at once: each gets its own answer, and none is turned away."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
+from tests.gateways.cloudpool.test_server import comes, served
+from tests.runtime.town import Town
+
+REQUESTS = 100
+
+
+@pytest.mark.parametrize("decrement", [True, False], ids=["smaller", "replaced"])
+async def test_a_hundred_machines_are_terminated_at_once(town: Town, decrement: bool) -> None:
+    await town.machine_set("workers", REQUESTS)
+    pools = Instances({"workers": PoolConfig("MachineSet", "default", "workers")})
+    async with town.controllers(), served(town, pools) as client:
+        names = await client.runs(REQUESTS)
+        body = {"decrementDesiredSize": decrement}
+        await asyncio.gather(*(client.does("/pool/terminate", {"machineId": name, **body}) for name in names))
+
+        async def all_gone() -> bool:
+            _, pool = await client("GET", "/pool")
+            return not {machine["id"] for machine in pool["machines"]} & set(names)
+
+        await comes(all_gone)
+        assert (await client.size())[0] == (0 if decrement else REQUESTS)
