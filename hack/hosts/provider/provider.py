@@ -76,6 +76,7 @@ class LabProvider:
             "specHash": request.spec_hash,
             "namespace": identity.namespace,
             "cluster": identity.cluster,
+            "managementCluster": identity.management_cluster,
         }
         record = Record(identity.machine_uid, identity.name, 0, datetime.now(UTC).isoformat(), notes)
         lab = self._lab()
@@ -145,6 +146,7 @@ def _host(lab: Lab, seen: Seen) -> Host:
         provider_id=f"lab:///{record.notes['id']}",
         state=_state(seen),
         spec_hash=record.notes.get("specHash", ""),
+        management_cluster=record.notes.get("managementCluster", ""),
         addresses=(Address("InternalIP", lab.net.address(record.number)), Address("Hostname", record.name)),
         created_at=datetime.fromisoformat(record.created_at),
     )
