@@ -50,7 +50,7 @@ def _type(obj: Mapping[str, Any]) -> Errors:
     if obj.get("apiVersion") != names.API_VERSION:
         yield FieldError("apiVersion", f"{obj.get('apiVersion')} is not served, only {names.API_VERSION} is")
     kind = obj.get("kind")
-    if kind not in _BY_KIND:
+    if text_of(obj, "kind") not in _BY_KIND:
         yield FieldError("kind", f"{kind!r} is none of {', '.join(_BY_KIND)}")
 
 
@@ -262,7 +262,7 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
         yield fault
     for name in ("unhealthyConditions", "unhealthyMachineConditions"):
         for index, condition in items(spec, name):
-            if name == "unhealthyMachineConditions" and condition.get("type") in _CHECKS_OWN:
+            if name == "unhealthyMachineConditions" and text_of(condition, "type") in _CHECKS_OWN:
                 yield FieldError(f"spec.{name}[{index}].type", "health checks write this condition themselves")
             if problem := time_or_duration(condition.get("timeout"), "duration"):
                 yield FieldError(f"spec.{name}[{index}].timeout", problem)

@@ -173,6 +173,7 @@ def decoded(body: bytes, title: str) -> Mapping[str, Any]:
         raise MessageError(f"failed to decode {title} message", "the body is empty")
     try:
         found = json.loads(body.decode(), parse_constant=_no_constant)
+        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate (\\ud800) could be written nowhere
     except (ValueError, RecursionError) as error:
         raise MessageError(f"failed to decode {title} message", f"not JSON: {error}") from error
     if found is None:

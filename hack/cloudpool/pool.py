@@ -57,7 +57,11 @@ class Pool:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        self.calls.append((f"{request.method} {request.path}", orjson.loads(body) if body else None))
+        try:
+            content = orjson.loads(body) if body else None
+        except orjson.JSONDecodeError:
+            return web.Response(status=400)
+        self.calls.append((f"{request.method} {request.path}", content))
         instead = self.instead.get(f"{request.method} {request.path}")
         if instead is not None:
             return await instead(request)

@@ -105,7 +105,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
 values = st.dictionaries(
     words,
     st.recursive(
-        st.none() | st.booleans() | st.integers() | words,
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | words,  # as YAML of others may have
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
         max_leaves=4,
     ),

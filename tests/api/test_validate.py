@@ -26,6 +26,14 @@ def test_an_unknown_version_or_kind_is_named() -> None:
     assert [error.path for error in errors] == ["apiVersion", "kind"]
 
 
+@pytest.mark.parametrize("odd", [{}, {"a": 1}, [], ["Machine"], 1, None, True])
+def test_a_kind_or_a_type_that_is_no_text_is_a_fault(odd: Any) -> None:
+    errors = validate({"apiVersion": "cluster.k8s.io/v1alpha1", "kind": odd, "metadata": {"name": "x"}})
+    assert [error.path for error in errors] == ["kind"]
+    check = changed("check", {"spec.unhealthyMachineConditions": [{"type": odd, "status": "False", "timeout": "5m"}]})
+    assert isinstance(validate(check), list)
+
+
 def test_all_faults_are_found_at_once() -> None:
     obj = changed(
         "deployment",

@@ -106,11 +106,26 @@ def test_separators_inside_text_do_not_cut() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["x: &a {<<: *a}", "x: &a {<<: [*a]}", "x: &a {y: {<<: *a}}", "x: " + "{<<: " * 200 + "{}" + "}" * 200],
+)
+def test_merge_keys_that_never_end_are_refused(text: str) -> None:
+    (found,) = read(text)
+    assert isinstance(found, Broken)
+    assert "nested" in found.message
+
+
+@pytest.mark.parametrize(
     "path",
     [("spec", "taints", 0, "key"), ("metadata", "labels", "a.b/c"), ("spec",), ("items", 3, "spec", "x-y")],
 )
 def test_paths_survive_writing_and_reading(path: tuple[str | int, ...]) -> None:
     assert read_path(write_path(path)) == path
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, "9" * 10, "\u0663"])
+def test_what_is_no_index_of_a_list_is_a_key(index: str) -> None:
+    assert read_path(f"spec.labels[{index}]") == ("spec", "labels", index)
 
 
 def test_paths_in_the_api_servers_form_are_read() -> None:

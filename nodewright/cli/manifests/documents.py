@@ -128,19 +128,25 @@ class _Reader:
         self.broken: list[Broken] = []
         self._offset = line_offset
         self._values = 0
+        self._depth = 0
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         self._values += 1
-        if len(path) > MAX_DEPTH:
+        # A merge key (<<) goes deeper without a longer path, for ever where it names its own mapping.
+        if max(len(path), self._depth) > MAX_DEPTH:
             raise _Refused(Broken(self._at(node), f"nested deeper than {MAX_DEPTH} levels", path))
         if self._values > MAX_VALUES:
             raise _Refused(Broken(self._at(node), f"more than {MAX_VALUES} values in one document", path))
         self.positions.setdefault(path, self._at(node))
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        self._depth += 1
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, path)
+        finally:
+            self._depth -= 1
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         merged: dict[str, Any] = {}

@@ -10,7 +10,7 @@ Path = tuple[str | int, ...]
 """Keys and list indexes from the root of a document."""
 
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
-_TOKEN = re.compile(r"""\.?([A-Za-z_$][^.\[\]]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\['([^']*)'\]|\[([^\]]*)\]""")
+_TOKEN = re.compile(r"""\.?([A-Za-z_$][^.\[\]]*)|\[([0-9]{1,9})\]|\["((?:[^"\\]|\\.)*)"\]|\['([^']*)'\]|\[([^\]]*)\]""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,8 @@ def read_users(path: Path) -> dict[str, str]:
 
 
 def error_response(status: int, message: str, detail: str = "") -> web.Response:
+    # A text that quotes the request, its path for one, may hold what is no UTF-8.
+    message, detail = (text.encode("utf-8", "replace").decode() for text in (message, detail))
     body = orjson.dumps(error_message(message, detail), option=orjson.OPT_INDENT_2)
     headers = {"WWW-Authenticate": 'Basic realm="cloudpool"'} if status == 401 else None
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)

@@ -88,6 +88,22 @@ async def served(town: Town, instances: Instances | None = None, **doors: Any) -
         yield client
 
 
+@pytest.mark.parametrize("path", ["terminate", "detach", "attach", "serviceState", "membershipStatus"])
+async def test_a_machine_id_that_is_no_unicode_is_refused_not_an_error_of_the_server(town: Town, path: str) -> None:
+    await town.machine_set("workers", 0)
+    body = {
+        "terminate": {"decrementDesiredSize": False},
+        "detach": {"decrementDesiredSize": False},
+        "attach": {},
+        "serviceState": {"serviceState": "BOOTING"},
+        "membershipStatus": {"membershipStatus": {"active": True, "evictable": True}},
+    }[path]
+    async with served(town) as client:
+        code, _ = await client("POST", f"/pool/{path}", {"machineId": "\ud800", **body})
+        assert code == 400
+        assert (await client("GET", "/pool"))[0] == 200
+
+
 async def test_a_client_scales_a_machine_set_up_and_down_and_takes_single_machines(town: Town) -> None:
     await town.machine_set("workers", 2)
     async with town.controllers(), served(town) as client:

@@ -1,0 +1,1 @@
+"""Every reader of untrusted input, given seeded mutations of valid input."""
