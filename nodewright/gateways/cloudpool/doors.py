@@ -6,8 +6,8 @@ import asyncio
 import hmac
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,7 @@ class DoorKeeper:
         if self._in_flight >= self._doors.in_flight:
             return error_response(503, f"{self._in_flight} requests are under way already")
         self._in_flight += 1
+        request[KEEPER] = self
         try:
             return await handler(request)
         except MessageError as error:
@@ -160,6 +161,15 @@ class DoorKeeper:
             )
         finally:
             self._in_flight -= 1
+
+    @contextmanager
+    def without_place(self) -> Iterator[None]:
+        """While the request waits for its client it does not count as one in flight: it costs next to nothing."""
+        self._in_flight -= 1
+        try:
+            yield
+        finally:
+            self._in_flight += 1
 
     def _may_ask(self, request: web.Request) -> bool:
         if self._doors.users is None:
@@ -189,11 +199,17 @@ SAID: web.RequestKey[str] = web.RequestKey("said", str)
 """What a request that was read here asked for, for the audit log."""
 
 
+KEEPER: web.RequestKey[DoorKeeper] = web.RequestKey("keeper", DoorKeeper)
+"""It counts the request as one in flight."""
+
+
 async def read_body(request: web.Request, doors: Doors) -> bytes:
-    """Raises OperationError if it is too large or too slow."""
+    """Raises OperationError if it is too large or too slow. Bodies that don't arrive keep no other request out."""
+    keeper = request.get(KEEPER)
     try:
-        async with asyncio.timeout(doors.read_timeout):
-            body = await request.read()
+        with keeper.without_place() if keeper is not None else nullcontext():
+            async with asyncio.timeout(doors.read_timeout):
+                body = await request.read()
     except TimeoutError:
         raise OperationError(408, f"the request was not read within {doors.read_timeout:g} s") from None
     request[SAID] = _told(body)

@@ -28,3 +28,21 @@ async def test_a_hundred_machines_are_terminated_at_once(town: Town, decrement: 
 
         await comes(all_gone)
         assert (await client.size())[0] == (0 if decrement else REQUESTS)
+
+
+async def test_bodies_that_do_not_arrive_keep_no_other_request_out(town: Town) -> None:
+    await town.machine_set("workers", 1)
+    pools = Instances({"workers": PoolConfig("MachineSet", "default", "workers")})
+    async with town.controllers(), served(town, pools, in_flight=10) as client:
+        await client.runs(1)
+        host, port = client.url.removeprefix("http://").split(":")
+        slow = [await asyncio.open_connection(host, int(port)) for _ in range(50)]
+        for _, writer in slow:
+            writer.write(b"POST /pool/size HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20\r\n")
+            writer.write(b"Content-Type: application/json\r\n\r\n{")
+            await writer.drain()
+        for _ in range(20):
+            assert (await client("GET", "/pool"))[0] == 200
+            await client.does("/pool/size", {"desiredSize": 1})
+        for _, writer in slow:
+            writer.close()
