@@ -84,17 +84,18 @@ def test_ten_thousand_machines_that_are_gone_leave_nothing_in_memory() -> None:
 
 
 def test_what_functions_remember_of_an_object_goes_with_it() -> None:
-    scene = Scene()
-    facts, specs = len(machine_facts._memory), len(host_spec._memory)
-    body = machine("m-new").build()
+    scene, body = Scene(), machine("m-churn").build()
+    uid = body["metadata"]["uid"]
     scene.cache.watched(MACHINE, "ADDED", body)
     found = scene.cache.stores[MACHINE].get(key_of(body))
     assert found is not None
     machine_facts.read(found)
     host_spec.desired_host(found, scene.view)
-    assert (len(machine_facts._memory), len(host_spec._memory)) == (facts + 1, specs + 1)
+    assert machine_facts._memory.of(uid) is not None
+    assert host_spec._memory.of(uid) is not None
     scene.cache.watched(MACHINE, "DELETED", copy.deepcopy(body))
-    assert (len(machine_facts._memory), len(host_spec._memory)) == (facts, specs)
+    assert machine_facts._memory.of(uid) is None
+    assert host_spec._memory.of(uid) is None
 
 
 def _change(revision: int, size: int) -> Change:
