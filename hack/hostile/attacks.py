@@ -82,6 +82,8 @@ class Hostile:
     refused: Counter[str] = field(default_factory=Counter)
     took_effect: Counter[str] = field(default_factory=Counter)
     """Attacks whose objects the controllers have acted on or answered, by name."""
+    active: int = 0
+    """Attacks under way."""
     machines: int = 0
     """Machines that were asked for."""
     _numbers: Any = field(default_factory=itertools.count)
@@ -110,7 +112,11 @@ class Hostile:
 
     async def one(self, name: str) -> None:
         """One attack, and what it has made deleted again."""
-        await self.attacks()[name](f"{name.partition(',')[0].replace(' ', '-')}-{next(self._numbers)}")
+        self.active += 1
+        try:
+            await self.attacks()[name](f"{name.partition(',')[0].replace(' ', '-')}-{next(self._numbers)}")
+        finally:
+            self.active -= 1
         self.done[name] += 1
 
     async def go_on(self, gate: asyncio.Event) -> None:
@@ -158,7 +164,12 @@ class Hostile:
     async def name_of_another(self, _name: str) -> None:
         """Its host would register under the name of a Node that there is."""
         if node := self._node_name():
-            await self._passing(body(MACHINE, node, self._evil()))
+            ref = await self._create(body(MACHINE, node, self._evil()))
+            if ref is not None:
+                self._count("same name", await self._until(ref, lambda found: (found.get("status") or {}).get("phase")))
+                await self._until(ref, lambda found: found["status"].get("phase") in {"Running", "Failed"}, looks=30)
+                await self._delete(ref)
+                await self._until_gone(ref)
 
     async def foreign_owner(self, name: str) -> None:
         """A Machine that says a MachineSet of another namespace were its controller, with the labels of its pool."""

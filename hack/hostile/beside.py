@@ -43,6 +43,7 @@ class Measured:
     rss_mib: list[float] = field(default_factory=list)
     """After each pair of cycles."""
     rounds: dict[tuple[str, str], int] = field(default_factory=dict)
+    held_before: dict[str, dict[str, int]] = field(default_factory=dict)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     """Reconciles that held the loop no longer than the bound (seconds of CPU), by controller and bound."""
 
@@ -56,9 +57,17 @@ class Measured:
         return statistics.median(self.beside_reactions) / statistics.median(self.quiet_reactions)
 
     def longer_than(self, bound: str = "0.05") -> dict[str, int]:
-        """Reconciles by controller that held the loop for longer than ``bound`` seconds of CPU."""
-        found = {name: counts["+Inf"] - counts[bound] for name, counts in self.held.items()}
-        return {name: count for name, count in found.items() if count}
+        """Reconciles by controller that held the loop for longer than ``bound`` seconds of CPU since the start.
+
+        Those of the start are left out: the first one of a controller loads what it needs.
+        """
+        found = {name: _beyond(counts, bound) for name, counts in self.held.items()}
+        before = {name: _beyond(counts, bound) for name, counts in self.held_before.items()}
+        return {name: count - before.get(name, 0) for name, count in found.items() if count > before.get(name, 0)}
+
+
+def _beyond(counts: dict[str, int], bound: str) -> int:
+    return counts["+Inf"] - counts[bound]
 
 
 @dataclass
@@ -79,12 +88,13 @@ class Scene:
     async def stop(self) -> None:
         """No more attacks; returns once the Machines of those before are gone."""
         self.gate.clear()
+        await busy.until(lambda: not self.hostile.active, "the attacks under way end")
         deadline = time.monotonic() + busy.LIMIT_SECONDS
         while await self.hostile_machines():
             if time.monotonic() > deadline:
                 raise AssertionError(f"hostile Machines are still there after {busy.LIMIT_SECONDS:.0f} s")
-            await asyncio.sleep(0.2)
             await self.hostile.withdraw()
+            await asyncio.sleep(0.2)
 
     async def hostile_machines(self) -> int:
         return len((await self.client.list_page(MACHINE, 0, "", attacks.NAME)).items)
@@ -95,14 +105,21 @@ class Scene:
         return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
     async def pair(self) -> None:
-        """One cycle alone and one beside the attacks."""
+        """One cycle alone and one beside the attacks; which comes first alternates."""
+        steps = [self._cycle_alone, self._cycle_beside]
+        for step in steps if len(self.measured.quiet) % 2 == 0 else reversed(steps):
+            await step()
+        self.measured.rss_mib.append(self.rss_mib())
+
+    async def _cycle_alone(self) -> None:
         self.measured.quiet.append(await self.busy.cycle())
         self.measured.quiet_reactions += self.busy.reactions[-3:]
+
+    async def _cycle_beside(self) -> None:
         self.begin()
         self.measured.beside.append(await self.busy.cycle())
         self.measured.beside_reactions += self.busy.reactions[-3:]
         await self.stop()
-        self.measured.rss_mib.append(self.rss_mib())
 
     def rss_mib(self) -> float:
         status = Path(f"/proc/{self.run.pid}/status").read_text(encoding="ascii")
@@ -112,8 +129,12 @@ class Scene:
         """Read the counts of the controllers' process. Raises OSError if it does not answer."""
         text = await asyncio.to_thread(_text_of, self.metrics_url)
         self.measured.rounds = {(name, result): int(float(n)) for name, result, n in _ROUNDS.findall(text)}
+        held: dict[str, dict[str, int]] = {}
         for name, bound, number in _HELD.findall(text):
-            self.measured.held.setdefault(name, {})[bound] = int(float(number))
+            held.setdefault(name, {})[bound] = int(float(number))
+        if not self.measured.held_before:
+            self.measured.held_before = held
+        self.measured.held = held
 
 
 def _text_of(url: str) -> str:
@@ -149,6 +170,7 @@ async def scene(folder: Path, *, real: bool = False, flood: int = 50, seed: int 
         await own.begin()
         hostile = attacks.Hostile(tenant, server, lambda: (own.machines(), own.nodes()), flood, seed)
         found = Scene(client, own, hostile, run, f"http://127.0.0.1:{port}/metrics")
+        await found.scrape()
         await stack.enter_async_context(_attacking(found))
         yield found
 

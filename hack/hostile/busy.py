@@ -33,13 +33,13 @@ LIMIT_SECONDS = 300.0
 POLL_SECONDS = 0.02
 
 
-async def until(holds: Callable[[], bool], what: str) -> None:
+async def until(holds: Callable[[], bool], what: str, poll: float = POLL_SECONDS) -> None:
     """Raises AssertionError that names ``what`` after LIMIT_SECONDS."""
     deadline = time.monotonic() + LIMIT_SECONDS
     while not holds():
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {LIMIT_SECONDS:.0f} s")
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(poll)
 
 
 def _deployment(name: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Busy:
                     answer = await self.client.merge_patch(target, {"spec": spec})
                 self._asked[name] = str(answer["metadata"]["resourceVersion"])
             changed = time.monotonic()
-            await until(self._is_seen, f"cycle {self.cycles}: the change is seen")
+            await until(self._is_seen, f"cycle {self.cycles}: the change is seen", 0.002)
             self.reactions.append(time.monotonic() - changed)
             what = f"cycle {self.cycles}: {replicas} Machines each, {version or 'as they are'}"
             await until(lambda wanted=replicas: self.is_settled(wanted), what)  # type: ignore[misc]
@@ -172,7 +172,7 @@ class Busy:
         return found
 
     def as_it_is(self) -> dict[str, Any]:
-        """All of the busy namespace that a reconcile could change: two of these are equal if nothing was changed."""
+        """All of the busy namespace but counts, times and conditions: two of these are equal if nothing was changed."""
         kinds: tuple[Kind, ...] = (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT)
         objects = [(kind, obj) for kind in kinds for obj in self.cache.stores[kind]]
         objects += [(NODE, node) for node in self.nodes()]
@@ -198,6 +198,6 @@ def _kept(kind: Kind, obj: Any) -> dict[str, Any]:
     fields = ("uid", "generation", "labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
     kept = {name: meta.get(name) for name in fields}
     kept["spec"] = obj.get("spec")
-    if kind != NODE:
-        kept["status"] = {**(obj.get("status") or {}), "lastUpdated": None}
+    if kind == MACHINE:
+        kept["status"] = {name: (obj.get("status") or {}).get(name) for name in ("phase", "nodeRef")}
     return kept

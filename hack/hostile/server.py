@@ -1,4 +1,4 @@
-"""A server that a kubeconfig Secret of a tenant names: it redirects, never ends a body, or expands one without bound."""
+"""A server that a kubeconfig Secret of a tenant names: redirects, bodies without an end, bombs, wrong types."""
 
 from __future__ import annotations
 

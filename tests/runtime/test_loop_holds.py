@@ -1,0 +1,92 @@
+"""What each hostile object takes of the event loop of the controllers: CPU time of one callback, never wall time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controllers.kernel.refs import MACHINE_SET, NAMESPACE, NODE, Key, Ref
+from hack.hostile import attacks
+from hack.hostile.server import hostile_server
+from nodewright.runtime.kube.servers import ServerPolicy, Tls
+from nodewright.runtime.workloads.options import WorkloadOptions
+from tests.runtime.town import Town
+
+HELD = 0.5
+"""Seconds of CPU of this thread, ten times the rule: a slow machine must not decide. What a text of 262 KB or a bomb
+took before it was bounded is more."""
+VICTIM = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "victim", "labels": {"kubernetes.io/hostname": "victim"}},
+    "spec": {"providerID": "simulated:///here/victim"},
+}
+OWNED = {
+    "metadata": {
+        "labels": {"app": "a"},
+        "ownerReferences": [
+            {"apiVersion": MACHINE_SET.api_version, "kind": "MachineSet", "name": "a", "uid": "u", "controller": True}
+        ],
+    }
+}
+REFUSED = {"templates", "shell"}
+"""What the API server refuses never reaches a controller."""
+
+
+@contextmanager
+def holds() -> Iterator[dict[str, float]]:
+    """The longest CPU time of one callback by the name of its task.
+
+    Without the garbage collector: a full collection is as long as the heap of all tests is large, whoever it comes to.
+    """
+    found: dict[str, float] = {}
+    run = asyncio.Handle._run
+
+    def timed(handle: Any) -> None:
+        task = getattr(handle._callback, "__self__", None)
+        began = time.thread_time()
+        run(handle)
+        spent = time.thread_time() - began
+        if isinstance(task, asyncio.Task):
+            name = task.get_name().rstrip("0123456789")
+            found[name] = max(found.get(name, 0.0), spent)
+
+    gc.collect()
+    gc.disable()
+    asyncio.Handle._run = timed  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        gc.enable()
+        asyncio.Handle._run = run  # type: ignore[method-assign]
+
+
+ATTACKS = ("provider id", "pause, change, delete", "same name", "foreign owner", "same selector", "text", "structured",
+           "bombs", "shapes", "templates", "servers", "shell", "flood")  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_no_hostile_object_holds_the_loop_of_the_controllers(town: Town, attack: str) -> None:
+    town.options = replace(town.options, workloads=WorkloadOptions(servers=ServerPolicy(Tls.PLAIN)))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": attacks.NAME}}
+    await town.client.create(NAMESPACE, namespace)
+    await town.client.create(NODE, VICTIM)
+    await town.client.report_status(Ref(NODE, Key("", "victim")), {"conditions": [{"type": "Ready", "status": "True"}]})
+    async with town.controllers() as manager, hostile_server() as server:
+        names = {f"{each.reconciler.name}-" for each in manager.controllers}
+        names |= {f"reflect {reflector.kind.plural}" for reflector in manager.reflectors}
+        hostile = attacks.Hostile(town.client, server, lambda: ([OWNED], town.objects(NODE)), flood=20)
+        await hostile.one(attack)  # imports, and what is made once
+        with holds() as found:
+            await hostile.one(attack)
+        longest = max(((spent, name) for name, spent in found.items() if name in names), default=(0.0, ""))
+        print(f"{attack}: {longest[0] * 1000:.1f} ms at the longest, in {longest[1] or 'none: it was refused'}")
+        assert found.keys() & names if attack not in REFUSED else hostile.refused["422"]
+        assert longest[0] < HELD, longest[1]
