@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controllers.kernel.refs import MACHINE, NODE, Ref, key_of
 from hack.hostile import busy
 from hack.hostile.beside import Scene, scene
 from tests.realplane import REAL, WHOLE, require
@@ -34,6 +35,14 @@ def _holds(found: Scene, holder: str) -> None:
     assert f"_{found.run.pid}_" in f"_{holder}_", "the Lease is of another process"
 
 
+async def _a_change_would_have_been_seen(found: Scene) -> None:
+    """A label of somebody else on a Node of the busy namespace, and a Machine that its owner did not delete."""
+    target = Ref(NODE, key_of(found.busy.nodes()[0]))
+    await found.client.merge_patch(target, {"metadata": {"labels": {"evil.example.com/x": ""}}})
+    await found.client.delete(Ref(MACHINE, key_of(found.busy.machines()[0])))
+    await busy.until(lambda: len(found.busy.faults()) >= 2, "the label and the deletion are seen")
+
+
 async def test_what_a_hostile_namespace_does_changes_nothing_of_a_busy_one(tmp_path: Path) -> None:
     async with scene(tmp_path, flood=30) as found:
         before = await found.holder()
@@ -44,6 +53,7 @@ async def test_what_a_hostile_namespace_does_changes_nothing_of_a_busy_one(tmp_p
         await found.scrape()
         assert await found.holder() == before
         _holds(found, before)
+        await _a_change_would_have_been_seen(found)
 
 
 @pytest.mark.slow

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from api import yamltext
 from controllers.kernel.refs import MACHINE_SET, NAMESPACE, NODE, Key, Ref
 from hack.hostile import attacks
 from hack.hostile.server import hostile_server
@@ -90,3 +93,19 @@ async def test_no_hostile_object_holds_the_loop_of_the_controllers(town: Town, a
         print(f"{attack}: {longest[0] * 1000:.1f} ms at the longest, in {longest[1] or 'none: it was refused'}")
         assert found.keys() & names if attack not in REFUSED else hostile.refused["422"]
         assert longest[0] < HELD, longest[1]
+
+
+async def test_what_reads_texts_of_others_is_loaded_before_the_first_reconcile(town: Town) -> None:
+    """Loading the YAML parser takes 60 ms: the first text of a tenant that is not JSON must not pay for it."""
+    yamltext._loader.cache_clear()
+    async with town.controllers():
+        assert yamltext._loader.cache_info().currsize == len(get_args(yamltext.Numbers))
+
+
+def test_a_text_loads_no_module_once_the_parser_is_loaded() -> None:
+    code = (
+        "import sys; from api import yamltext; yamltext.load_parser(); before = set(sys.modules)\n"
+        "yamltext.load(\"a: 'x'\\nb: [1.5, yes, 2026-01-01]\"); print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
