@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, get_args
 
 from api.limits import MAX_TEXT_BYTES, MAX_TEXT_DEPTH, MAX_TEXT_VALUES
 from api.visible import visible
@@ -69,6 +69,12 @@ def load(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
             return value
     node = compose(content, bounds)
     return None if node is None else _Builder(bounds).value(node)
+
+
+def load_parser() -> None:
+    """Load what reads YAML now: that takes as long as many reconciles, and would else fall to the first text."""
+    for numbers in get_args(Numbers):
+        _loader(numbers)
 
 
 def compose(text: str | bytes, bounds: Bounds = DEFAULT) -> yaml.Node | None:

@@ -12,7 +12,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hack.bench import autoscaler, churn, cloudpool, externalgrpc, live, provisioning, real, scheduling, takeover
+from hack.bench import (
+    autoscaler,
+    churn,
+    cloudpool,
+    externalgrpc,
+    hostile,
+    live,
+    provisioning,
+    real,
+    scheduling,
+    takeover,
+)
 from hack.bench.figures import Figure, keep, show
 from hack.processor import ticks
 from hack.realplane import missing
@@ -33,6 +44,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", externalgrpc.gateway),
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
     "churn": ("What 3000 Machines that are gone leave in memory, after the first 750", churn.churn),
+    "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 NEED_REAL_PLANE = ("real", "takeover")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from api import yamltext
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
@@ -126,6 +127,7 @@ class Manager:
             raise LeadershipLostError(self._leadership.why_lost)
 
     async def _start(self) -> None:
+        yamltext.load_parser()
         for reflector in self.reflectors:
             await reflector.synced.wait()
         self.hosts.management_cluster = self.options.management_cluster or await self._mark()

@@ -1,0 +1,1 @@
+"""A namespace that does all it may against others, beside a busy one: for tests and the benchmark."""
