@@ -43,6 +43,7 @@ async def _a_change_would_have_been_seen(found: Scene) -> None:
     await busy.until(lambda: len(found.busy.faults()) >= 2, "the label and the deletion are seen")
 
 
+@pytest.mark.slow
 async def test_what_a_hostile_namespace_does_changes_nothing_of_a_busy_one(tmp_path: Path) -> None:
     async with scene(tmp_path, flood=30) as found:
         before = await found.holder()
