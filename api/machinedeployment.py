@@ -178,6 +178,8 @@ class MachineDeploymentStatus(Model):
     """Those that are ready."""
     available_replicas: Count | None = None
     """Those that are ready for ``minReadySeconds``."""
+    deleting_replicas: Count | None = None
+    """Machines that are being deleted and still exist; the condition ScalingDown says what they wait for."""
     unavailable_replicas: Count | None = None
     """Those that are missing to the number asked for, or not available."""
     label_selector: Annotated[str, Field(max_length=16384)] | None = None
@@ -225,9 +227,16 @@ class MachineDeployment(Model):
             Column("Paused", ".spec.paused", "Whether rollouts are stopped.", "boolean", priority=1),
             Column("Strategy", ".spec.strategy.type", "How old Machines are replaced.", priority=1),
             Column(
+                "Deleting",
+                ".status.deletingReplicas",
+                "Machines that are being deleted and still exist.",
+                "integer",
+                priority=1,
+            ),
+            Column(
                 "Reason",
                 '.status.conditions[?(@.type=="Available")].reason',
-                "Why it is (not) available.",
+                "Why it is (not) available, or what holds up its deletions.",
                 priority=1,
             ),
         ),

@@ -150,6 +150,8 @@ class MachineSetStatus(Model):
     """Those that are ready."""
     available_replicas: Count | None = None
     """Those that are ready for ``minReadySeconds``."""
+    deleting_replicas: Count | None = None
+    """Machines that are being deleted and still exist; the condition ScalingDown says what they wait for."""
     observed_generation: Generation | None = None
     """``metadata.generation`` that this status is about."""
     label_selector: Annotated[str, Field(max_length=16384)] | None = None
@@ -196,9 +198,16 @@ class MachineSet(Model):
                 priority=1,
             ),
             Column(
+                "Deleting",
+                ".status.deletingReplicas",
+                "Machines that are being deleted and still exist.",
+                "integer",
+                priority=1,
+            ),
+            Column(
                 "Reason",
                 '.status.conditions[?(@.type=="Ready")].reason',
-                "Why not all of its Machines are ready.",
+                "Why not all of its Machines are ready, or what holds up its deletions.",
                 priority=1,
             ),
             Column("Selector", ".status.labelSelector", "Selects its Machines.", priority=1),

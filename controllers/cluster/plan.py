@@ -12,6 +12,7 @@ from controllers.cluster import reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, merge, merge_patch, typed
+from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
@@ -79,7 +80,9 @@ def _desired(observed: Observed) -> dict[str, Any]:
 def _decided(observed: Observed) -> list[Condition]:
     decided = [_ready(observed), reachability.condition(observed)]
     if observed.deleting:
-        decided.append(Condition(str(ClusterCondition.DELETING), "True", str(Reason.DELETING), _left(observed)))
+        going = _deletions(observed)
+        text = f"{_left(observed)}; {going.text}" if going.text else _left(observed)
+        decided.append(Condition(str(ClusterCondition.DELETING), "True", going.reason or str(Reason.DELETING), text))
     if observed.paused:
         decided.append(Condition(str(ClusterCondition.PAUSED), "True", str(Reason.PAUSED), observed.paused))
     return decided
@@ -108,6 +111,10 @@ def _phase(observed: Observed) -> ClusterPhase:
     if any(machine.ready for machine in observed.machines):
         return ClusterPhase.PROVISIONED
     return ClusterPhase.FAILED if all(machine.failed for machine in observed.machines) else ClusterPhase.PROVISIONING
+
+
+def _deletions(observed: Observed) -> Deletions:
+    return roll_up_deletions((machine for machine in observed.machines if machine.deleting), observed.now)
 
 
 def _left(observed: Observed) -> str:

@@ -23,6 +23,7 @@ _PROGRESS = frozenset(
         "availableReplicas",
         "unavailableReplicas",
         "updatedReplicas",
+        "deletingReplicas",
         "fullyLabeledReplicas",
         "ordinals",
         "conditions",

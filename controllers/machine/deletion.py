@@ -20,7 +20,7 @@ from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
 from controllers.machine import attempts, clocks, deletion_guards, status, unreachable
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
-from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
+from controllers.machine.draining import attached_volumes, drain, drain_end, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import FIRST_LOOK, next_requeue
@@ -140,7 +140,8 @@ def _empty(observed: Observed, host: Host) -> Decision:
         return _terminate(observed, host, assessment, ())
     drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):
-        said = (Reason.DRAINING, assessment.why)
+        reason = Reason.DRAIN_BLOCKED if assessment.blocked else Reason.DRAINING
+        said = (reason, f"{assessment.why}{drain_end(observed)}" if assessment.blocked else assessment.why)
         going = _going(Blocked(assessment.why, REQUEUE_AFTER), said, assessment.actions, drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN), warning=warning(assessment))
     volumes = attached_volumes(observed, assessment, clocks.read(observed, clocks.VOLUMES))

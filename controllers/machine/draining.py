@@ -8,9 +8,9 @@ from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.drain.assess import Assessment, Drained, Draining, NotDrained, assess, is_out_of_reach
 from controllers.drain.volumes import Detaching, waits_for
-from controllers.kernel.conditions import Condition
+from controllers.kernel.conditions import Condition, format_time
 from controllers.kernel.refs import annotations_of
-from controllers.machine import unreachable
+from controllers.machine import clocks, unreachable
 from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
@@ -59,6 +59,28 @@ def attached_volumes(observed: Observed, drained: Drained, started_at: datetime 
         return ""
     timeout = observed.timeout("nodeVolumeDetachTimeout")
     return waits_for(Detaching(node, observed.drain_context, observed.now, started_at, timeout))
+
+
+def drain_end(observed: Observed) -> str:
+    """What ends a drain that nothing can go on with, and when: ``; nodeDrainTimeout ends the drain at …``.
+
+    Drain begun at 10:00 with nodeDrainDeleteAfter 5m and nodeDrainTimeout 1h: pods are deleted at 10:05.
+    """
+    since, deadlines = clocks.read(observed, clocks.DRAIN), observed.drain_deadlines
+    ends = [
+        (since + after, text)
+        for after, text in (
+            (deadlines.delete, "nodeDrainDeleteAfter deletes these pods at"),
+            (deadlines.force, "nodeDrainForceAfter deletes these pods by force at"),
+            (deadlines.give_up, "nodeDrainTimeout ends the drain at"),
+        )
+        if since is not None and after is not None
+    ]
+    coming = [(moment, text) for moment, text in ends if moment > observed.now]
+    if coming:
+        moment, text = min(coming)
+        return f"; {text} {format_time(moment)}"
+    return "" if since is None else "; no nodeDrainTimeout is set, so this waits until then"
 
 
 def warning(assessment: NotDrained) -> Failure | None:

@@ -66,7 +66,7 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
     """
     type_ = MachineCondition.READY
     if observed.deleting:
-        return condition(type_, False, Reason.DELETING, "the Machine is being deleted")
+        return _going(decision)
     if decision.failure is not None:
         reason = (
             infrastructure.reason if infrastructure and infrastructure.status == "False" else decision.failure.reason
@@ -85,6 +85,14 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
     if gate:
         return condition(type_, False, Reason.READINESS_GATE_FAILED, gate)
     return condition(type_, True, Reason.READY)
+
+
+def _going(decision: Decision) -> Condition:
+    """What the condition Deleting says: tables and owners look at Ready alone, and have to name the cause."""
+    said = next((one for one in decision.extra if one.type == MachineCondition.DELETING), None)
+    if said is None:
+        return condition(MachineCondition.READY, False, Reason.DELETING, "the Machine is being deleted")
+    return condition(MachineCondition.READY, False, said.reason, said.message)
 
 
 def _failing_gate(observed: Observed) -> str:

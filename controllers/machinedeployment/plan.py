@@ -35,7 +35,7 @@ from controllers.machinedeployment.propagation import adoptions, set_patches
 from controllers.machinedeployment.recreate import recreate
 from controllers.machinedeployment.rollback import Record
 from controllers.machinedeployment.rolling_update import roll
-from controllers.machinedeployment.status import alive, invalid_patch, paused_patch, status_patch
+from controllers.machinedeployment.status import alive, deletions, invalid_patch, paused_patch, status_patch
 from controllers.machinedeployment.targets import Targets
 
 UNREAD = 5.0
@@ -224,6 +224,9 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
     until = rollout_after.seconds_until(observed.desired.after, observed.now)
     if until:
         waits.append(Wait(until, "its Machines are to be replaced then (spec.rollout.after)"))
+    slow_at = deletions(observed).next_slow
+    if slow_at is not None:
+        waits.append(Wait((slow_at - observed.now).total_seconds(), "a deletion has taken too long then"))
     min_ready = observed.desired.min_ready
     moments = (machine.available_at(min_ready) for machine in alive(observed))
     coming = [moment for moment in moments if moment is not None and moment > observed.now]

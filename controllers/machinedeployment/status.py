@@ -8,6 +8,7 @@ from typing import Any
 from api.conditions import DeploymentCondition, Reason, SetCondition
 from api.names import ErrorReason, InPlace
 from controllers.kernel.conditions import Condition, find, format_time, merge, merge_patch
+from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
@@ -22,12 +23,19 @@ from controllers.machinedeployment.revisions import current, old
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Machines that are not being deleted."""
+    """Machines that are not being deleted, and in ``deletions`` those that are."""
 
     replicas: int
     updated: int
     ready: int
     available: int
+    deletions: Deletions
+
+
+def deletions(observed: Observed) -> Deletions:
+    """Machines of all its MachineSets that are going, or whose deletion was decided."""
+    going = (m for state in observed.sets for m in (*state.members.deleting, *state.members.leaving))
+    return roll_up_deletions(going, observed.now)
 
 
 def alive(observed: Observed) -> tuple[MachineFacts, ...]:
@@ -42,6 +50,7 @@ def count(observed: Observed) -> Counts:
         updated=len(now.members.active) + len(now.members.leaving) - len(now.outdated) if now else 0,
         ready=sum(1 for machine in machines if machine.ready),
         available=sum(1 for machine in machines if machine.is_available(min_ready, observed.now)),
+        deletions=deletions(observed),
     )
 
 
@@ -54,6 +63,7 @@ def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
         "updatedReplicas": counts.updated,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
+        "deletingReplicas": counts.deletions.count,
         "unavailableReplicas": max(desired.replicas, counts.replicas) - counts.available,
         "labelSelector": str(desired.selector),
         **error_fields("", ""),
@@ -110,20 +120,25 @@ def _conditions(observed: Observed, counts: Counts) -> list[Condition]:
         _rolling_out(observed, counts),
         _machines_ready(observed, machines, rollup),
         _scaling_up(observed, counts, rollup),
-        _scaling_down(observed),
+        _scaling_down(observed, counts.deletions),
         _paused(observed),
     ]
     conditions.extend([*_up_to_date(observed), *_remediating(observed), *_balanced(observed), *_disruption(observed)])
     if is_deleting(observed.body):
         message = f"{counted(len(observed.sets), 'MachineSet')} and {counted(counts.replicas, 'Machine')} left"
-        conditions.append(Condition(DeploymentCondition.DELETING, "True", Reason.DELETING, message))
+        reason, text = counts.deletions.reason or Reason.DELETING, counts.deletions.text
+        full = f"{message}; {text}" if text else message
+        conditions.append(Condition(DeploymentCondition.DELETING, "True", reason, full))
     return conditions
 
 
 def _available(observed: Observed, counts: Counts, rollup: Rollup) -> Condition:
     least = observed.desired.limits.min_available
     if counts.available >= least:
-        return Condition(DeploymentCondition.AVAILABLE, "True", Reason.AVAILABLE)
+        held_up = counts.deletions.reason
+        # As of a MachineSet: the reason is what tables show, and must not hide a deletion that stands still.
+        text = counts.deletions.text if held_up else ""
+        return Condition(DeploymentCondition.AVAILABLE, "True", held_up or Reason.AVAILABLE, text)
     available = counted(counts.available, "Machine is available", "Machines are available")
     message = f"{available}, at least {counted(least, 'is', 'are')} needed"
     text = f"{message}: {rollup.text}" if rollup.text else message
@@ -236,12 +251,11 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup) -> Condition
     return Condition(DeploymentCondition.SCALING_UP, "True", Reason.SCALING_UP, text)
 
 
-def _scaling_down(observed: Observed) -> Condition:
-    going = sum(len(state.members.deleting) + len(state.members.leaving) for state in observed.sets)
-    if not going and not is_deleting(observed.body):
+def _scaling_down(observed: Observed, going: Deletions) -> Condition:
+    if not going.count and not is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
-    message = counted(going, "Machine is being deleted", "Machines are being deleted")
-    return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, message)
+    message = going.text or "no Machine is left"
+    return Condition(DeploymentCondition.SCALING_DOWN, "True", going.reason or Reason.SCALING_DOWN, message)
 
 
 def _paused(observed: Observed) -> Condition:

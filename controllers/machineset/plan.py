@@ -26,7 +26,7 @@ from controllers.machineset.creation import Hold
 from controllers.machineset.observe import Observed
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, places_for, remediation
 from controllers.machineset.spreading import NO_SPREAD, Spread
-from controllers.machineset.status import Findings, invalid_patch, paused_patch, status_patch
+from controllers.machineset.status import Findings, deletions, invalid_patch, paused_patch, status_patch
 
 UNREAD = 5.0
 """Seconds to wait for a complete view."""
@@ -216,6 +216,9 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     if decision.spread.look_at is not None:
         after = (decision.spread.look_at - observed.now).total_seconds()
         waits.append(Wait(after, "a failure domain has rested then"))
+    slow_at = deletions(observed).next_slow
+    if slow_at is not None:
+        waits.append(Wait((slow_at - observed.now).total_seconds(), "a deletion has taken too long then"))
     if decision.remediation.look_at is not None:
         after = max((decision.remediation.look_at - observed.now).total_seconds(), 0.0)
         waits.append(Wait(after, decision.remediation.deferred))

@@ -9,6 +9,7 @@ from typing import Any
 from api.conditions import DeploymentCondition, Reason, SetCondition
 from api.names import ErrorReason
 from controllers.kernel.conditions import Condition, find, merge, merge_patch
+from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.refs import generation_of, is_deleting
@@ -27,7 +28,7 @@ AVAILABLE = str(DeploymentCondition.AVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Machines that are not being deleted, as ``kubectl get`` shows them. ``going``: those that are.
+    """Machines that are not being deleted, as ``kubectl get`` shows them. ``deletions``: those that are.
 
     A Machine whose deletion was decided still exists, but is not counted as ready any more: nobody can build on it.
     """
@@ -36,7 +37,7 @@ class Counts:
     fully_labeled: int
     ready: int
     available: int
-    going: int
+    deletions: Deletions
 
 
 def count(observed: Observed, ordinals: Ordinals) -> Counts:
@@ -49,8 +50,13 @@ def count(observed: Observed, ordinals: Ordinals) -> Counts:
         fully_labeled=sum(1 for machine in alive if labels <= machine.labels.items()),
         ready=sum(1 for machine in staying if machine.ready),
         available=sum(1 for machine in staying if machine.is_available(desired.min_ready, observed.now)),
-        going=len(members.deleting) + len(members.leaving),
+        deletions=deletions(observed),
     )
+
+
+def deletions(observed: Observed) -> Deletions:
+    """Machines of the set that are going, or whose deletion was decided."""
+    return roll_up_deletions((*observed.members.deleting, *observed.members.leaving), observed.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ def status_patch(observed: Observed, ordinals: Ordinals, found: Findings) -> dic
         "fullyLabeledReplicas": counts.fully_labeled,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
+        "deletingReplicas": counts.deletions.count,
         "observedGeneration": generation_of(observed.body),
         "labelSelector": str(observed.desired.selector),
         "ordinals": _ordinals(observed.status, ordinals),
@@ -142,7 +149,8 @@ def _conditions(observed: Observed, counts: Counts, held: Hold | None) -> list[C
     if is_deleting(observed.body):
         left = counts.replicas + len(observed.members.deleting)
         message = counted(left, "Machine is left", "Machines are left")
-        conditions.append(Condition(SetCondition.DELETING, "True", Reason.DELETING, message))
+        reason, text = counts.deletions.reason or Reason.DELETING, counts.deletions.text
+        conditions.append(Condition(SetCondition.DELETING, "True", reason, f"{message}; {text}" if text else message))
     return conditions
 
 
@@ -158,7 +166,9 @@ def _frozen(observed: Observed, why: str) -> list[Condition]:
 def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None) -> Condition:
     wanted = observed.desired.replicas
     if counts.ready >= wanted and counts.replicas == wanted:
-        return Condition(SetCondition.READY, "True", Reason.READY)
+        held_up = counts.deletions.reason
+        # True, since the set is as asked for; the reason is what tables show, and must not call a stuck deletion ready.
+        return Condition(SetCondition.READY, "True", held_up or Reason.READY, counts.deletions.text if held_up else "")
     if counts.replicas > wanted:
         return Condition(
             SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counted(counts.replicas, 'Machine')}, {wanted} wanted"
@@ -199,11 +209,11 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup, held: Hold |
 
 
 def _scaling_down(observed: Observed, counts: Counts) -> Condition:
-    wanted, going = observed.desired.replicas, counts.going
+    wanted, going = observed.desired.replicas, counts.deletions
     excess = len(observed.members.active) - wanted
-    if excess <= 0 and not going and not is_deleting(observed.body):
+    if excess <= 0 and not going.count and not is_deleting(observed.body):
         return Condition(SetCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
     parts = [f"from {len(observed.members.active)} to {counted(wanted, 'Machine')}"] if excess > 0 else []
-    if going:
-        parts.append(counted(going, "Machine is being deleted", "Machines are being deleted"))
-    return Condition(SetCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, ", ".join(parts))
+    if going.text:
+        parts.append(going.text)
+    return Condition(SetCondition.SCALING_DOWN, "True", going.reason or Reason.SCALING_DOWN, ", ".join(parts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,17 +44,23 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     revision: Annotated[
         int, typer.Option("--revision", metavar="N", min=0, help="Fail if it is not this one; 0: any.")
     ] = 0,
+    wait_gone: Annotated[
+        bool, typer.Option("--wait-gone", help="Follow it until old Machines are deleted, too.")
+    ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Follow a rollout, a line for each step, until it is done (exit code 0) or has failed or timed out (1)."""
+    """Follow a rollout, a line for each step, until it is done (exit code 0) or has failed or timed out (1).
+
+    It is done when the new Machines are available; what old ones wait for is said, and waited for with --wait-gone.
+    """
     seconds = _seconds(timeout)
 
     async def act(found: Deployment) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await _follow(found, watch, revision)
+                await _follow(found, Following(watch, revision, wait_gone))
         except TimeoutError:
             raise CliError(f'{KIND} "{found.name}" is not rolled out after {timeout}') from None
 
@@ -173,11 +180,21 @@ def _setting_paused(paused: bool) -> Callable[[Deployment], Awaitable[None]]:
     return act
 
 
-async def _follow(found: Deployment, watch: bool, revision: int) -> None:
-    """Raises CliError when it failed. A line is told once; it is asked for again every POLL_SECONDS."""
+@dataclass(frozen=True, slots=True)
+class Following:
+    """``revision``: the one that has to run, 0: any. ``gone``: until old Machines are deleted."""
+
+    watch: bool
+    revision: int
+    gone: bool
+
+
+async def _follow(found: Deployment, following: Following) -> None:
+    """Raises CliError when it failed. A line is printed once; the object is read again every POLL_SECONDS."""
     from nodewright.cli.rollout.rollout_status import revision_of, rollout_status  # noqa: PLC0415
 
-    told = ""
+    printed = ""
+    revision = following.revision
     while True:
         body = await found.read()
         running = revision_of(body)
@@ -186,11 +203,15 @@ async def _follow(found: Deployment, watch: bool, revision: int) -> None:
         said: RolloutStatus = rollout_status(body)
         if said.state == "failed":
             raise CliError(said.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
-        if said.text != told:
-            say(said.text)
+        done = said.state == "done" and not (following.gone and said.going)
+        text = said.text if done or said.state != "done" else f"Waiting for old Machines to be gone: {said.going}..."
+        if text != printed:
+            say(text)
             sys.stdout.flush()
-        told = said.text
-        if said.state == "done" or not watch:
+        printed = text
+        if done and said.going:
+            say(f"{said.going}; --wait-gone waits for that")
+        if done or not following.watch:
             return
         await asyncio.sleep(POLL_SECONDS)
 

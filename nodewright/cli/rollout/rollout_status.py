@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from api.conditions import DeploymentCondition, Reason
@@ -18,14 +18,29 @@ _FAILED = frozenset((Reason.PROGRESS_DEADLINE_EXCEEDED, Reason.ROLLED_BACK, Reas
 
 @dataclass(frozen=True, slots=True)
 class RolloutStatus:
-    """``text`` is one line for people."""
+    """``text`` is one line for people. ``going``: what Machines that are still being deleted wait for, "" without any.
+
+    As in kubectl a rollout is done while old replicas terminate: they hold up no new one.
+    """
 
     state: Literal["done", "on its way", "failed"]
     text: str
+    going: str = ""
 
 
 def rollout_status(body: Obj) -> RolloutStatus:
     """How the rollout of this MachineDeployment stands."""
+    return replace(_state_of(body), going=_going(body.get("status") or {}))
+
+
+def _going(status: Mapping[str, Any]) -> str:
+    if not status.get("deletingReplicas"):
+        return ""
+    scaling_down = find(status.get("conditions"), DeploymentCondition.SCALING_DOWN) or {}
+    return str(scaling_down.get("message") or f"{status['deletingReplicas']} Machines are being deleted")
+
+
+def _state_of(body: Obj) -> RolloutStatus:
     spec, status = body["spec"], body.get("status") or {}
     name = body["metadata"]["name"]
     title = f'{KIND} "{name}"'

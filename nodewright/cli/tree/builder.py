@@ -25,6 +25,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import View
+from controllers.kernel.wording import counted
 from controllers.kernel.workload import cluster_key_of, recorded_secret
 from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
@@ -192,10 +193,9 @@ class _Gardener:
         branches = [self._machine(m) for m in _by_name(machines)]
         if self._display.every_machine:
             return branches
-        alike: dict[tuple[str, str, str, str], list[Branch]] = {}
+        alike: dict[tuple[str, str, str], list[Branch]] = {}
         for branch in branches:
-            told = _told(branch)
-            alike.setdefault((branch.mood, branch.state, told.reason, branch.message), []).append(branch)
+            alike.setdefault((branch.mood, branch.state, _told(branch).reason), []).append(branch)
         shown: list[Branch] = []
         for group in alike.values():
             shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
@@ -223,10 +223,13 @@ def _told(machine: Branch) -> Branch:
 
 
 def _as_one(group: list[Branch]) -> Branch:
-    """What is left out below must not be all that says why."""
-    first, told = group[0], _told(group[0])
-    some = ", ".join(b.name.split("/", 1)[1] for b in group[:2])
-    message = f"{told.message} ({some}, …)" if told.message else f"{some}, …"
+    """What is left out below must not be all that says why. The one that has been so for the longest time speaks."""
+    first = min(group, key=lambda branch: (branch.since is None, branch.since, branch.name))
+    told = _told(first)
+    some = ", ".join(b.name.split("/", 1)[1] for b in (first, *(b for b in group if b is not first))[:2])
+    others = len({_told(b).message for b in group}) - 1
+    more = f", {counted(others, 'other message')}" if others else ""
+    message = f"{told.message} ({some}, …{more})" if told.message else f"{some}, …"
     one = replace(first, name=f"{len(group)} Machines", message=message, children=())
     return replace(one, reason=told.reason, advice=told.advice)
 
@@ -240,6 +243,8 @@ def _counts(obj: Obj) -> str:
         return str(status.get("phase") or "")
     want = spec.get("replicas")
     text = f"{status.get('readyReplicas') or 0}/{want} ready"
+    if status.get("deletingReplicas"):
+        text += f", {status['deletingReplicas']} going"
     if status.get("replicas", want) != want:
         text += f", {status['replicas']} there"
     if status.get("updatedReplicas", want) != want:
@@ -262,7 +267,8 @@ def _has_owner(obj: Obj) -> bool:
 
 def _in_use(machine_set: Obj) -> bool:
     status = machine_set.get("status") or {}
-    return bool((machine_set.get("spec") or {}).get("replicas") or status.get("replicas"))
+    counts = (status.get("replicas"), status.get("deletingReplicas"))
+    return bool((machine_set.get("spec") or {}).get("replicas") or any(counts))
 
 
 def _revision(machine_set: Obj) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from api.conditions import MachineCondition, Reason, SetCondition
 from api.names import MachinePhase
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.deletions import HELD_UP
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
 from providers.base.errors import ErrorClass
@@ -75,7 +76,17 @@ def mood_of_condition(condition: Mapping[str, Any]) -> Mood:
         return Mood.PAUSED
     if is_quiet(condition):
         return Mood.GOOD
+    if _holds_up(condition):
+        return Mood.BAD
     return Mood.BAD if _is_bad(str(condition.get("reason", ""))) else Mood.BUSY
+
+
+def _holds_up(condition: Mapping[str, Any]) -> bool:
+    """Whether it names what a deletion waits for and what does not pass by itself."""
+    reason = condition.get("reason")
+    if condition.get("type") == SetCondition.SCALING_DOWN:
+        return reason not in {Reason.SCALING_DOWN, Reason.DELETING}
+    return condition.get("type") == MachineCondition.DELETING and reason in HELD_UP
 
 
 def _is_bad(reason: str) -> bool:

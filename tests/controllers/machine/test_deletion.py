@@ -73,7 +73,7 @@ def test_a_blocked_pod_is_named_with_its_budget_and_nothing_is_forced() -> None:
     arena, key = running(pod("web").on("m-1"), budget("keep").over("web").allowing(0))
     deleted(arena, key, 600)
     said = arena.condition(key, "Deleting")
-    assert said["reason"] == "Draining"
+    assert said["reason"] == "DrainBlocked"
     assert "default/web (PodDisruptionBudget default/keep)" in said["message"]
     assert arena.condition(key, "Drained")["status"] == "False"
     assert len(arena.world.hosts()) == 1

@@ -114,7 +114,7 @@ def test_a_drain_timeout_does_not_run_while_a_pre_drain_hook_waits() -> None:
     deleted(arena, key, 600)
     arena.edit(key, {"metadata": {"annotations": {hook: None}}})
     arena.run(key, 45)
-    assert reason(arena, key) == "Draining"
+    assert reason(arena, key) == "DrainBlocked"
     arena.run(key, 60)
     assert not arena.exists(key)
 

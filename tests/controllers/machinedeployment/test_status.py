@@ -24,6 +24,7 @@ def test_counts_come_from_the_machines_not_from_what_their_sets_say() -> None:
         "readyReplicas": 3,
         "availableReplicas": 3,
         "unavailableReplicas": 1,
+        "deletingReplicas": 0,
     }
     assert status["labelSelector"] == "pool=md"
 

@@ -37,7 +37,13 @@ def test_counts() -> None:
     )
     status = status_of(found)
     counts = {key: status[key] for key in status if key.endswith("eplicas")}
-    assert counts == {"replicas": 4, "fullyLabeledReplicas": 4, "readyReplicas": 3, "availableReplicas": 2}
+    assert counts == {
+        "replicas": 4,
+        "fullyLabeledReplicas": 4,
+        "readyReplicas": 3,
+        "availableReplicas": 2,
+        "deletingReplicas": 1,
+    }
     assert status["labelSelector"] == "pool=pool"
     assert status["observedGeneration"] == 1
 
