@@ -41,7 +41,7 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import EVENT, MACHINE, NODE, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.evictions import EvictionPace
@@ -176,6 +176,8 @@ class Executor:
         except KubeError as error:
             result = self._failed(action, error, execution)
         metrics.of(metrics.ACTIONS, self._reconciler, type(action).__name__, result).inc()
+        if result in _DONE and _is_told(action):
+            _log.info(_title(action), why=action.why)
 
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> str:
         if isinstance(action, Create) and error.ambiguous:
@@ -306,6 +308,33 @@ class Executor:
             return "gone"
         pace.accepted(pod.uid)
         return "ok"
+
+
+_DONE = frozenset(("ok", "existed"))
+_TOLD_KINDS = frozenset((MACHINE, NODE))
+
+
+def _is_told(action: Action) -> bool:
+    """Whether it is logged at info: Machines, Nodes and hosts that come and go by our hand."""
+    match action:
+        case CreateHost() | UpdateHost() | DeleteHost():
+            return True
+        case Create(kind=kind) | Delete(target=Ref(kind=kind)):
+            return kind in _TOLD_KINDS
+        case _:
+            return False
+
+
+def _title(action: Action) -> str:
+    """``delete Node n-1``, ``create host``: the lines of a reconcile name its own object already."""
+    verb = type(action).__name__.removesuffix("Host").lower()
+    match action:
+        case Create():
+            return f"create {action.kind.name} {key_of(action.body).name}"
+        case Delete():
+            return f"delete {action.target.kind.name} {action.target.key.name}"
+        case _:
+            return f"{verb} host"
 
 
 def _is_ours(existing: Obj, wanted: Obj) -> bool:

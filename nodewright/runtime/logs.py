@@ -166,6 +166,8 @@ def _bridge(processors: list[Any], level: int, stream: TextIO) -> None:
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
+    if level > logging.DEBUG:
+        handler.addFilter(_is_worth_a_line)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     _thresholds(level)
@@ -175,3 +177,8 @@ def _thresholds(level: int) -> None:
     logging.getLogger().setLevel(max(level, logging.INFO))
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     logging.getLogger("kopf").setLevel(max(level, logging.WARNING))
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Not each attempt of kopf's client: the preflight says in one line what is not reached and what to do."""
+    return not (record.name.startswith("kopf") and record.getMessage().startswith("Request attempt"))

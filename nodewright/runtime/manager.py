@@ -18,6 +18,7 @@ from nodewright.runtime import collectors, outset, wiring
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
+from nodewright.runtime.chronicle import Chronicle
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
@@ -28,6 +29,7 @@ from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.options import OrphanHosts, RunOptions
+from nodewright.runtime.outages import Outages
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
 from nodewright.runtime.workloads.access import Companion, Dependencies
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("nodewright.manager")
 
 _SLOW_START = 10.0
-"""Seconds after which it is said, and said again, what the start is waiting for."""
+"""Seconds after which it is said what the start is waiting for."""
+_LOOK_SECONDS = 1.0
 
 
 class Manager:
@@ -74,6 +77,8 @@ class Manager:
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self.may_act)
+        if any(reconciler.kind == MACHINE for reconciler in self.reconcilers):
+            Chronicle(self.cache, options.now, lambda: self.started and self.may_act())
         self.workloads.listen(NODE, Lifetimes(self.cache, options.now).node_elsewhere)
         self._tasks: list[asyncio.Task[None]] = []
         self._recorders: list[EventRecorder] = []
@@ -213,11 +218,16 @@ class Manager:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
     async def _say_what_is_missing(self) -> None:
+        outages, clock = Outages(_SLOW_START), asyncio.get_running_loop().time
+        began = False
         while True:
-            await asyncio.sleep(_SLOW_START)
-            problems = self.problems()
-            if problems:
-                _log.warning("not everything is read", missing=problems)
+            if self.started and not began:
+                outages, began = Outages(), True
+            line = outages.look(clock(), {kind: why for kind, why in self.watches().items() if why})
+            if line is not None:
+                log = _log.warning if line.wrong else _log.info
+                log(line.event, why=line.why, kinds=line.kinds)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _controller(self, reconciler: Any) -> Controller:
         client = self._client.named(reconciler.name)

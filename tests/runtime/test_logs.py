@@ -113,3 +113,12 @@ def test_what_is_set_up_late_says_the_first_line_no_less_than_the_second(capsys:
         logging.getLogger("some.library").info("quiet")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["event"] for line in lines] == [f"token Bearer [hidden] in line {number}" for number in (1, 2)]
+
+
+def test_an_attempt_of_kopfs_client_is_no_line_and_its_other_warnings_are(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(json=True)
+    kopf = logging.getLogger("kopf._core.reactor.observation")
+    kopf.error("Request attempt #1/9 failed; will retry: GET https://127.0.0.1:1/api -> ClientConnectorError()")
+    kopf.error("Resource watching is not possible")
+    told = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["Resource watching is not possible"]

@@ -32,6 +32,7 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.MACHINE_CLASS_NOT_FOUND: "Create the MachineClass, or correct the reference.",
     Reason.READINESS_GATE_FAILED: "See the condition that the readiness gate names.",
     Reason.DRAIN_BLOCKED: "Give the PodDisruptionBudget room, or set spec.nodeDrainTimeout.",
+    Reason.DELETING_HOST: "Nothing yet: the provider still lists the host. If this lasts, see the provider's console.",
     Reason.WAITING_FOR_VOLUME_DETACH: "See the VolumeAttachments of its Node, or set spec.nodeVolumeDetachTimeout.",
     Reason.HOSTS_CONTROLLER: "Move the controller to another Node, or annotate the Machine as the message says.",
     Reason.WAITING_FOR_HOOK: "Whoever set the hook's annotation has to remove it.",

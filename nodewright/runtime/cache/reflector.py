@@ -250,7 +250,7 @@ class Reflector:
             self._version = ""
         self.problem, self.plain_problem = str(error), error.plain
         if self._failures in {1, 5} or self._failures % 20 == 0:
-            _log.info("watch interrupted", kind=self.kind.name, why=str(error), failures=self._failures)
+            _log.debug("watch interrupted", kind=self.kind.name, why=str(error), failures=self._failures)
         return why
 
     async def _pause(self, error: KubeError | None) -> None:
