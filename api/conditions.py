@@ -10,6 +10,11 @@ RECONCILED: Final = "Reconciled"
 its spec has parts of a wrong type, or the controller failed on it. The next reconcile that succeeds takes it away."""
 
 
+FIELDS_KNOWN: Final = "FieldsKnown"
+"""Of every kind with a controller of its own. Only there, and False, while an unknown field of the spec looks much
+like a known one. What a MachineSet or MachineDeployment makes does not repeat it."""
+
+
 class MachineCondition(StrEnum):
     """Condition types of a Machine."""
 
@@ -366,6 +371,8 @@ class Reason(StrEnum):
     """As many pods as were asked for have a Node."""
     CAPACITY_IS_GONE = "CapacityIsGone"
     """Booked Nodes are gone, or others took their room, and there is no other room."""
+    UNKNOWN_FIELD = "UnknownField"
+    """A field of the spec is misspelt and has no effect; the message names it and the field that is meant."""
     MALFORMED_SPEC = "MalformedSpec"
     """Parts of the spec are of a wrong type, stored under an older schema; the message names them. Nothing is done but
     deletion."""

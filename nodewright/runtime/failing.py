@@ -1,4 +1,5 @@
-"""How an object says that its controller can't reconcile it: a condition, or an Event where its kind has none.
+"""How an object says that its controller can't reconcile it, or that a field of it is misspelt: a condition, or an
+Event where its kind has none.
 
 A fault of one object stays with that object: the condition names what is wrong, the next reconcile that succeeds takes
 it away, and no other object's reconcile sees it.
@@ -14,9 +15,11 @@ from typing import Any
 
 import structlog
 
-from api.conditions import RECONCILED, Reason
+from api.conditions import FIELDS_KNOWN, RECONCILED, Reason
+from api.misspelt import near_misses
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.conditions import Condition, find, merge
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import (
@@ -29,6 +32,7 @@ from controllers.kernel.refs import (
     Key,
     Kind,
     Obj,
+    Ref,
     generation_of,
     objects,
     ref_of,
@@ -36,6 +40,7 @@ from controllers.kernel.refs import (
     status_of,
 )
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.shapes import levels_of
 from nodewright.runtime.executor import Executor
 
 _log = structlog.get_logger("nodewright.shell")
@@ -43,6 +48,8 @@ _log = structlog.get_logger("nodewright.shell")
 KINDS_WITH_CONDITIONS = frozenset(
     {CLUSTER, MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_CLASS, MACHINE_HEALTH_CHECK}
 )
+_NOTES = (RECONCILED, FIELDS_KNOWN)
+"""Condition types that this module writes, for all kinds."""
 _OURS = frozenset({"api", "controllers", "providers", "nodewright"})
 
 
@@ -92,9 +99,35 @@ def taking_back(kind: Kind, obj: Obj) -> tuple[Action, ...]:
                   resource_version_of(obj)),)  # fmt: skip
 
 
+def pointing_out(kind: Kind, obj: Obj, now: datetime) -> tuple[Action, ...]:
+    """What says that fields of ``obj`` are misspelt, or that they are no longer; nothing if it says so already.
+
+    An object with a controlling owner has its fields from the owner's template: it is said there, once.
+    """
+    if kind not in KINDS_WITH_CONDITIONS:
+        return ()
+    conditions, target = status_of(obj).get("conditions"), ref_of(kind, obj)
+    before = find(conditions, FIELDS_KNOWN)
+    found = () if controller_uid(obj) else near_misses(obj, levels_of(kind))
+    if not found:
+        kept = [each for each in objects(conditions) if each.get("type") != FIELDS_KNOWN]
+        why = f"every field of {target} is known again"
+        return () if before is None else (_note(target, kept, why, obj),)
+    text = "; ".join(map(str, found)) + " It has no effect as it is written"
+    if before is not None and before.get("message") == text:
+        return ()
+    said = Condition(FIELDS_KNOWN, "False", Reason.UNKNOWN_FIELD, text)
+    merged = merge(conditions, (said,), generation_of(obj), now)
+    return (_note(target, merged, f"{target} has a misspelt field", obj), Event(target, "Warning", said.reason, text))
+
+
+def _note(target: Ref, conditions: list[Any], why: str, obj: Obj) -> Patch:
+    return Patch(target, {"status": {"conditions": conditions}}, why, "status", resource_version_of(obj))
+
+
 def is_own_note(old: Obj, new: Obj) -> bool:
-    """Whether the only change is what ``saying`` or ``taking_back`` wrote."""
-    before, after = (find(status_of(obj).get("conditions"), RECONCILED) for obj in (old, new))
+    """Whether the only change is what ``saying``, ``taking_back`` or ``pointing_out`` wrote."""
+    before, after = ([find(status_of(obj).get("conditions"), note) for note in _NOTES] for obj in (old, new))
     if before == after:
         return False
     return _without_note(old) == _without_note(new)
@@ -102,7 +135,7 @@ def is_own_note(old: Obj, new: Obj) -> bool:
 
 def _without_note(obj: Obj) -> dict[str, Any]:
     status = status_of(obj)
-    kept = [each for each in objects(status.get("conditions")) if each.get("type") != RECONCILED]
+    kept = [each for each in objects(status.get("conditions")) if each.get("type") not in _NOTES]
     meta = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     return {**obj, "metadata": meta, "status": {**status, "conditions": kept}}
 
@@ -142,6 +175,12 @@ class Notes:
                 await self._executor.execute(Plan(tuple((action,) for action in actions)))
         except Exception:
             _log.exception("condition not written", condition=RECONCILED)
+
+    async def point_out(self, key: Key) -> bool:
+        """Misspelt fields. False: it could not be written, and has to be tried again."""
+        primary = self._cache.stores[self._reconciler.kind].get(key)
+        actions = pointing_out(self._reconciler.kind, primary, self._now()) if primary is not None else ()
+        return not actions or (await self._executor.execute(Plan(tuple((action,) for action in actions)))).ok
 
     async def take_back(self, key: Key) -> bool:
         """What was said of an earlier reconcile is over. False: it could not be written, and has to be tried again."""

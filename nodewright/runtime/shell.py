@@ -252,7 +252,7 @@ class Controller:
     async def _carry_out(self, key: Key, decided: _Decided) -> str:
         execution = await decided.executor.execute(decided.plan)
         result = self._settle(key, decided.plan, execution)
-        if execution.ok and not await self._notes.take_back(key):
+        if execution.ok and not (await self._notes.take_back(key) and await self._notes.point_out(key)):
             self._retry(key)
         if decided.plan.figures:
             FIGURES.report(self.reconciler.name, decided.plan.figures, execution.ok)

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
+from api.misspelt import levels, near_misses
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
 from nodewright.cli.manifests.documents import Document
@@ -190,27 +191,8 @@ def _unknown_kind(group: str, version: str, kind: str) -> Fault:
 
 def _typing_errors(obj: Mapping[str, Any], group: str, version: str) -> Iterator[Fault]:
     """Fields that the schema lets pass as unknown but that look very much like a known one."""
-    root = schema_of(group, version, str(obj["kind"]))
-    for path, held, node in _kept_unknowns(obj, root or {}, ""):
-        for field in held:
-            known = list(node.get("properties") or {})
-            if field in known:
-                continue
-            near = get_close_matches(str(field), known, n=1, cutoff=0.8)
-            if near:
-                yield Fault(f"{path}.{field}", f"is not a known field; did you mean {near[0]}?")
-
-
-def _kept_unknowns(
-    value: Any, node: Mapping[str, Any], path: str
-) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    properties = node.get("properties")
-    if isinstance(value, Mapping) and isinstance(properties, Mapping):
-        if node.get("x-kubernetes-preserve-unknown-fields") and path:
-            yield path, value, node
-        for field, child in properties.items():
-            if field in value:
-                yield from _kept_unknowns(value[field], child, f"{path}.{field}" if path else field)
+    for miss in near_misses(obj, tuple(levels(schema_of(group, version, str(obj["kind"])) or {}))):
+        yield Fault(miss.path, f"is not a known field; did you mean {miss.known}?")
 
 
 def _did_you_mean(group: str, version: str, kind: str, path: str) -> str:

@@ -29,6 +29,7 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.PROVIDER_UNKNOWN: "Install the provider's package, or correct apiVersion and kind of providerConfig.",
     Reason.PROVIDER_UNREACHABLE: "See whether the provider's API is up; nothing is changed meanwhile.",
     Reason.INVALID_CONFIGURATION: "Correct the field named (`nodewright validate FILE` names every fault).",
+    Reason.UNKNOWN_FIELD: "Correct the field's name; `nodewright validate FILE` names it before it is applied.",
     Reason.MACHINE_CLASS_NOT_FOUND: "Create the MachineClass, or correct the reference.",
     Reason.READINESS_GATE_FAILED: "See the condition that the readiness gate names.",
     Reason.DRAIN_BLOCKED: "Give the PodDisruptionBudget room, or set spec.nodeDrainTimeout.",

@@ -38,6 +38,7 @@ _BAD_REASONS: Final = frozenset(
         Reason.PROVIDER_UNREACHABLE,
         Reason.PROVIDER_UNKNOWN,
         Reason.INVALID_CONFIGURATION,
+        Reason.UNKNOWN_FIELD,
         Reason.MACHINE_CLASS_NOT_FOUND,
         Reason.CEILING_REACHED,
         Reason.PROGRESS_DEADLINE_EXCEEDED,

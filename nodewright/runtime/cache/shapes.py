@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 
+from api.misspelt import Level, levels
 from controllers.kernel.refs import POD, Kind, Obj
 from nodewright.apiserver.openapi import builtins
 from nodewright.crds import load_crds
@@ -108,6 +109,12 @@ def shape_of(kind: Kind) -> Shape:
 
 def _top(schema: Obj) -> dict[str, Shape]:
     return {name: shape.shape_of_schema(each) for name, each in schema.get("properties", {}).items()}
+
+
+@cache
+def levels_of(kind: Kind) -> tuple[Level, ...]:
+    """Where objects of the kind keep fields that its schema does not know; () for kinds that are not ours."""
+    return tuple(levels(_own().get(kind.group, {}).get(kind.name, {})))
 
 
 @cache
