@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
     "bootstrap": "Make the data with which hosts join a cluster as Nodes",
     "plan": "Dry run: what the controllers would do now, and why",
+    "status": "Show the whole fleet: what there is, who decides, and only what is wrong",
     "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",
     "autoscaler": "Ask the autoscaler why a pod gets no Node, or a group stays as it is",

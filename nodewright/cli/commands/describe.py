@@ -118,7 +118,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     async with client_of(connection) as client:
         cache = await read_cluster(client)
         events = (await client.list_page(EVENT, limit=MOST_EVENTS, namespace=namespace)).items
-        leases = await _leases(client)
+        leases = await leases_of(client)
     view = now_view(cache)
     obj = view.get(wanted.kind, Key(namespace, wanted.name))
     if obj is None:
@@ -131,7 +131,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     return _Drawn(tree, serving, under, view.now)
 
 
-async def _leases(client: KubeClient) -> list[dict[str, Any]] | str:
+async def leases_of(client: KubeClient) -> list[dict[str, Any]] | str:
     """Those of the controllers, or why they can't be read: not everybody who may look at Machines may see them."""
     from controllers.kernel.refs import LEASE  # noqa: PLC0415
     from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415

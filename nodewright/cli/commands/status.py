@@ -1,0 +1,86 @@
+"""``nodewright status``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodewright.cli.cluster.access import Target, client_of, connect
+from nodewright.cli.commands.describe import leases_of
+from nodewright.cli.exits import FAILED
+from nodewright.cli.options import Context, Kubeconfig, Namespace
+
+if TYPE_CHECKING:
+    from nodewright.cli.fleet.summary import Fleet
+
+HELP = """Show the whole fleet on one screen: what there is, who decides, and only what is wrong, with its cause.
+
+Exit code 0: nothing is wrong; 1: something is; 2: wrong usage.
+"""
+EVERY_SECONDS = 2.0
+
+
+class Output(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def command(
+    namespace: Namespace = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew every two seconds, until Ctrl-C.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text, json or yaml.")] = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    target = Target(kubeconfig, context)
+    while True:
+        fleet = asyncio.run(_look(target, namespace))
+        _show(fleet, output, anew=watch)
+        if not watch:
+            break
+        asyncio.run(asyncio.sleep(EVERY_SECONDS))
+    if fleet.problems:
+        raise typer.Exit(FAILED)
+
+
+async def _look(target: Target, namespace: str | None) -> Fleet:
+    from controllers.kernel.refs import MACHINE_CLASS, key_of  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
+    from nodewright.cli.fleet.summary import TOPS, summarize  # noqa: PLC0415
+    from nodewright.cli.tree.serving import live  # noqa: PLC0415
+
+    async with client_of(await connect(target)) as client:
+        cache = await read_cluster(client)
+        leases = await leases_of(client)
+    view = now_view(cache)
+    objects = {
+        kind: [obj for obj in objects_of(cache, kind) if namespace is None or key_of(obj).namespace == namespace]
+        for kind in (*TOPS, MACHINE_CLASS)
+    }
+    return summarize(view, objects, None if isinstance(leases, str) else live(leases, view.now))
+
+
+def _show(fleet: Fleet, output: Output, *, anew: bool) -> None:
+    from nodewright.cli.fleet.showing import as_lines, as_value  # noqa: PLC0415
+    from nodewright.cli.screen import console, say  # noqa: PLC0415
+
+    if output is Output.JSON:
+        import json  # noqa: PLC0415
+
+        say(json.dumps(as_value(fleet), indent=2, ensure_ascii=False))
+        return
+    if output is Output.YAML:
+        import yaml  # noqa: PLC0415
+
+        say(yaml.safe_dump(as_value(fleet), sort_keys=False, allow_unicode=True), nl=False)
+        return
+    out = console()
+    if anew and sys.stdout.isatty():
+        out.clear()
+    for line in as_lines(fleet, min(out.width, 120)):
+        out.print(line, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""The whole fleet at once, for ``nodewright status``."""

@@ -1,0 +1,105 @@
+"""A fleet as lines for a terminal, and as a value for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from controllers.kernel.conditions import format_time
+from controllers.kernel.wording import counted
+from nodewright.cli.fleet.summary import Fleet, Problem
+from nodewright.cli.tree.drawing import age
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+MOST_LINES = 40
+"""Lines of a screen; what does not fit is counted."""
+_MOST_MESSAGE_LINES = 3
+_MOST_VERSIONS = 4
+
+
+def as_value(fleet: Fleet) -> dict[str, Any]:
+    """For ``-o json`` and ``-o yaml``."""
+    return {
+        "at": format_time(fleet.now),
+        "counts": dict(fleet.counts),
+        "machines": dict(fleet.machines),
+        "kubelets": dict(fleet.kubelets),
+        "servedBy": [
+            {"lease": each.lease, "holder": str(each.holder), "serves": [str(claim) for claim in each.holder.claims]}
+            for each in fleet.serving
+        ],
+        "problems": [_as_value(problem) for problem in fleet.problems],
+    }
+
+
+def _as_value(problem: Problem) -> dict[str, Any]:
+    value = {
+        "namespace": problem.namespace,
+        "object": problem.object,
+        "below": problem.below,
+        "reason": problem.reason,
+        "message": problem.message,
+        "since": format_time(problem.since) if problem.since is not None else "",
+        "nextStep": problem.next_step,
+    }
+    return {name: text for name, text in value.items() if text}
+
+
+def as_lines(fleet: Fleet, width: int) -> list[Text]:
+    """At most MOST_LINES lines of ``width`` columns: first what there is, then who decides, then what is wrong."""
+    from rich.text import Text  # noqa: PLC0415
+
+    drawn = [*_there_is(fleet, width), *_deciding(fleet, width)]
+    if not fleet.problems:
+        return [*drawn, Text("✔ nothing is wrong", "green")]
+    drawn.append(Text(f"✘ {counted(len(fleet.problems), 'problem')}", "bold red"))
+    for index, problem in enumerate(fleet.problems):
+        block = list(_shown(fleet, problem, width))
+        if len(drawn) + len(block) >= MOST_LINES:
+            left = counted(len(fleet.problems) - index, "more problem")
+            return [*drawn, Text(f"  and {left}: -n NAMESPACE or -o json shows them", "dim")]
+        drawn += block
+    return drawn
+
+
+def _there_is(fleet: Fleet, width: int) -> list[Text]:
+    counts = ", ".join(f"{number} {plural}" for plural, number in fleet.counts.items() if number) or "nothing yet"
+    lines = _folded(f"Objects   {counts}", width)
+    if fleet.machines:
+        states = ", ".join(f"{number} {state}" for state, number in fleet.machines.items())
+        lines += _folded(f"Machines  {states}", width)
+    if fleet.kubelets:
+        versions = [f"{number}× {version}" for version, number in fleet.kubelets.items()]
+        more = [f"{len(versions) - _MOST_VERSIONS} more versions"] if len(versions) > _MOST_VERSIONS else []
+        lines += _folded("Kubelets  " + ", ".join(versions[:_MOST_VERSIONS] + more), width)
+    return lines
+
+
+def _deciding(fleet: Fleet, width: int) -> list[Text]:
+    return [line for each in fleet.serving for line in _folded(f"Decides   {each.holder}, Lease {each.lease}", width)]
+
+
+def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
+    from rich.text import Text  # noqa: PLC0415
+
+    where = f"{problem.namespace} " if problem.namespace else ""
+    title = f"{problem.below} › {problem.object}" if problem.below else problem.object
+    lines = [Text("  ").append(where, "dim").append(title, "bold").append(f"  {problem.reason}", "bold red")]
+    since = age(problem.since, fleet.now)
+    if since:
+        lines[0].append(f"  for {since}", "dim")
+    said = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
+    if len(said) > _MOST_MESSAGE_LINES:
+        said = [*said[: _MOST_MESSAGE_LINES - 1], said[_MOST_MESSAGE_LINES - 1] + " …"]
+    advice = f"→ {problem.next_step}" if problem.next_step else ""
+    steps = textwrap.wrap(advice, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
+    return [*lines, *(Text(f"    {line}") for line in (*said, *steps))]
+
+
+def _folded(text: str, width: int) -> list[Text]:
+    from rich.text import Text  # noqa: PLC0415
+
+    wrapped = textwrap.wrap(text, max(width, 20), subsequent_indent=" " * 10, break_long_words=False)
+    return [Text(line) for line in wrapped]

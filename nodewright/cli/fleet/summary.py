@@ -1,0 +1,159 @@
+"""A view of the cluster → counts, who decides, and only what is wrong, each with since when, cause and next step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from controllers.kernel.machine_facts import MachineFacts, read
+from controllers.kernel.ownership import controller_uid
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_SET,
+    Kind,
+    Obj,
+    key_of,
+)
+from controllers.kernel.view import View
+from controllers.kernel.workload import cluster_key_of
+from nodewright.cli.tree.branch import Branch, Mood, wrong
+from nodewright.cli.tree.builder import DisplayOptions, grow
+from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
+from nodewright.cli.tree.serving import Serving, served_by
+
+TOPS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
+_FOLDED = DisplayOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One line that somebody should look at. ``object``: ``Kind/name``, or ``30 Machines`` for many in one state.
+
+    ``below``: the object that was asked, where the line is one of its conditions or of what it owns.
+    """
+
+    namespace: str
+    below: str
+    object: str
+    reason: str
+    message: str
+    since: datetime | None = None
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """``counts``: by plural, how many objects there are. ``machines``: by state, how many Machines are in it.
+
+    ``kubelets``: by version of the running kubelet. ``unserved``: objects for which no process runs a controller.
+    """
+
+    now: datetime
+    counts: Mapping[str, int]
+    machines: Mapping[str, int]
+    kubelets: Mapping[str, int]
+    serving: tuple[Serving, ...]
+    problems: tuple[Problem, ...]
+
+
+def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
+    """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
+    listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
+    facts = [read(machine) for machine in listed[MACHINE]]
+    problems = [problem for kind, obj in _tops(listed) for problem in _of_tree(kind, obj, view)]
+    problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
+    if serving is not None:
+        problems += _unserved(listed, serving)
+    return Fleet(
+        view.now,
+        {kind.plural: len(found) for kind, found in listed.items()},
+        dict(Counter(_state(each) for each in facts).most_common()),
+        dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
+        serving or (),
+        tuple(problems),
+    )
+
+
+def _tops(listed: Mapping[Kind, list[Obj]]) -> Iterator[tuple[Kind, Obj]]:
+    """Clusters, and what belongs to none that is there: each object is in one tree."""
+    clusters = {key_of(cluster) for cluster in listed[CLUSTER]}
+    for kind in TOPS:
+        for obj in listed[kind]:
+            if kind == CLUSTER or (not controller_uid(obj) and _cluster(kind, obj) not in clusters):
+                yield kind, obj
+
+
+def _cluster(kind: Kind, obj: Obj) -> Any:
+    return None if kind == MACHINE_HEALTH_CHECK else cluster_key_of(kind, obj)
+
+
+def _of_tree(kind: Kind, obj: Obj, view: View) -> Iterator[Problem]:
+    """The deepest wrong lines of a tree: what they spoil above them is left out unless it is all there is."""
+    tree = grow(kind, obj, view, _FOLDED)
+    namespace = key_of(obj).namespace
+    for owner, line in _deepest(tree, tree):
+        yield _problem(namespace, owner, line)
+
+
+def _deepest(branch: Branch, owner: Branch) -> Iterator[tuple[Branch, Branch]]:
+    """Wrong lines without a wrong one below. A condition's line belongs to the object above it."""
+    here = branch if "/" in branch.name or branch.name.endswith(" Machines") else owner
+    below = [found for child in branch.children if wrong(child) for found in _deepest(child, here)]
+    if below:
+        yield from below
+    elif branch.mood is Mood.BAD:
+        yield owner, branch
+
+
+def _problem(namespace: str, owner: Branch, line: Branch) -> Problem:
+    below = owner.name if owner is not line else ""
+    reason = line.reason or line.state
+    return Problem(namespace, below, line.name, reason, line.message, line.since, line.advice)
+
+
+def _of_class(machine_class: Obj) -> Iterator[Problem]:
+    if mood_of(machine_class) is not Mood.BAD:
+        return
+    title = Branch(f"{MACHINE_CLASS.name}/{key_of(machine_class).name}")
+    for line in lines_of(conditions_of(machine_class), all_of_them=False):
+        if line.mood is Mood.BAD:
+            yield replace(_problem(key_of(machine_class).namespace, title, line), object=title.name, below="")
+
+
+def _unserved(listed: Mapping[Kind, list[Obj]], serving: tuple[Serving, ...]) -> list[Problem]:
+    """One line for each kind and namespace that nobody serves, not one for each object."""
+    found: dict[tuple[str, str, str, str], int] = {}
+    for kind in TOPS:
+        for obj in listed[kind]:
+            for line in served_by(kind, obj, serving).children:
+                if line.mood is Mood.BAD:
+                    at = (key_of(obj).namespace, kind.plural, line.message, line.advice)
+                    found[at] = found.get(at, 0) + 1
+    return [
+        Problem(namespace, "", f"{count} {plural}", "NotServed", message, next_step=advice)
+        for (namespace, plural, message, advice), count in found.items()
+    ]
+
+
+def _state(machine: MachineFacts) -> str:
+    if machine.deleting:
+        return "going"
+    if machine.failed:
+        return "failed"
+    if machine.ready:
+        return "Ready"
+    return "not Ready" if machine.node_name else "coming up"
+
+
+def _kubelet(machine: Obj) -> str:
+    status = machine.get("status")
+    versions = status.get("versions") if isinstance(status, Mapping) else None
+    found = versions.get("kubelet") if isinstance(versions, Mapping) else None
+    return found if isinstance(found, str) else ""
