@@ -31,7 +31,7 @@ def console(file: IO[str] | None = None) -> Console:
     else:
         width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else FILE_WIDTH
         made = Console(file=stream, highlight=False, width=width, soft_wrap=False)
-    made.push_render_hook(_Door())  # type: ignore[arg-type]
+    made.push_render_hook(_Door(stream))  # type: ignore[arg-type]
     return made
 
 
@@ -48,27 +48,41 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
+_PLAIN = str.maketrans({"✔": "+", "✘": "x", "…": "~", "‖": "=", "×": "x", "→": ">", "›": ">", "├": "|", "└": "`",
+                        "─": "-", "│": "|", "“": '"', "”": '"', "’": "'", "–": "-"})  # fmt: skip
+"""Marks and ribs of our own for terminals without them: one character each, so that columns stay where they are."""
+
+
 def _printable(text: str, stream: IO[str]) -> str:
-    """A terminal of few characters (LANG=C) gets the others written out."""
+    """A terminal of few characters (LANG=C) gets marks of its own, and what else it lacks written out."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 class _Door:
-    """A render hook of rich: wraps all that is printed."""
+    """A render hook of rich: wraps all that is printed to ``stream``."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
 
     def process_renderables(self, renderables: Sequence[ConsoleRenderable]) -> list[Any]:
-        return [_Shown(one) for one in renderables]
+        return [_Shown(one, self._stream) for one in renderables]
 
 
 class _Shown:
     """What rich would print, with visible text; codes of rich's own stand in the styles."""
 
-    def __init__(self, inner: ConsoleRenderable) -> None:
+    def __init__(self, inner: ConsoleRenderable, stream: IO[str]) -> None:
         self._inner = inner
+        self._stream = stream
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         from rich.segment import Segment  # noqa: PLC0415
 
         for segment in console.render(self._inner, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            text = segment.text if segment.control else _printable(visible(segment.text), self._stream)
+            yield segment if segment.control else Segment(text, segment.style)

@@ -88,3 +88,11 @@ def test_nobody_prints_past_the_door() -> None:
                 if called in ("print", "typer.echo", "typer.secho", "click.echo", "Console") and not own:
                     found.append(f"{file.relative_to(CLI)}:{node.lineno}: {called}")
     assert found == [], "print by nodewright.cli.screen"
+
+
+def test_a_locale_of_few_characters_gets_marks_of_its_own() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    out = console(stream)
+    out.print("└─Machine/a ✔ 2× … naïve")
+    stream.flush()
+    assert stream.buffer.getvalue().decode("ascii").rstrip()  # type: ignore[attr-defined] == r"`-Machine/a + 2x ~ na\xefve"

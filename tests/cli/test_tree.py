@@ -335,14 +335,14 @@ def test_the_latest_warnings_are_told_unless_the_tree_says_the_same() -> None:
         event("m", "older", 60), event("m", "newer", 5), event("m", "full", 1), event("other", "not ours", 1),
         event("m", "all well", 1, "Normal"),
     ]  # fmt: skip
-    assert [line.message for line in latest(events, tree, "default")] == ["newer", "older"]
-    assert latest(events, tree, "elsewhere") == []
+    assert [line.message for line in latest(events, tree, "default", {})] == ["newer", "older"]
+    assert latest(events, tree, "elsewhere", {}) == []
 
 
 def test_an_event_of_any_shape_is_shown_or_passed_over() -> None:
     tree = tree_of(MACHINE, machine("m"))
     odd = [{}, {"type": "Warning"}, {"type": "Warning", "involvedObject": {"kind": "Machine", "name": "m"}}]
-    assert len(latest(odd, tree, "default")) <= 1
+    assert len(latest(odd, tree, "default", {})) <= 1
 
 
 def test_a_rollout_that_was_taken_back_wants_somebodys_eye_and_says_what_to_do() -> None:
@@ -361,3 +361,13 @@ def test_a_node_of_a_workload_cluster_is_told_by_its_machine_and_is_not_called_m
     assert (line(tree, "Node/n-1").state, line(tree, "Node/n-1").mood) == ("Ready", Mood.GOOD)
     assert (line(tree, "Node/n-2").state, line(tree, "Node/n-2").reason) == ("Unknown", "ConnectionDown")
     assert "missing" not in {branch.state for _, branch in rows(tree)}
+
+
+def test_warnings_of_a_deleted_namesake_are_left_out() -> None:
+    about = {"kind": "MachineSet", "name": "pool", "namespace": "default"}
+    events = [
+        {"type": "Warning", "involvedObject": {**about, "uid": uid}, "reason": "X", "message": f"of {uid}"}
+        for uid in ("old", "new")
+    ]
+    tree = Branch("MachineSet/pool")
+    assert [line.message for line in latest(events, tree, "default", {"MachineSet/pool": "new"})] == ["of new"]

@@ -107,8 +107,9 @@ def kind_of(word: str) -> Kind:
 
 
 async def _describe(target: Target, wanted: Wanted) -> _Drawn:
-    from controllers.kernel.refs import EVENT, Key  # noqa: PLC0415
-    from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
+    from controllers.kernel.refs import EVENT, Key, uid_of  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import KINDS as KINDS_READ  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
     from nodewright.cli.tree.builder import DisplayOptions, grow  # noqa: PLC0415
     from nodewright.cli.tree.serving import live, not_known, served_by  # noqa: PLC0415
     from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
@@ -125,7 +126,13 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
         raise _missing(cache, wanted, namespace)
     tree = grow(wanted.kind, obj, view, DisplayOptions(wanted.every_condition, wanted.every_machine))
     everything = grow(wanted.kind, obj, view, DisplayOptions(every_machine=True))
-    warnings = latest(events, everything, namespace)
+    uids = {
+        f"{kind.name}/{each['metadata']['name']}": uid_of(each)
+        for kind in KINDS_READ
+        for each in objects_of(cache, kind)
+        if each["metadata"].get("namespace", namespace) == namespace
+    }
+    warnings = latest(events, everything, namespace, uids)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
     serving = not_known(leases) if isinstance(leases, str) else served_by(wanted.kind, obj, live(leases, view.now))
     return _Drawn(tree, serving, under, view.now)

@@ -26,10 +26,17 @@ def messages_in(tree: Branch) -> set[str]:
     return {tree.message}.union(*(messages_in(child) for child in tree.children))
 
 
-def latest(events: Iterable[Mapping[str, Any]], tree: Branch, namespace: str) -> list[Branch]:
-    """The newest warnings about the objects of ``tree`` (which is of ``namespace``), newest first, at most five."""
+def latest(events: Iterable[Mapping[str, Any]], tree: Branch, namespace: str, uids: Mapping[str, str]) -> list[Branch]:
+    """The newest warnings about the objects of ``tree`` (which is of ``namespace``), newest first, at most five.
+
+    ``uids``: of objects that are there, by ``Kind/name``: Events of a deleted namesake live on for an hour.
+    """
     names, said = names_in(tree), messages_in(tree)
-    about = [e for e in events if e.get("type") == "Warning" and _subject(e, namespace) in names]
+    about = [
+        e
+        for e in events
+        if e.get("type") == "Warning" and _subject(e, namespace) in names and not _is_of_a_namesake(e, namespace, uids)
+    ]
     lines = [_line(event) for event in sorted(about, key=_moment, reverse=True)]
     return [line for line in lines if line.message not in said][:MOST]
 
@@ -38,6 +45,12 @@ def _subject(event: Mapping[str, Any], namespace: str) -> str:
     involved = event.get("involvedObject") or {}
     here = involved.get("namespace", "") in ("", namespace)
     return f"{involved.get('kind', '')}/{involved.get('name', '')}" if here else ""
+
+
+def _is_of_a_namesake(event: Mapping[str, Any], namespace: str, uids: Mapping[str, str]) -> bool:
+    about = (event.get("involvedObject") or {}).get("uid")
+    present = uids.get(_subject(event, namespace))
+    return bool(about and present) and about != present
 
 
 def _moment(event: Mapping[str, Any]) -> datetime:
