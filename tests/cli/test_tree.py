@@ -24,6 +24,7 @@ from nodewright.cli.cluster.snapshot import KINDS, fill
 from nodewright.cli.commands.describe import kind_of
 from nodewright.cli.exits import CliError
 from nodewright.cli.screen import console
+from nodewright.cli.structured import branch_value
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
 from nodewright.cli.tree.builder import DisplayOptions, grow
@@ -371,3 +372,12 @@ def test_warnings_of_a_deleted_namesake_are_left_out() -> None:
     ]
     tree = Branch("MachineSet/pool")
     assert [line.message for line in latest(events, tree, "default", {"MachineSet/pool": "new"})] == ["of new"]
+
+
+def test_a_tree_for_programs_holds_every_line_and_nothing_empty() -> None:
+    deployment, rest = of_three()
+    value = branch_value(tree_of(CLUSTER, cluster("dev"), deployment, *rest))
+    assert value["name"] == "Cluster/dev"
+    machines = value["children"][0]["children"][0]["children"]
+    assert [one["name"] for one in machines] == [f"Machine/web-abc-{n}" for n in range(3)]
+    assert all("advice" not in one and one["mood"] == "ok" for one in machines)

@@ -15,6 +15,7 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.screen import say
+from nodewright.cli.structured import Output, OutputOption, branch_value, show
 
 if TYPE_CHECKING:
     from controllers.autoscaler.cluster_state import ClusterState
@@ -45,7 +46,7 @@ def _root() -> None:
 
 @group.command("explain", cls=Command, short_help="Why a pod gets no Node, why a group or a Node stays as it is")
 @with_autoscaler
-def explain(
+def explain(  # noqa: PLR0913  (one parameter per option)
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")
     ],
@@ -53,6 +54,7 @@ def explain(
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    output: OutputOption = Output.TEXT,
     *,
     autoscaler: Flags,
 ) -> None:
@@ -70,6 +72,9 @@ def explain(
     def branch(one: Answer) -> Branch:
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
+    if output is not Output.TEXT:
+        show(branch_value(branch(said)), output)
+        return
     for prefix, line in rows(branch(said)):
         say(f"{prefix}{line.name}")
 

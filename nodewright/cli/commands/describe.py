@@ -12,6 +12,7 @@ from api.names import SYSTEM_NAMESPACE
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
+from nodewright.cli.structured import Output, OutputOption, branch_value, show
 from nodewright.cli.tree.branch import Branch, wrong
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     all_machines: Annotated[
         bool, typer.Option("--all-machines", help="Every Machine and every old MachineSet.")
     ] = False,
+    output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -83,6 +85,11 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kind, name = one_object(kind, name, "md/workers")
     wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
     drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
+    if output is not Output.TEXT:
+        parts = {"object": drawn.tree, "servedBy": drawn.serving, "latestWarnings": drawn.warnings}
+        show({name: branch_value(part) for name, part in parts.items() if part is not None}, output)
+        _exit(drawn)
+        return
     out = console()
     shown = lines(drawn.tree, drawn.now, out.width)
     shown += [Text(), *lines(drawn.serving, drawn.now, out.width)]
@@ -90,6 +97,10 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]
     for line in shown:
         out.print(line, soft_wrap=True)
+    _exit(drawn)
+
+
+def _exit(drawn: _Drawn) -> None:
     if wrong(drawn.tree) or wrong(drawn.serving):
         raise typer.Exit(FAILED)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.rollout.access import Deployment, deployment
 from nodewright.cli.rollout.naming import KIND, name_of
 from nodewright.cli.screen import say
+from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Obj
@@ -71,6 +72,7 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
 def history(
     words: Words,
     revision: Annotated[int, typer.Option("--revision", metavar="N", min=0, help="Show the template of this one.")] = 0,
+    output: OutputOption = Output.TEXT,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -81,7 +83,10 @@ def history(
         from nodewright.cli.rollout.history import one_of, revisions  # noqa: PLC0415
 
         known = revisions(await found.read(), await found.sets())
-        if revision:
+        if output is not Output.TEXT:
+            wanted = [one_of(known, revision)] if revision else known
+            show({"revisions": [asdict(one) for one in wanted]}, output)
+        elif revision:
             _show(one_of(known, revision))
         else:
             _list(known)

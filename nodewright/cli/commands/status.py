@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.commands.describe import leases_of
 from nodewright.cli.exits import FAILED
 from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from nodewright.cli.fleet.summary import Fleet
@@ -24,16 +24,10 @@ Exit code 0: nothing is wrong; 1: something is; 2: wrong usage.
 EVERY_SECONDS = 2.0
 
 
-class Output(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
-
-
 def command(
     namespace: Namespace = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew every two seconds, until Ctrl-C.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="text, json or yaml.")] = Output.TEXT,
+    output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -67,17 +61,10 @@ async def _look(target: Target, namespace: str | None) -> Fleet:
 
 def _show(fleet: Fleet, output: Output, *, anew: bool) -> None:
     from nodewright.cli.fleet.showing import as_lines, as_value  # noqa: PLC0415
-    from nodewright.cli.screen import console, say  # noqa: PLC0415
+    from nodewright.cli.screen import console  # noqa: PLC0415
 
-    if output is Output.JSON:
-        import json  # noqa: PLC0415
-
-        say(json.dumps(as_value(fleet), indent=2, ensure_ascii=False))
-        return
-    if output is Output.YAML:
-        import yaml  # noqa: PLC0415
-
-        say(yaml.safe_dump(as_value(fleet), sort_keys=False, allow_unicode=True), nl=False)
+    if output is not Output.TEXT:
+        show(as_value(fleet), output)
         return
     out = console()
     if anew and sys.stdout.isatty():
