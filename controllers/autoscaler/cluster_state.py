@@ -9,7 +9,6 @@ from typing import Any
 
 from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
-from controllers.autoscaler.groups import discover
 from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
@@ -46,6 +45,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import ManagementCluster, ShapeUnknown, Unreachable, View
 from controllers.kernel.workload import cluster_key_of
+from controllers.scaling.discovery import discover
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape

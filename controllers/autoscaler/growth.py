@@ -14,11 +14,11 @@ from controllers.autoscaler.allowance import Allowance
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.balancing import alike, balance
 from controllers.autoscaler.expanders import Option, choose
-from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
+from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order

@@ -13,7 +13,6 @@ from typing import Any
 from api import names
 from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
-from controllers.autoscaler.groups import BadGroup, NodeGroup, discover, with_options
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
@@ -24,6 +23,10 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
+from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.discovery import BadGroup, discover, with_options
+from controllers.scaling.node_group import NodeGroup
+from controllers.scaling.scaled_group import ScaledGroup, is_rolling
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader
@@ -33,8 +36,6 @@ from providers.base.contract import Shape
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 DAWN = datetime.min.replace(tzinfo=UTC)
-MARK = "nodewright-autoscaler"
-"""Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +65,15 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
-    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why. ``rolling``: a rollout
-    is under way, so that which Machines go is its business.
-    """
+class GroupState(ScaledGroup):
+    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why."""
 
-    group: NodeGroup
-    machines: tuple[MachineFacts, ...] = ()
     joined: frozenset[str] = frozenset()
     template: NodeShape | None = None
     problem: str = ""
-    rolling: bool = False
     options: GroupOptions = field(default_factory=GroupOptions)
     zone_order: UpcomingZones | None = None
     """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
-
-    @property
-    def id(self) -> str:
-        return self.group.id
 
     @property
     def is_whole(self) -> bool:
@@ -89,34 +81,14 @@ class GroupState:
         return bool(self.options.zero_or_max)
 
     @property
-    def surplus(self) -> int:
-        """Machines that are more than is asked for: the set has yet to let them go."""
-        return max(0, sum(1 for machine in self.machines if not machine.deleting) - self.group.replicas)
-
-    @property
-    def unmade(self) -> int:
-        """Machines that are asked for and that nobody has made yet."""
-        return max(0, self.group.replicas - sum(1 for machine in self.machines if not machine.deleting))
-
-    @property
     def marked(self) -> tuple[MachineFacts, ...]:
-        """Those that we marked and that are not going yet."""
-        return tuple(machine for machine in self.machines if not machine.deleting and is_marked(machine))
-
-    @property
-    def preferred(self) -> str:
-        """A Machine that somebody else marked: it would go before any that we choose. "" if there is none."""
-        chosen = (m.key.name for m in self.machines if m.annotated and not m.deleting and not is_marked(m))
-        return next(chosen, "")
+        """Those that the autoscaler marked and that are not going yet."""
+        return self.marked_by(Scaler.AUTOSCALER)
 
     @property
     def unsettled(self) -> str:
-        """Why which Machines of the group go is not ours to say; "" if it is."""
-        if self.surplus:
-            return f"{self.id} has yet to let {self.surplus} of its Machines go"
-        if self.rolling:
-            return f"a rollout of {self.id} is under way"
-        return f"Machine {self.preferred} of {self.id} is marked to go first" if self.preferred else ""
+        """Why the autoscaler can't say which Machines of the group go; "" if it can."""
+        return next(iter(self.obstacles(Scaler.AUTOSCALER).values()), "")
 
     def is_going(self, machine: MachineFacts) -> bool:
         return machine.deleting or (machine.annotated and self.surplus > 0)
@@ -194,11 +166,6 @@ def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory:
         reading.unreadable,
         read_requests(objects.requests, objects.pod_templates, objects.pods, objects.reader),
     )
-
-
-def is_marked(machine: MachineFacts) -> bool:
-    """By us; a mark that a person set says which Machine to take, not that one is to go."""
-    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
 
 
 class _Reading:
@@ -290,8 +257,7 @@ class _Owners:
         sets = self.sets(group)
         machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
         machines.sort(key=lambda machine: machine.key)
-        rolling = sum(1 for found in sets if _has_machines(found)) > 1
-        state = GroupState(group, tuple(machines), rolling=rolling)
+        state = GroupState(group, tuple(machines), is_rolling(sets))
         joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))
         return replace(state, joined=frozenset(joined))
 
@@ -322,11 +288,6 @@ def _with_zones(
     if zone_order is None or not told or (not state.joined and label in state.template.labels):
         return state
     return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
-
-
-def _has_machines(machine_set: Obj) -> bool:
-    counts = ((machine_set.get(part) or {}).get("replicas") for part in ("spec", "status"))
-    return any(isinstance(count, int) and count > 0 for count in counts)
 
 
 def _comes_again(pod: PodShape) -> bool:

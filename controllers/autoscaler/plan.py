@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from api import names
 from controllers.autoscaler.growth import Growing, plan_growth
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
-from controllers.autoscaler.observe import MARK, Observed, is_marked
+from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import project
 from controllers.autoscaler.shrinking import Shrinking, Victim, plan_shrinking
-from controllers.kernel.actions import Action, Event, Patch, Scale
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.plan import Step, steps
+from controllers.kernel.actions import Action, Event
+from controllers.kernel.plan import Step
 from controllers.kernel.refs import POD, Key, Ref
 from controllers.kernel.wording import counted
+from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.resize import ByName, Resize, Scaling
 from controllers.scheduling.shapes import PodShape
 
 MOST_EVENTS = 50
@@ -70,23 +70,19 @@ def _additions(observed: Observed, growing: Growing) -> tuple[Addition, ...]:
 
 def _steps(observed: Observed, growing: Growing, shrinking: Shrinking) -> tuple[Step, ...]:
     """Marks before sizes, so that no other Machine goes; sizes before the events that speak of them."""
-    marks: list[Action] = [
-        _mark(victim.machine, MARK, victim.why) for victim in shrinking.victims if not is_marked(victim.machine)
-    ]
-    marks += [_mark(machine, None, "it is needed after all") for machine in shrinking.unmarked]
     events = [*_growth_events(observed, growing), *_shrink_events(observed, shrinking.victims)]
-    return steps(marks, _scales(observed, growing, shrinking), events)
+    return Scaling(
+        scaler=Scaler.AUTOSCALER,
+        going=[ByName(victim.machine, victim.why) for victim in shrinking.victims],
+        staying=[ByName(machine, "it is needed after all") for machine in shrinking.unmarked],
+        sizes=_sizes(observed, growing, shrinking),
+    ).steps(events)
 
 
-def _mark(machine: MachineFacts, value: str | None, why: str) -> Patch:
-    patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
-    return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
-
-
-def _scales(observed: Observed, growing: Growing, shrinking: Shrinking) -> list[Action]:
-    """One size per group. Guarded: somebody else may have scaled it meanwhile."""
+def _sizes(observed: Observed, growing: Growing, shrinking: Shrinking) -> list[Resize]:
+    """One per group that gets another size."""
     fewer = Counter(victim.group for victim in shrinking.victims)
-    found: list[Action] = []
+    found: list[Resize] = []
     for state in observed.groups:
         more, less = growing.added.get(state.id, 0), fewer[state.id]
         if more == less:
@@ -94,7 +90,7 @@ def _scales(observed: Observed, growing: Growing, shrinking: Shrinking) -> list[
         said = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
         said += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more - less
-        found.append(Scale(state.group.ref, size, "; ".join(said), state.group.resource_version))
+        found.append(Resize(group=state.group, replicas=size, why="; ".join(said)))
     return found
 
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from api import names
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import unprovisionable
-from controllers.autoscaler.observe import MARK, GroupState
+from controllers.autoscaler.observe import GroupState
 from controllers.autoscaler.observe import Observed as Cluster
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.reservations import Reservation
-from controllers.kernel.actions import Patch
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import Key, Ref, annotations_of
+from controllers.kernel.refs import Key, Ref
+from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.resize import ByName
+from controllers.scaling.scaled_group import Obstacle
 
-OUR_MARK = "nodewright-provisioningrequest"
-"""Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
+_COUNTED_TOGETHER = (Scaler.PROVISIONING_REQUEST, Scaler.AUTOSCALER)
+"""The autoscaler's own marks are left to it: what it marks it also counts."""
 _CLOCKS_DIFFER = timedelta(minutes=1)
 """The API server's clock says when a Machine was made, ours when it was asked for."""
 
@@ -64,10 +64,13 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """``marks`` to set or to take back, and ``fewer``: group → replicas less. ``marked``: our marks are still about."""
+    """``going`` and ``staying``: Machines to mark, or whose mark is taken back. ``fewer``: group → replicas less.
+    ``marked``: our marks are still about.
+    """
 
-    marks: tuple[Patch, ...]
-    fewer: Mapping[str, int]
+    going: tuple[ByName, ...] = ()
+    staying: tuple[ByName, ...] = ()
+    fewer: Mapping[str, int] = field(default_factory=dict)
     marked: bool = False
 
 
@@ -85,38 +88,19 @@ def still_here(keys: Iterable[Key], cluster_state: ClusterState) -> tuple[Key, .
 def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
     """Nothing is done to a group that has yet to let Machines go, or in which somebody else marked one to go first."""
     wanted = set(leaving)
-    marks: list[Patch] = []
+    going: list[ByName] = []
+    staying: list[ByName] = []
     fewer: Counter[str] = Counter()
-    marked = any(_is_ours(m) and not m.deleting for state in cluster.groups for m in state.machines)
+    marked = {state.id: state.marked_by(Scaler.PROVISIONING_REQUEST) for state in cluster.groups}
     for state in cluster.groups:
-        if state.surplus:
+        obstacles = state.obstacles(*_COUNTED_TOGETHER)
+        if Obstacle.SURPLUS in obstacles:
             continue
-        ours = [m for m in state.machines if m.key in wanted and not m.deleting]
-        if ours and not state.rolling and not _others_mark(state):
-            marks += [_mark(m, OUR_MARK, "its ProvisioningRequest is rolled back") for m in ours if not _is_ours(m)]
+        ours = [machine for machine in state.live if machine.key in wanted]
+        if ours and not obstacles:
+            going += [ByName(machine, "its ProvisioningRequest is rolled back") for machine in ours]
             fewer[state.id] = min(len(ours), state.group.spare)
-        marks += [
-            _mark(m, None, "its ProvisioningRequest is gone")
-            for m in state.machines
-            if _is_ours(m) and not m.deleting and m.key not in wanted
-        ]
-    return Leaving(tuple(marks), {name: count for name, count in fewer.items() if count}, marked)
-
-
-def _is_ours(machine: MachineFacts) -> bool:
-    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == OUR_MARK
-
-
-def _others_mark(state: GroupState) -> bool:
-    """The autoscaler's own marks are left to it: what it marks it also counts."""
-    return any(
-        machine.annotated
-        and not machine.deleting
-        and annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) not in (MARK, OUR_MARK)
-        for machine in state.machines
-    )
-
-
-def _mark(machine: MachineFacts, value: str | None, why: str) -> Patch:
-    patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
-    return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
+        unwanted = (machine for machine in marked[state.id] if machine.key not in wanted)
+        staying += [ByName(machine, "its ProvisioningRequest is gone") for machine in unwanted]
+    less = {name: count for name, count in fewer.items() if count}
+    return Leaving(tuple(going), tuple(staying), less, any(marked.values()))

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from api import names, provisioning_names
 from controllers.autoscaler.cluster_state import ClusterState
-from controllers.autoscaler.groups import Discovery
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.observe import Objects, observe
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
@@ -18,6 +17,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import PROVISIONING_REQUEST
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.plan import plan
+from controllers.scaling.discovery import Discovery
 from controllers.scheduling.reading import Reader
 from hack.bench.figures import Figure
 

@@ -11,10 +11,10 @@ from google.protobuf.message import DecodeError
 
 from api import names
 from controllers.autoscaler import templates
-from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.refs import Obj, annotations_of
 from controllers.kernel.view import ShapeUnknown
+from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.amounts import ShapeError
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet

@@ -11,7 +11,6 @@ import pytest
 from api import names
 from controllers.autoscaler.cluster_state import gather
 from controllers.autoscaler.expanders import Choosing
-from controllers.autoscaler.groups import Bounds, Discovery, Filter
 from controllers.autoscaler.loop import plan
 from controllers.autoscaler.memory import read
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
@@ -29,6 +28,8 @@ from controllers.kernel.refs import (
     Ref,
 )
 from controllers.kernel.view import Reached, ShapeUnknown, Unreachable
+from controllers.scaling.discovery import Discovery, Filter
+from controllers.scaling.node_group import Bounds
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet

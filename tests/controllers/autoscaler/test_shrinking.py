@@ -10,9 +10,9 @@ import pytest
 from api import names
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.memory import Addition, Memory, read, write
-from controllers.autoscaler.observe import MARK
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range, ShrinkOptions
 from controllers.kernel.actions import Event, Patch, Scale
+from controllers.scaling.delete_marks import Scaler
 from tests.controllers.autoscaler.fleet import START, Fleet
 
 LONG = timedelta(minutes=11)
@@ -219,5 +219,5 @@ def test_a_machine_that_never_became_a_node_is_given_up() -> None:
     decision = fleet.round()
     assert fleet.size("web") == 1
     assert [victim.machine.key.name for victim in decision.shrinking.victims] == ["web-2"]
-    assert fleet.machines["web-2"]["metadata"]["annotations"][names.DELETE_MACHINE_ANNOTATION] == MARK
+    assert fleet.machines["web-2"]["metadata"]["annotations"][names.DELETE_MACHINE_ANNOTATION] == Scaler.AUTOSCALER
     assert "MachineDeployment/ns/web" in decision.memory.backoffs

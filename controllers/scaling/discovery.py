@@ -27,39 +27,9 @@ from controllers.kernel.refs import (
     ref_of,
     resource_version_of,
 )
+from controllers.scaling.node_group import Bounds, NodeGroup
 
 _PARENT = "MachineDeployment"
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    min_size: int
-    max_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class NodeGroup:
-    """``replicas`` is what is asked for now."""
-
-    ref: Ref
-    bounds: Bounds
-    replicas: int
-    resource_version: str = ""
-
-    @property
-    def id(self) -> str:
-        """As the Cluster Autoscaler names it."""
-        return f"{self.ref.kind.name}/{self.ref.key}"
-
-    @property
-    def headroom(self) -> int:
-        """Nodes that may be added."""
-        return max(0, self.bounds.max_size - self.replicas)
-
-    @property
-    def spare(self) -> int:
-        """Nodes that may go."""
-        return max(0, self.replicas - self.bounds.min_size)
 
 
 @dataclass(frozen=True, slots=True)
