@@ -18,9 +18,8 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.node_group import NodeGroup
+from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
 from controllers.scaling.resize import ByName, Resize, Scaling
-from controllers.scaling.scaled_group import Obstacle, ScaledGroup, is_rolling
 
 MARK = Scaler.EXTERNAL_GRPC
 

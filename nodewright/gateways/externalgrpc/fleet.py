@@ -34,8 +34,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID, ShapeRead
 from controllers.scaling.discovery import BadGroup, Discovery, Filter, discover
-from controllers.scaling.node_group import NodeGroup
-from controllers.scaling.scaled_group import is_rolling
+from controllers.scaling.node_group import NodeGroup, is_rolling
 from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
