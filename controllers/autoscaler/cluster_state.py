@@ -172,12 +172,17 @@ def read_cluster(
     nodes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in nodes}
     bodies = {uid_of(body): body for body in (*objects.groups.machine_deployments, *objects.groups.machine_sets)}
-    states = [_with_template(state, bodies[state.group.ref.uid], there, objects.groups.shapes) for state in states]
+    states = [
+        _with_template(state, bodies[state.group.ref.uid], nodes=there, shapes=objects.groups.shapes)
+        for state in states
+    ]
     return ClusterState(
         now=now,
         options=options,
         memory=memory,
-        groups=tuple(_with_zones(state, objects, owners.sets(state.group), ready, now) for state in states),
+        groups=tuple(
+            _with_zones(state, objects, sets=owners.sets(state.group), ready=ready, now=now) for state in states
+        ),
         workload=Workload(
             nodes=nodes,
             pods=tuple(pod for pod in pods if pod.node in there),
@@ -191,9 +196,11 @@ def read_cluster(
             health,
             total=len(objects.workload.nodes),
             ready=len(ready),
-            unready=_unready(objects.workload.nodes, states, now, options),
+            unready=_unready(objects.workload.nodes, states, now=now, options=options),
         ),
-        requests=read_requests(objects.requests, objects.pod_templates, objects.workload.pods, objects.reader)
+        requests=read_requests(
+            objects.requests, objects.pod_templates, pods=objects.workload.pods, reader=objects.reader
+        )
         if objects.requests
         else (),
         bad=bad,
@@ -206,13 +213,13 @@ def _groups(
 ) -> tuple[list[tuple[NodeGroup, GroupOptions]], tuple[BadGroup, ...]]:
     """Groups with what each wants for itself, and what is wrong with the others."""
     deployments, sets = objects.groups.machine_deployments, objects.groups.machine_sets
-    discovered, bad = discover(deployments, sets, options.discovery)
+    discovered, bad = discover(deployments, sets, discovery=options.discovery)
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
     willing, requested, unwilling = with_options(discovered, bodies)
     return [(group, requested[group.id]) for group in willing], (*bad, *unwilling)
 
 
-def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], now: datetime, options: AutoscalerOptions) -> int:
+def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], *, now: datetime, options: AutoscalerOptions) -> int:
     """Nodes that are not Ready, but for those that have still time to become it."""
     patience = {m.node_name: each.options.provision_time for each in states for m in each.machines if m.node_name}
 
@@ -319,26 +326,26 @@ class _Owners:
 
 
 def _with_template(
-    state: GroupState, body: Obj, nodes: Mapping[str, NodeShape], shapes: Mapping[str, Shape]
+    state: GroupState, body: Obj, *, nodes: Mapping[str, NodeShape], shapes: Mapping[str, Shape]
 ) -> GroupState:
     real = [nodes[name] for name in sorted(state.joined) if name in nodes and not nodes[name].unschedulable]
     if real:
         return replace(state, template=templates.from_node(real[0], state.id))
     try:
-        return replace(state, template=templates.from_nothing(body, state.id, shapes.get(state.id)))
+        return replace(state, template=templates.from_nothing(body, state.id, shape=shapes.get(state.id)))
     except ShapeError as error:
         return replace(state, problem=str(error))
 
 
 def _with_zones(
-    state: GroupState, objects: Objects, sets: Sequence[Obj], ready: Mapping[str, Obj], now: datetime
+    state: GroupState, objects: Objects, *, sets: Sequence[Obj], ready: Mapping[str, Obj], now: datetime
 ) -> GroupState:
     """Not for a group of which something else is under way, or whose own words say where its Nodes are."""
     shape, domains = objects.groups.shapes.get(state.id), objects.groups.domains.get(state.id, ())
     if shape is None or not domains or state.template is None or state.is_whole or state.surplus or state.rolling:
         return state
     label = shape.failure_domain_label
-    zone_order = upcoming_zones_of(domains, label, state.machines, sets, now)
+    zone_order = upcoming_zones_of(domains, label, machines=state.machines, sets=sets, now=now)
     joined = (machine for machine in state.machines if machine.node_name in state.joined)
     told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
     if zone_order is None or not told or (not state.joined and label in state.template.labels):

@@ -63,7 +63,7 @@ def explain_node(observed: Observed, name: str) -> Answer:
         return Answer(title, (*below, Answer("stays: it is no Node of a group")))
     state, machine = owners[0]
     below.append(Answer(f"is Machine {machine.key} of {state.id}"))
-    return Answer(title, (*below, *(tuple(_pause(observed)) or _fate(observed, decide(observed.cluster), name))))
+    return Answer(title, (*below, *(tuple(_pause(observed)) or _fate(observed, decide(observed.cluster), name=name))))
 
 
 def _pause(observed: Observed) -> Iterator[Answer]:
@@ -142,10 +142,10 @@ def _offer(node: NodeShape) -> str:
 def _changes(observed: Observed, decision: Decision, state: GroupState) -> tuple[Answer, ...]:
     if decision.frozen:
         return (Answer(f"nothing is scaled: {decision.frozen}"),)
-    return (_growth(observed, decision, state), _shrinking(decision, state))
+    return (_growth(observed, decision, state=state), _shrinking(decision, state))
 
 
-def _growth(observed: Observed, decision: Decision, state: GroupState) -> Answer:
+def _growth(observed: Observed, decision: Decision, *, state: GroupState) -> Answer:
     added = decision.scale_up.added.get(state.id)
     problem = problems_of(observed, decision).get(state.group.ref)
     if added:
@@ -177,7 +177,7 @@ def _shrinking(decision: Decision, state: GroupState) -> Answer:
     )
 
 
-def _fate(observed: Observed, decision: Decision, name: str) -> tuple[Answer, ...]:
+def _fate(observed: Observed, decision: Decision, *, name: str) -> tuple[Answer, ...]:
     if decision.frozen:
         return (Answer(f"nothing is scaled: {decision.frozen}"),)
     shrinking, found = decision.scale_down, []

@@ -58,7 +58,7 @@ def unprovisionable(state: GroupState, cluster: ClusterState) -> list[tuple[Mach
             continue
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
-        elif is_late(machine, state, cluster):
+        elif is_late(machine, state, cluster=cluster):
             found.append((machine, f"no Node after {format_duration(_patience(state, cluster))}"))
     return found
 
@@ -93,7 +93,7 @@ def upcoming(state: GroupState, cluster: ClusterState) -> int:
     if abandoned(state, cluster):
         return 0
     lost = len(unprovisionable(state, cluster)) + sum(
-        1 for machine in state.machines if _is_ill(machine, state, cluster)
+        1 for machine in state.machines if _is_ill(machine, state, cluster=cluster)
     )
     return max(0, state.group.replicas - len(state.joined) - lost)
 
@@ -110,7 +110,7 @@ def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeShape, 
         if machine.node_name not in state.joined
         and not state.is_going(machine)
         and machine.key not in lost
-        and not _is_ill(machine, state, cluster)
+        and not _is_ill(machine, state, cluster=cluster)
     ]
     domains += state.zone_order.after(0, state.unmade)
     return [(state.zone_order.node(state.template, each), count) for each, count in Counter(domains[:number]).items()]
@@ -130,7 +130,7 @@ def resting(cluster: ClusterState) -> dict[str, Backoff]:
     return found
 
 
-def is_late(machine: MachineFacts, state: GroupState, cluster: ClusterState) -> bool:
+def is_late(machine: MachineFacts, state: GroupState, *, cluster: ClusterState) -> bool:
     """Whether it should be a Ready Node by now. Where nobody could see that, it has its time from then on."""
     return cluster.now - max(machine.created, cluster.health.followed_since) >= _patience(state, cluster)
 
@@ -145,7 +145,7 @@ def count(state: GroupState, cluster: ClusterState) -> Counts:
         elif machine.node_name in state.joined and machine.node_name:
             found["ready"] += 1
         elif machine.node_name:
-            found["unready" if is_late(machine, state, cluster) else "not_started"] += 1
+            found["unready" if is_late(machine, state, cluster=cluster) else "not_started"] += 1
         elif machine.key in lost:
             found["long_unregistered"] += 1
         elif not state.is_going(machine):
@@ -158,19 +158,19 @@ def count_all(cluster: ClusterState, groups: Iterable[Counts]) -> Counts:
     counted = list(groups)
     going = sum(each.being_deleted for each in counted)
     return Counts(
-        cluster.health.ready - going,
-        cluster.health.total - cluster.health.ready - cluster.health.unready,
-        cluster.health.unready,
-        going,
-        sum(each.unregistered for each in counted),
-        sum(each.long_unregistered for each in counted),
+        ready=cluster.health.ready - going,
+        not_started=cluster.health.total - cluster.health.ready - cluster.health.unready,
+        unready=cluster.health.unready,
+        being_deleted=going,
+        unregistered=sum(each.unregistered for each in counted),
+        long_unregistered=sum(each.long_unregistered for each in counted),
     )
 
 
-def _is_ill(machine: MachineFacts, state: GroupState, cluster: ClusterState) -> bool:
+def _is_ill(machine: MachineFacts, state: GroupState, *, cluster: ClusterState) -> bool:
     """It was a Node, and should be a Ready one by now."""
     was_node = bool(machine.node_name) and machine.node_name not in state.joined
-    return was_node and not state.is_going(machine) and is_late(machine, state, cluster)
+    return was_node and not state.is_going(machine) and is_late(machine, state, cluster=cluster)
 
 
 def _is_work(keeping: Keeping) -> bool:

@@ -140,19 +140,20 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
     bodies = {uid_of(body): body for body in (*deployments, *sets)}
     refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
     refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
-    groups, bad = discover(deployments, sets, options.discovery)
+    groups, bad = discover(deployments, sets, discovery=options.discovery)
     refs_of = [*(group.ref for group in groups), *(each.ref for each in bad)]
     scope = _scope(view, options, {ref: bodies[ref.uid] for ref in refs_of})
     paused = {group.ref: why for group in groups if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*scope.elsewhere, *paused)}
     reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in groups if group.ref.uid not in apart}
+    shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
     objects = Objects(
         groups=GroupObjects(
             machine_deployments=[body for body in deployments if uid_of(body) not in apart],
             machine_sets=[body for body in sets if uid_of(body) not in apart],
             machines=view.all(MACHINE),
-            shapes={name: read for name, read in reads.items() if isinstance(read, Shape)},
-            domains=_domains({group.id: bodies[group.ref.uid] for group in groups}, sets, view),
+            shapes=shapes,
+            domains=_domains({group.id: bodies[group.ref.uid] for group in groups if group.id in shapes}, sets, view),
         ),
         workload=_workload(view),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
@@ -183,7 +184,11 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
         records=Records(
             memory=kept,
             status=view.get(CONFIG_MAP, options.status_key),
-            bodies={uid: body for uid, body in bodies.items() if _may_speak_of(body, options.cluster, scope.outage)},
+            bodies={
+                uid: body
+                for uid, body in bodies.items()
+                if _may_speak_of(body, options.cluster, unreachable=scope.outage)
+            },
             refs=refs,
             misconfigured=misconfigured,
         ),
@@ -192,7 +197,7 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
 
 def _scope(view: View, options: AutoscalerOptions, groups: Mapping[Ref, Obj]) -> Scope:
     """``groups``: faulty ones too; where they belong is told of them all the same."""
-    elsewhere = {ref: why for ref, body in groups.items() if (why := _elsewhere(body, view, options.cluster))}
+    elsewhere = {ref: why for ref, body in groups.items() if (why := _elsewhere(body, view, ours=options.cluster))}
     return Scope(
         elsewhere=elsewhere,
         other_autoscaler=_other_autoscaler(view, options.namespace),
@@ -214,18 +219,18 @@ def _workload(view: View) -> WorkloadObjects:
 
 
 def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
-    """Of groups that go over several, by id."""
+    """Of groups that go over several, by id. Asked for those alone whose provider says what their hosts are like."""
     sets_of: dict[str, list[Obj]] = {}
     for body in sets:
         sets_of.setdefault(controller_uid(body), []).append(body)
-    found = {name: domain_order(body, sets_of.get(uid_of(body), ()), view) for name, body in groups.items()}
+    found = {name: domain_order(body, sets_of.get(uid_of(body), ()), view=view) for name, body in groups.items()}
     return {name: domains for name, domains in found.items() if domains}
 
 
 _UNRESOLVED = "it is being found out where its Nodes live"
 
 
-def _may_speak_of(body: Obj, ours: Key | None, unreachable: Unreachable | None) -> bool:
+def _may_speak_of(body: Obj, ours: Key | None, *, unreachable: Unreachable | None) -> bool:
     """Of groups of other Clusters others speak; and of our own, if it may have its Nodes in the management cluster
     after all.
     """
@@ -234,7 +239,7 @@ def _may_speak_of(body: Obj, ours: Key | None, unreachable: Unreachable | None) 
     )
 
 
-def _elsewhere(body: Obj, view: View, ours: Key | None) -> str:
+def _elsewhere(body: Obj, view: View, *, ours: Key | None) -> str:
     """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those in the management cluster."""
     cluster = cluster_key_of(MACHINE_SET, body)
     if ours is not None:

@@ -33,13 +33,13 @@ def plan(observed: Observed) -> Plan:
     pause = why_not(observed)
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
-        return Plan(steps(_warned(observed)), wait, (pause,), asleep())
+        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), figures=asleep())
     decision = decide(observed.cluster)
     return Plan(
-        (*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
-        Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
-        (decision.frozen,) if decision.frozen else (),
-        figures(observed, decision),
+        steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
+        outcome=Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
+        notes=(decision.frozen,) if decision.frozen else (),
+        figures=figures(observed, decision),
     )
 
 
@@ -55,23 +55,26 @@ def decide(cluster: ClusterState) -> Decision:
     """First the Nodes that are missing; where some are added, none is removed."""
     before = cluster.memory
     if trouble := unhealthy(cluster):
-        return Decision(memory=Memory({}, before.backoffs, before.grown, before.shrunk_at), frozen=trouble)
+        return Decision(
+            memory=Memory(unneeded={}, backoffs=before.backoffs, grown=before.grown, shrunk_at=before.shrunk_at),
+            frozen=trouble,
+        )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up = plan_scale_up(cluster, projected, backoffs)
+    scale_up = plan_scale_up(cluster, projected, backoffs) if projected.unschedulable else ScaleUp()
     scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added))
     left = any(victim.node for victim in scale_down.victims)
     return Decision(
         memory=Memory(
-            scale_down.unneeded,
-            backoffs,
-            _additions(cluster, scale_up),
-            cluster.now if left else before.shrunk_at,
+            unneeded=scale_down.unneeded,
+            backoffs=backoffs,
+            grown=_additions(cluster, scale_up),
+            shrunk_at=cluster.now if left else before.shrunk_at,
         ),
         scale_up=scale_up,
         scale_down=scale_down,
         changes=_changes(cluster, scale_up, scale_down),
-        steps=_steps(cluster, scale_up, scale_down),
+        steps=_steps(cluster, scale_up, scale_down=scale_down),
     )
 
 
@@ -89,7 +92,7 @@ def _changes(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) ->
     return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.groups}
 
 
-def _steps(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) -> tuple[Step, ...]:
+def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> tuple[Step, ...]:
     return Scaling(
         scaler=Scaler.AUTOSCALER,
         going=actuation.marked(scale_down),
@@ -137,4 +140,4 @@ def _remembered(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     before, text = observed.records.memory, memory.write(decision.memory)
     if text == ((before or {}).get("data") or {}).get("memory"):
         return ()
-    return steps([configured(observed.cluster.options.memory_key, before, {"memory": text})])
+    return steps([configured(observed.cluster.options.memory_key, before, data={"memory": text})])

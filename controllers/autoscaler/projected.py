@@ -67,10 +67,19 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
                     snapshot.place(daemon, row)
     held = reserve_all(snapshot, cluster.requests) if cluster.requests else {}
     headroom = snapshot.free(PODS).copy()
-    filtered = filter_schedulable(snapshot, sorted(cluster.workload.pending, key=_size, reverse=True))
+    pending = sorted(cluster.workload.pending, key=_size, reverse=True)
+    unschedulable = filter_schedulable(snapshot, pending).unschedulable if pending else ()
     taken = np.flatnonzero(snapshot.free(PODS)[: len(cluster.workload.nodes)] < headroom[: len(cluster.workload.nodes)])
     awaiting = frozenset(cluster.workload.nodes[row].name for row in taken)
-    return ProjectedCluster(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting, held)
+    return ProjectedCluster(
+        snapshot=snapshot,
+        unschedulable=unschedulable,
+        upcoming=coming,
+        daemons=daemons,
+        nodes=tuple(nodes),
+        awaiting=awaiting,
+        held=held,
+    )
 
 
 def _offer(state: GroupState) -> tuple[int, int]:

@@ -75,10 +75,10 @@ def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
     )
     text = status.written(said, now)
     if not status.says_the_same(old, text):
-        yield configured(key, before, {"status": status.written(said, now, old)}, format_time(now))
+        yield configured(key, before, data={"status": status.written(said, now, old)}, updated=format_time(now))
 
 
-def configured(key: Key, before: Obj | None, data: dict[str, str], updated: str = "") -> Create | Patch:
+def configured(key: Key, before: Obj | None, *, data: dict[str, str], updated: str = "") -> Create | Patch:
     """The ConfigMap ``key`` with ``data``; others' keys in it stay."""
     why = f"{key.name} is out of date"
     meta = {"annotations": {names.AUTOSCALER_LAST_UPDATED_ANNOTATION: updated}} if updated else {}

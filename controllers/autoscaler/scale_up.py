@@ -61,8 +61,6 @@ def plan_scale_up(
     cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff], *, explained: bool = True
 ) -> ScaleUp:
     """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
-    if not projected.unschedulable:
-        return ScaleUp()
     growth = _Growth(cluster, projected, resting)
     while growth.left and growth.step():
         pass
@@ -107,7 +105,7 @@ class _Growth:
         left = []
         for position, (pod_class, pods) in enumerate(self.left.items()):
             left.append(Left(tuple(pods), self._refusals(pod_class) if position < explained else {}))
-        return ScaleUp(dict(self._added), tuple(self._helped), tuple(left), self._skipped)
+        return ScaleUp(added=dict(self._added), helped=tuple(self._helped), left=tuple(left), skipped=self._skipped)
 
     def _option(self, state: GroupState) -> Option | None:
         template = state.template
@@ -121,17 +119,21 @@ class _Growth:
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
             return None
         zone_order = state.zone_order
-        found = self._estimated(template, min(free, allowed), zone_order.label if zone_order else "")
+        found = self._estimated(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
         if state.is_whole and found.nodes:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
         if zone_order is not None and in_zone_order:
             limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
-            found = self._estimated_in_order(template, zone_order, self._next(state, limit))
+            found = self._estimated_in_order(template, zone_order, domains=self._next(state, limit))
         price = self._cluster.options.growth.choosing.price(state.id, template)
-        return Option(state.id, template, found, price, in_zone_order) if found.nodes else None
+        return (
+            Option(group=state.id, node=template, estimate=found, price=price, in_zone_order=in_zone_order)
+            if found.nodes
+            else None
+        )
 
-    def _estimated(self, template: NodeShape, limit: int, unknown: str = "") -> Estimate:
+    def _estimated(self, template: NodeShape, limit: int, *, unknown: str = "") -> Estimate:
         """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
         labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
         like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
@@ -148,7 +150,9 @@ class _Growth:
         snapshot = self._projected.snapshot
         return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
 
-    def _estimated_in_order(self, template: NodeShape, zone_order: UpcomingZones, domains: Sequence[str]) -> Estimate:
+    def _estimated_in_order(
+        self, template: NodeShape, zone_order: UpcomingZones, *, domains: Sequence[str]
+    ) -> Estimate:
         nodes = {domain: zone_order.node(template, domain) for domain in domains}
         kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
         coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)

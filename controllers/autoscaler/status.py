@@ -51,7 +51,7 @@ def status_of(cluster: ClusterState, decision: Decision) -> dict[str, Any]:
                     "minSize": state.group.bounds.min_size,
                     "maxSize": state.group.bounds.max_size,
                 },
-                "scaleUp": _scale_up(state, decision, coming[state.id], state.id in resting),
+                "scaleUp": _scale_up(state, decision, coming=coming[state.id], resting=state.id in resting),
                 "scaleDown": _scale_down(candidates[state.id]),
             }
             for state in cluster.groups
@@ -68,13 +68,13 @@ def written(status: Mapping[str, Any], now: datetime, before: str = "") -> str:
     """As YAML with times. What was told ``before`` with the same status keeps its time of transition."""
     earlier = _read(before)
     stamped = {"time": format_time(now), **status}
-    stamped["clusterWide"] = _stamped(status["clusterWide"], earlier.get("clusterWide"), now)
+    stamped["clusterWide"] = _stamped(status["clusterWide"], earlier.get("clusterWide"), now=now)
     known = {group.get("name"): group for group in earlier.get("nodeGroups") or () if isinstance(group, Mapping)}
-    stamped["nodeGroups"] = [_stamped(group, known.get(group["name"]), now) for group in status["nodeGroups"]]
+    stamped["nodeGroups"] = [_stamped(group, known.get(group["name"]), now=now) for group in status["nodeGroups"]]
     return "\n".join(_lines(stamped)) + "\n"
 
 
-def _stamped(status: Mapping[str, Any], before: Any, now: datetime) -> dict[str, Any]:
+def _stamped(status: Mapping[str, Any], before: Any, *, now: datetime) -> dict[str, Any]:
     found = dict(status)
     for part in _PARTS:
         old = before.get(part) if isinstance(before, Mapping) else None
@@ -134,7 +134,7 @@ def _is_ill(counts: Counts, cluster: ClusterState) -> bool:
     return bad > max(limits.ok_unready, limits.most_unready * (counts.registered + counts.long_unregistered))
 
 
-def _scale_up(state: GroupState, decision: Decision, coming: int, resting: bool) -> dict[str, Any]:
+def _scale_up(state: GroupState, decision: Decision, *, coming: int, resting: bool) -> dict[str, Any]:
     if resting:
         why = decision.memory.backoffs[state.id].why
         code = why.partition(":")[0]

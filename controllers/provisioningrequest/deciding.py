@@ -113,7 +113,9 @@ class RequestPlanner:
         if self._observed.now < until:
             text = f"{request.problem}; waited for until {format_time(until)}"
             said = Condition(_PROVISIONED, _FALSE, Reason.FAILED_TO_CREATE_PODS, text)
-            return Decided(request, Stage.INCOMPLETE, (_accepted(), said), note=request.problem)
+            return Decided(
+                request=request, stage=Stage.INCOMPLETE, conditions=(_accepted(), said), note=request.problem
+            )
         return self._fail(request, Reason.FAILED_TO_CREATE_PODS, request.problem)
 
     def _expired(self, request: Request) -> Decided:
@@ -283,7 +285,7 @@ class RequestPlanner:
 def _said(
     request: Request, *conditions: Condition, record: Record | None = None, added: Mapping[str, int] | None = None
 ) -> Decided:
-    return Decided(request, Stage.FRESH, conditions, record, added or {})
+    return Decided(request=request, stage=Stage.FRESH, conditions=conditions, record=record, added=added or {})
 
 
 def _over(request: Request, condition: Condition) -> Decided:

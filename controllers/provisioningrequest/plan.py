@@ -45,7 +45,7 @@ def plan(observed: Observed) -> Plan:
     options = observed.autoscaler.cluster.options
     pause = why_not(observed.autoscaler)
     if pause:
-        return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
+        return Plan(steps=(), outcome=Wait(options.scan_interval.total_seconds(), pause), notes=(pause,))
     trial_snapshot = TrialSnapshot(_without_ended(observed))
     decided = decide_all(observed, trial_snapshot)
     leaving = Leaving(marked=True)
@@ -56,10 +56,12 @@ def plan(observed: Observed) -> Plan:
     if any(each.note == NEXT_REQUEUE for each in decided):
         wait = _AT_ONCE
     return Plan(
-        _steps(observed, decided, leaving),
-        Wait(wait.total_seconds(), "the next look") if decided or leaving.marked or observed.waiting else Settled(),
-        tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
-        figures(observed, decided, trial_snapshot),
+        steps=_steps(observed, decided, leaving),
+        outcome=Wait(wait.total_seconds(), "the next look")
+        if decided or leaving.marked or observed.waiting
+        else Settled(),
+        notes=tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
+        figures=figures(observed, decided, trial_snapshot),
     )
 
 

@@ -104,4 +104,4 @@ def plan_leaving(leaving: Iterable[Key], cluster: ClusterState) -> Leaving:
         unwanted = (machine for machine in marked[state.id] if machine.key not in wanted)
         staying += [ByName(machine, "its ProvisioningRequest is gone") for machine in unwanted]
     less = {name: count for name, count in fewer.items() if count}
-    return Leaving(tuple(going), tuple(staying), less, any(marked.values()))
+    return Leaving(going=tuple(going), staying=tuple(staying), fewer=less, marked=any(marked.values()))

@@ -67,7 +67,9 @@ class TrialSnapshot:
         known = self._refused.get(asked)
         if known is not None:
             return known
-        trial = _Trial(self._world, self._resting, request, request.left, parameters)
+        trial = _Trial(
+            world=self._world, resting=self._resting, request=request, pods=request.left, parameters=parameters
+        )
         verdict = self._try(trial, lambda: _asked_of(class_, trial))
         if isinstance(verdict, NotFound):
             self._refused[asked] = verdict
@@ -76,7 +78,9 @@ class TrialSnapshot:
     def more(self, request: Request, parameters: Mapping[str, str]) -> Verdict:
         """Room for the pods of a request that are short although Nodes were made for it."""
         held = self.held[request.ref]
-        trial = _Trial(self._world, self._resting, request, held.short, parameters)
+        trial = _Trial(
+            world=self._world, resting=self._resting, request=request, pods=held.short, parameters=parameters
+        )
         verdict = self._try(trial, trial.grow)
         if isinstance(verdict, NotFound):
             return verdict

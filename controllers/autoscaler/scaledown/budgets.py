@@ -55,7 +55,7 @@ def at_once(context: Context, names: Iterable[str], budgets: Budgets) -> tuple[l
 
 
 def crop(
-    context: Context, removed: Iterable[Removed], budgets: Budgets
+    context: Context, removed: Iterable[Removed], *, budgets: Budgets
 ) -> tuple[list[Sequence[Removed]], dict[str, Staying]]:
     """Units of what goes together, in the order in which they go; and why the others wait."""
     cores, memory, drains = budgets.cores, budgets.memory, budgets.drains

@@ -75,7 +75,7 @@ class Context:
         return state.id if state.is_whole else ""
 
 
-def context_of(cluster: ClusterState, projected: ProjectedCluster, given_up: Mapping[Key, str]) -> Context:
+def context_of(cluster: ClusterState, projected: ProjectedCluster, *, given_up: Mapping[Key, str]) -> Context:
     """A group of 5 with a minimum of 2, of which 1 Machine is given up, has 2 Nodes to spare."""
     nodes = {node.name: node for node in cluster.workload.nodes}
     owners = {m.node_name: Owner(state, m) for state in cluster.groups for m in state.machines if m.node_name in nodes}

@@ -87,7 +87,9 @@ def _given_up(question: Question, found: ScaleDown) -> ScaleDown:
 def _unneeded(question: Question, found: ScaleDown) -> ScaleDown:
     """Nodes that could go together with all others that could, once they have been so for long enough."""
     cluster = question.cluster
-    context = context_of(cluster, question.projected, {victim.machine.key: victim.why for victim in found.victims})
+    context = context_of(
+        cluster, question.projected, given_up={victim.machine.key: victim.why for victim in found.victims}
+    )
     names, staying = eligible(context)
     possible = _simulate(context, [Candidate(name, atomic_group=context.atomic_group(name)) for name in names])
     staying |= _kept(possible)
@@ -98,7 +100,7 @@ def _unneeded(question: Question, found: ScaleDown) -> ScaleDown:
     if cooldown:
         ripe: Collection[str] = marked & unneeded.keys()
     else:
-        ripe, young = _long_enough(context, unneeded, marked)
+        ripe, young = _long_enough(context, unneeded, marked=marked)
         staying |= young
     ripe, incomplete = in_whole_groups(context, ripe)
     staying |= incomplete
@@ -139,20 +141,23 @@ def cooldown_of(cluster: ClusterState, *, grows: bool) -> str:
     )
 
 
-def _simulate(context: Context, candidates: list[Candidate], most: int | None = None) -> RemovalPlan:
+def _simulate(context: Context, candidates: list[Candidate], *, most: int | None = None) -> RemovalPlan:
     """Which candidates can go together. Room that pending pods will take is taken."""
     cluster, options = context.cluster, context.cluster.options.shrink
     question = RemovalQuestion(
-        cluster.workload.nodes,
-        cluster.workload.pods,
-        candidates,
-        DrainRules(
-            cluster.now, options.system_pods_block, options.local_storage_blocks, options.custom_controllers_block
+        nodes=cluster.workload.nodes,
+        pods=cluster.workload.pods,
+        candidates=candidates,
+        rules=DrainRules(
+            now=cluster.now,
+            system_pods_block=options.system_pods_block,
+            local_storage_blocks=options.local_storage_blocks,
+            custom_controllers_block=options.custom_controllers_block,
         ),
-        cluster.workload.budgets,
-        cluster.workload.namespaces,
-        most,
-        {name: limit.spare for name, limit in context.limits.items()},
+        budgets=cluster.workload.budgets,
+        namespaces=cluster.workload.namespaces,
+        most=most,
+        most_of={name: limit.spare for name, limit in context.limits.items()},
     )
     return plan_removal(question, context.projected.snapshot, context.pods_by_node)
 
@@ -162,7 +167,7 @@ def _kept(found: RemovalPlan) -> dict[str, Staying]:
 
 
 def _long_enough(
-    context: Context, unneeded: Mapping[str, datetime], marked: Collection[str]
+    context: Context, unneeded: Mapping[str, datetime], *, marked: Collection[str]
 ) -> tuple[set[str], dict[str, Staying]]:
     """Nodes that have been unneeded for their time, or that an earlier reconcile has marked."""
     cluster = context.cluster
@@ -186,9 +191,9 @@ def _within_budgets(context: Context, names: Iterable[str]) -> tuple[list[Victim
     candidates = [
         Candidate(name, context.group_of(name).id, atomic_group=context.atomic_group(name)) for name in chosen
     ]
-    possible = _simulate(context, candidates, limits.nodes)
+    possible = _simulate(context, candidates, most=limits.nodes)
     staying |= _kept(possible)
-    units, over = budgets.crop(context, possible.removed, limits)
+    units, over = budgets.crop(context, possible.removed, budgets=limits)
     return [_victim(context, removed) for unit in units for removed in unit], {**staying, **over}
 
 

@@ -147,7 +147,7 @@ class Fleet:
         if known is None or body is None:
             return None
         group = replace(known, replicas=self.replicas(known), resource_version=resource_version_of(body))
-        return decide.facts_of(group, self.machines(group), body, list(self._sets(group)))
+        return decide.facts_of(group, self.machines(group), body=body, machine_sets=list(self._sets(group)))
 
     async def moved(self) -> None:
         """Return once anything has changed."""
@@ -174,7 +174,7 @@ class Fleet:
 
     def _discover(self) -> None:
         stores = self._cache.stores
-        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], self._discovery)
+        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], discovery=self._discovery)
         self._groups = {group.id: group for group in found if not self._pause(group)}
         self._by_set = {}
         for group in self._groups.values():

@@ -235,6 +235,6 @@ def test_the_machine_set_makes_them_where_they_are_expected(
     assert observed is not None
     made = places(observed, spread(observed), range(100, 100 + number))
     facts = [machine_facts.read(machine) for machine in machines]
-    zone_order = upcoming_zones_of(domain_order(body, (), view), ZONE, facts, [body], view.now)
+    zone_order = upcoming_zones_of(domain_order(body, (), view=view), ZONE, machines=facts, sets=[body], now=view.now)
     assert zone_order is not None
     assert zone_order.after(0, number) == [made[ordinal] for ordinal in sorted(made)]
