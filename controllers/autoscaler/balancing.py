@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.autoscaler.groups import NodeGroup
+from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.shapes import HOSTNAME, MEMORY, NodeShape
 
 _PLACES = frozenset(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from api import names
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.expanders import Choosing
-from controllers.autoscaler.groups import Discovery
 from controllers.kernel.refs import Key
+from controllers.scaling.discovery import Discovery
 
 _GIB = 1024**3
 

@@ -14,7 +14,7 @@ from api import names
 from api.selectors import SelectorError, from_label_selector
 from controllers.cloudpool.messages import Membership, ServiceState
 from controllers.cloudpool.pool import MARK, Member, Pool
-from controllers.cloudpool.sizing import annotate, change, marks, scale, sized
+from controllers.cloudpool.sizing import annotate, record_on, resized, sized, smaller
 from controllers.kernel import machine_facts
 from controllers.kernel.actions import Delete, Patch
 from controllers.kernel.ownership import (
@@ -84,7 +84,7 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     if pool.is_placeholder(id_):
         if decrement and pool.rolling:
             return _in_rollout(pool, f"machine {id_} is yet to be made")
-        return Plan(steps([scale(pool, pool.replicas - 1, f"{id_} is not to be made")] if decrement else []))
+        return Plan(steps([resized(pool, pool.replicas - 1, f"{id_} is not to be made")] if decrement else []))
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member
@@ -100,7 +100,10 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     if pool.takes_the_marked and any(each.marked for each in pool.staying):
         # Of two that are marked the set might take this one before its size is lowered, and the other would stay.
         return NotYet(f"others of {pool.ref} are yet to go")
-    return Plan(steps(marks([member], why), [scale(pool, pool.replicas - 1, why)]))
+    if others := pool.scaled.marked_by_another(MARK, besides=(member.facts.key,)):
+        first = others[0].key.name
+        return Forbidden(f"Machine {first} of {pool.ref} is marked to go first, and would go in place of {id_}")
+    return Plan(smaller(pool, [member], pool.replicas - 1, why).steps())
 
 
 def detach(pool: Pool, id_: str, decrement: bool) -> Answer:
@@ -139,13 +142,13 @@ def attach(pool: Pool, machine: Obj | None, id_: str) -> Answer:
     if illegal is not None:
         return illegal
     name, why = machine["metadata"]["name"], f"a client of the cloudpool attaches {id_}"
-    unbar = change(pool, {names.DISABLE_CREATE_ANNOTATION: None}, why)
+    unbar = record_on(pool, {names.DISABLE_CREATE_ANNOTATION: None}, why)
     if pool.has(name):
         return Plan(steps([unbar] if pool.barred_for == name else []))
     # The place that another one never took is this one's.
     unused = 1 if pool.barred_for and not pool.has(pool.barred_for) else 0
     bar = {names.DISABLE_CREATE_ANNOTATION: f"{MARK}/{name}"}
-    grow = change(pool, bar, why, pool.replicas + 1 - unused)
+    grow = resized(pool, pool.replicas + 1 - unused, why, bar)
     selector = (pool.body.get("spec") or {}).get("selector") or {}
     metadata = {
         "labels": dict(selector.get("matchLabels") or {}),

@@ -43,11 +43,12 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import NAMESPACE, OWNER, View
+from controllers.scaling.delete_marks import Scaler, is_marked_by
+from controllers.scaling.node_group import UNBOUNDED, NodeGroup, ScaledGroup
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)}
 READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
-MARK = "nodewright-cloudpool"
-"""Value of the delete annotation where a cloudpool client's request put it."""
+MARK = Scaler.CLOUDPOOL
 MOST_PLACEHOLDERS = 5000
 _UNKNOWN = "N/A"
 
@@ -63,7 +64,7 @@ class Member:
     @property
     def marked(self) -> bool:
         """To go first, by us."""
-        return annotations_of(self.facts.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
+        return is_marked_by(self.facts, MARK)
 
     @property
     def given_up(self) -> bool:
@@ -101,6 +102,12 @@ class Pool:
     @property
     def version(self) -> str:
         return resource_version_of(self.body)
+
+    @property
+    def scaled(self) -> ScaledGroup:
+        """As scalers see it. A client of a cloudpool is not held to the bounds that autoscalers keep."""
+        group = NodeGroup(self.ref, UNBOUNDED, self.replicas, self.version)
+        return ScaledGroup(group, tuple(member.facts for member in self.members), self.rolling)
 
     @property
     def replicas(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from api import names
 from controllers.cloudpool.pool import Pool, detachment_of
-from controllers.cloudpool.sizing import change, sized
+from controllers.cloudpool.sizing import record_on, resized, sized
 from controllers.kernel.actions import Action, Delete, Patch
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE, Obj, annotations_of, ref_of, uid_of
@@ -38,8 +38,8 @@ def leave_attaching(pool: Pool) -> Plan:
         return Plan()
     why = f"whoever attached Machine {name} was interrupted"
     if pool.has(name):
-        return Plan(steps([change(pool, _UNBARRED, why)]))
-    return Plan(steps([change(pool, _UNBARRED, f"{why} before", pool.replicas - 1)]))
+        return Plan(steps([record_on(pool, _UNBARRED, why)]))
+    return Plan(steps([resized(pool, pool.replicas - 1, f"{why} before", _UNBARRED)]))
 
 
 def _shrunk_for(pool: Pool) -> Plan:

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from api import names
-from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.health import unprovisionable
-from controllers.autoscaler.observe import MARK, GroupState
-from controllers.autoscaler.observe import Observed as Cluster
+from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.reservations import Reservation
-from controllers.kernel.actions import Patch
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import Key, Ref, annotations_of
+from controllers.kernel.refs import Key, Ref
+from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.node_group import Obstacle
+from controllers.scaling.resize import ByName
 
-OUR_MARK = "nodewright-provisioningrequest"
-"""Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
+_COUNTED_TOGETHER = (Scaler.PROVISIONING_REQUEST, Scaler.AUTOSCALER)
+"""The autoscaler's own marks are left to it: what it marks it also counts."""
 _CLOCKS_DIFFER = timedelta(minutes=1)
 """The API server's clock says when a Machine was made, ours when it was asked for."""
 
 
 def made_for(
-    request: Request, held: Mapping[Ref, Reservation], cluster: Cluster, spoken_for: Container[Key]
+    request: Request, held: Mapping[Ref, Reservation], cluster: ClusterState, spoken_for: Container[Key]
 ) -> tuple[Key, ...]:
     """Machines that were made for it and that nobody else needs: younger than the request, without pods of others,
     within what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for
@@ -45,7 +44,7 @@ def made_for(
     return tuple(found)
 
 
-def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservation], cluster: Cluster) -> list[Key]:
+def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservation], cluster: ClusterState) -> list[Key]:
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
     young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
@@ -54,7 +53,9 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
     lost = {machine.key for machine, _ in unprovisionable(state, cluster)}
     others = [reservation for ref, reservation in held.items() if ref != request.ref]
     theirs = {name for reservation in others for name in reservation.nodes}
-    busy = {pod.node for pod in cluster.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror}
+    busy = {
+        pod.node for pod in cluster.workload.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror
+    }
     coming = [m for m in young if not m.node_name and m.key not in lost]
     promised = sum(reservation.upcoming.get(state.id, 0) for reservation in others)
     free = coming[: max(0, len(coming) - promised)]
@@ -64,59 +65,43 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """``marks`` to set or to take back, and ``fewer``: group → replicas less. ``marked``: our marks are still about."""
+    """``going`` and ``staying``: Machines to mark, or whose mark is taken back. ``fewer``: group → replicas less.
+    ``marked``: our marks are still about.
+    """
 
-    marks: tuple[Patch, ...]
-    fewer: Mapping[str, int]
+    going: tuple[ByName, ...] = ()
+    staying: tuple[ByName, ...] = ()
+    fewer: Mapping[str, int] = field(default_factory=dict)
     marked: bool = False
 
 
-def still_here(keys: Iterable[Key], cluster_state: ClusterState) -> tuple[Key, ...]:
+def still_here(keys: Iterable[Key], observed: Observed) -> tuple[Key, ...]:
     """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
     alone for now nobody knows, and it is waited for.
     """
-    groups = cluster_state.observed.groups
+    groups = observed.cluster.groups
     known = {machine.key: state for state in groups for machine in state.machines}
     alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
     going = {key for key in alive if known[key].surplus or known[key].group.spare}
-    return tuple(key for key in keys if key in going or (cluster_state.paused and key not in known))
+    return tuple(key for key in keys if key in going or (observed.scope.paused and key not in known))
 
 
-def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
+def plan_leaving(leaving: Iterable[Key], cluster: ClusterState) -> Leaving:
     """Nothing is done to a group that has yet to let Machines go, or in which somebody else marked one to go first."""
     wanted = set(leaving)
-    marks: list[Patch] = []
+    going: list[ByName] = []
+    staying: list[ByName] = []
     fewer: Counter[str] = Counter()
-    marked = any(_is_ours(m) and not m.deleting for state in cluster.groups for m in state.machines)
+    marked = {state.id: state.marked_by(Scaler.PROVISIONING_REQUEST) for state in cluster.groups}
     for state in cluster.groups:
-        if state.surplus:
+        obstacles = state.obstacles(*_COUNTED_TOGETHER)
+        if Obstacle.SURPLUS in obstacles:
             continue
-        ours = [m for m in state.machines if m.key in wanted and not m.deleting]
-        if ours and not state.rolling and not _others_mark(state):
-            marks += [_mark(m, OUR_MARK, "its ProvisioningRequest is rolled back") for m in ours if not _is_ours(m)]
+        ours = [machine for machine in state.live if machine.key in wanted]
+        if ours and not obstacles:
+            going += [ByName(machine, "its ProvisioningRequest is rolled back") for machine in ours]
             fewer[state.id] = min(len(ours), state.group.spare)
-        marks += [
-            _mark(m, None, "its ProvisioningRequest is gone")
-            for m in state.machines
-            if _is_ours(m) and not m.deleting and m.key not in wanted
-        ]
-    return Leaving(tuple(marks), {name: count for name, count in fewer.items() if count}, marked)
-
-
-def _is_ours(machine: MachineFacts) -> bool:
-    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == OUR_MARK
-
-
-def _others_mark(state: GroupState) -> bool:
-    """The autoscaler's own marks are left to it: what it marks it also counts."""
-    return any(
-        machine.annotated
-        and not machine.deleting
-        and annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) not in (MARK, OUR_MARK)
-        for machine in state.machines
-    )
-
-
-def _mark(machine: MachineFacts, value: str | None, why: str) -> Patch:
-    patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
-    return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
+        unwanted = (machine for machine in marked[state.id] if machine.key not in wanted)
+        staying += [ByName(machine, "its ProvisioningRequest is gone") for machine in unwanted]
+    less = {name: count for name, count in fewer.items() if count}
+    return Leaving(going=tuple(going), staying=tuple(staying), fewer=less, marked=any(marked.values()))

@@ -14,9 +14,10 @@ import typer
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
-    from controllers.autoscaler.groups import Bounds, Discovery, Filter
     from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
     from controllers.kernel.refs import Key
+    from controllers.scaling.discovery import Discovery, Filter
+    from controllers.scaling.node_group import Bounds
 
 _GIB = 1024**3
 
@@ -277,7 +278,7 @@ def _growth(flags: Flags) -> GrowthOptions:
 
 
 def _discovery(flags: Flags) -> Discovery:
-    from controllers.autoscaler.groups import Discovery  # noqa: PLC0415
+    from controllers.scaling.discovery import Discovery  # noqa: PLC0415
 
     given = dict(_given(text) for text in flags.nodes or ())
     return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
@@ -309,8 +310,8 @@ def requests_are_in_management_cluster() -> CliError:
 
 
 def _given(text: str) -> tuple[Key, Bounds]:
-    from controllers.autoscaler.groups import Bounds  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
+    from controllers.scaling.node_group import Bounds  # noqa: PLC0415
 
     least, _, rest = text.partition(":")
     most, _, key = rest.partition(":")
@@ -323,7 +324,7 @@ def _given(text: str) -> tuple[Key, Bounds]:
 
 
 def _filter(text: str) -> Filter:
-    from controllers.autoscaler.groups import Filter  # noqa: PLC0415
+    from controllers.scaling.discovery import Filter  # noqa: PLC0415
 
     provider, colon, rest = text.partition(":")
     found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}

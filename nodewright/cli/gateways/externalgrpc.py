@@ -259,7 +259,7 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
 def _options(how: _How) -> GatewayOptions:
     """Raises CliError."""
     tls = _credentials(how.tls)
-    from controllers.autoscaler.groups import Filter  # noqa: PLC0415
+    from controllers.scaling.discovery import Filter  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415

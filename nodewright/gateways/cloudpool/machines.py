@@ -18,6 +18,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Kind
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.watching import Watching
+from nodewright.gateways.stale import reread
 from nodewright.runtime.executor import Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import KubeError
 
@@ -134,6 +135,7 @@ class Machines:
             return True
         execution = await self._executor.execute(plan)
         try:
+            await reread(execution, self._watching.client, self._watching.cache)
             self._watching.cache.wrote(kind, await self._watching.client.get(kind, key))
         except KubeError as error:
             raise OperationError(502, "the API server can't be reached", str(error)) from error

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import grpc
 import structlog
 
-from nodewright.gateways.externalgrpc import decide
-from nodewright.gateways.externalgrpc.decide import Asked, Decision, GroupFacts
+from controllers.externalgrpc import decide
+from controllers.externalgrpc.decide import Asked, Decision, GroupFacts
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
 from nodewright.gateways.externalgrpc.reads import CallError
 from nodewright.gateways.externalgrpc.removals import Removals

@@ -10,10 +10,10 @@ from typing import Any
 
 import structlog
 
-from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.autoscaler import templates
-from controllers.autoscaler.groups import BadGroup, Discovery, Filter, NodeGroup, discover
+from controllers.externalgrpc import decide
+from controllers.externalgrpc.decide import Asked, GroupFacts
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find
 from controllers.kernel.machine_facts import MachineFacts
@@ -29,13 +29,12 @@ from controllers.kernel.refs import (
     MACHINE_SET,
     Key,
     Obj,
-    annotations_of,
-    generation_of,
     resource_version_of,
     uid_of,
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID, ShapeRead
-from nodewright.gateways.externalgrpc.decide import Asked, GroupFacts
+from controllers.scaling.discovery import BadGroup, Discovery, Filter, discover
+from controllers.scaling.node_group import NodeGroup, is_rolling
 from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
@@ -129,7 +128,7 @@ class Fleet:
 
     def is_rolling(self, group: NodeGroup) -> bool:
         """Machines of several revisions are about: the rollout says which go."""
-        return sum(1 for found in self._sets(group) if _has_machines(found)) > 1
+        return is_rolling(self._sets(group))
 
     def machines(self, group: NodeGroup) -> tuple[MachineFacts, ...]:
         """Those that count for the size: not what is kept aside for debugging."""
@@ -148,14 +147,7 @@ class Fleet:
         if known is None or body is None:
             return None
         group = replace(known, replicas=self.replicas(known), resource_version=resource_version_of(body))
-        listed = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
-        return GroupFacts(
-            group,
-            self.machines(group),
-            frozenset(name for name in listed.split(",") if name),
-            self._is_applied(group, body),
-            self.is_rolling(group),
-        )
+        return decide.facts_of(group, self.machines(group), body=body, machine_sets=list(self._sets(group)))
 
     async def moved(self) -> None:
         """Return once anything has changed."""
@@ -175,11 +167,6 @@ class Fleet:
             return iter(() if body is None else (body,))
         return iter(self._cache.stores[MACHINE_SET].indexed(OWNER, group.ref.uid))
 
-    def _is_applied(self, group: NodeGroup, body: Obj) -> bool:
-        sets = list(self._sets(group))
-        sizes = sum((found.get("spec") or {}).get("replicas") or 0 for found in sets)
-        return all(map(_is_observed, (body, *sets))) and sizes == group.replicas
-
     def _changed(self, change: Change, _from_list: bool) -> None:
         self._moved.set()
         if change.kind in _TELL_GROUPS and not self._stale and _decides(change):
@@ -187,7 +174,7 @@ class Fleet:
 
     def _discover(self) -> None:
         stores = self._cache.stores
-        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], self._discovery)
+        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], discovery=self._discovery)
         self._groups = {group.id: group for group in found if not self._pause(group)}
         self._by_set = {}
         for group in self._groups.values():
@@ -225,11 +212,6 @@ def _decides(change: Change) -> bool:
     return any(old["metadata"].get(field) != new["metadata"].get(field) for field in _DECIDES)
 
 
-def _is_observed(body: Obj) -> bool:
-    seen = (body.get("status") or {}).get("observedGeneration")
-    return isinstance(seen, int) and seen >= generation_of(body)
-
-
 def _is_refuted(machine: Obj) -> bool:
     """The Machine controller found no host of it with that providerID: a person wrote it."""
     status = machine.get("status")
@@ -237,8 +219,3 @@ def _is_refuted(machine: Obj) -> bool:
         status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
     )
     return said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
-
-
-def _has_machines(machine_set: Obj) -> bool:
-    counts = ((machine_set.get(part) or {}).get("replicas") for part in ("spec", "status"))
-    return any(isinstance(count, int) and count > 0 for count in counts)

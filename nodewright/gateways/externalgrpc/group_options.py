@@ -1,7 +1,6 @@
-"""NodeGroupGetOptions: what a group wants otherwise than the autoscaler's flags say, from its annotations. Pure.
+"""NodeGroupGetOptions: a group's own options in the words of the wire. Pure.
 
-A faulty annotation counts as none, as with the Cluster Autoscaler's own provider. All that a group does not speak of
-is answered as it was asked: to the autoscaler a zero is a zero, not "no opinion".
+All that a group does not speak of is answered as it was asked: to the autoscaler a zero is a zero, not "no opinion".
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from api.autoscaling import GroupOptions, node_group_options
+from controllers.externalgrpc.group_options import own_options
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 
 Options = wire.NodeGroupAutoscalingOptions
@@ -18,8 +17,8 @@ _NANOS = 1_000_000_000
 
 def answer(annotations: Mapping[str, str], defaults: wire.NodeGroupAutoscalingOptions) -> Options | None:
     """None: the group has no options of its own."""
-    requested, _ = node_group_options(annotations)
-    if requested == GroupOptions():
+    requested = own_options(annotations)
+    if requested is None:
         return None
     options = Options()
     options.CopyFrom(defaults)

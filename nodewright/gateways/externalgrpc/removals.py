@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from controllers.externalgrpc.decide import Asked, Done, Edit, Joint, NotNow, Refusal, delete_jointly
 from controllers.kernel.refs import Key
-from nodewright.gateways.externalgrpc.decide import Asked, Done, Edit, Joint, NotNow, Refusal, delete_jointly
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
 from nodewright.gateways.externalgrpc.scaler import (
     MOST_ATTEMPTS,

@@ -9,11 +9,12 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from api import names
+from controllers.externalgrpc import decide
+from controllers.externalgrpc.decide import Decision, Done, Edit, GroupFacts, NotNow, Refusal, Refused
 from controllers.kernel.actions import HostAction, Patch
-from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, resource_version_of
-from nodewright.gateways.externalgrpc.decide import Decision, Done, Edit, GroupFacts, NotNow, Refusal, Refused
+from controllers.kernel.refs import MACHINE, Key, Obj
 from nodewright.gateways.externalgrpc.fleet import Fleet
+from nodewright.gateways.stale import reread
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.kube.client import KubeClient
@@ -54,7 +55,7 @@ class Scaler:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 
-    async def change(self, group_id: str, decide: Callable[[GroupFacts], Decision]) -> None:
+    async def change(self, group_id: str, judge: Callable[[GroupFacts], Decision]) -> None:
         """Until it is so. Raises RefusedError and UnavailableError.
 
         Once a write is under way it is finished, whatever becomes of the caller.
@@ -63,7 +64,7 @@ class Scaler:
         async with self.turn(group_id):
             patience = asyncio.get_running_loop().time() + PATIENCE
             for _ in range(MOST_ATTEMPTS):
-                edit = await self._decided(group_id, decide, patience)
+                edit = await self._decided(group_id, judge, patience)
                 if edit is None or await self.carried_out(group_id, edit):
                     return
         raise changes_too_often(group_id)
@@ -90,10 +91,10 @@ class Scaler:
         """False: decide again. Goes on to its end if this is cancelled. Raises UnavailableError."""
         return await asyncio.shield(self._carried_out(group_id, edit))
 
-    async def _decided(self, group_id: str, decide: Callable[[GroupFacts], Decision], until: float) -> Edit | None:
+    async def _decided(self, group_id: str, judge: Callable[[GroupFacts], Decision], until: float) -> Edit | None:
         """None: it is so already."""
         while True:
-            match decide(self.facts(group_id)):
+            match judge(self.facts(group_id)):
                 case Edit() as edit:
                     return edit
                 case Done():
@@ -120,6 +121,10 @@ class Scaler:
             return now is not None and was_done(now, edit)
         if not all(failure.stale for failure in execution.failures):
             self._give_up(execution)
+        try:
+            await reread(execution, self._client, self._cache)
+        except KubeError as error:
+            raise UnavailableError(f"{group_id}: {error}") from error
         return False
 
     async def _read(self, group_id: str) -> Obj | None:
@@ -148,13 +153,10 @@ def changes_too_often(group_id: str) -> UnavailableError:
 
 def was_done(body: Obj, edit: Edit) -> bool:
     """Whether the write whose answer was lost has happened. Raises UnavailableError if nobody can say."""
-    size = (body.get("spec") or {}).get("replicas")
-    said = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
-    if (size, said) == (edit.replicas, edit.removed):
-        return True
-    if resource_version_of(body) == edit.group.resource_version or size == edit.group.replicas:
-        return False
-    raise UnavailableError(f"{edit.group.id}: no answer, and its size is another one now; look again")
+    done = decide.was_done(body, edit)
+    if done is None:
+        raise UnavailableError(f"{edit.group.id}: no answer, and its size is another one now; look again")
+    return done
 
 
 def _no_hosts(_: HostAction) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from api import names
-from controllers.autoscaler.groups import NodeGroup
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.shapes import CPU, HOSTNAME, Amounts, NodeShape
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core

@@ -159,6 +159,17 @@ def test_no_further_machine_is_marked_while_one_is_yet_to_go() -> None:
     assert told(terminate(pool_of(2, marked, running("b")), "b", True)) == ["mark b", "scale 1"]
 
 
+def test_a_machine_that_a_person_marked_would_go_in_place_of_the_named_one() -> None:
+    persons = running("a", **{names.DELETE_MACHINE_ANNOTATION: "yes"})
+    pool = pool_of(3, persons, running("b"), running("c"))
+    refused = terminate(pool, "b", True)
+    assert isinstance(refused, Forbidden)
+    assert "Machine a of" in refused.why
+    assert "is marked to go first" in refused.why
+    assert told(terminate(pool, "a", True)) == ["scale 2"], "the person's mark is enough"
+    assert told(terminate(pool, "b", False)) == ["delete b"]
+
+
 def test_a_machine_that_is_set_aside_is_worked_for_by_another_one() -> None:
     pool = pool_of(2, running("a"), running("b"))
     assert told(set_membership(pool, "a", Membership(False, False))) == ["patch a"]

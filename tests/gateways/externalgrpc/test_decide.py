@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.autoscaler.groups import Bounds, NodeGroup
-from controllers.kernel import machine_facts
-from controllers.kernel.actions import Patch
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
-from nodewright.gateways.externalgrpc import scaler
-from nodewright.gateways.externalgrpc.decide import (
+from controllers.externalgrpc.decide import (
     MARK,
     Asked,
     Decision,
@@ -28,6 +22,12 @@ from nodewright.gateways.externalgrpc.decide import (
     delete_jointly,
     increase,
 )
+from controllers.kernel import machine_facts
+from controllers.kernel.actions import Patch
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
+from controllers.scaling.node_group import Bounds, NodeGroup
+from nodewright.gateways.externalgrpc import scaler
 from tests.builders.objects import MachineBuilder, machine, machine_deployment
 
 ID = "MachineDeployment/default/workers"
@@ -44,7 +44,7 @@ def facts(
     ref = Ref(MACHINE_DEPLOYMENT, Key("default", "workers"), "u1")
     group = NodeGroup(ref, Bounds(*bounds), replicas, "7")
     read = tuple(machine_facts.read(each.build()) for each in machines)
-    return GroupFacts(group, read, frozenset(removed), applied, rolling)
+    return GroupFacts(group, read, rolling, frozenset(removed), applied)
 
 
 def asked(*machines: MachineFacts, group: str = ID, unregistered: bool = False) -> list[Asked]:

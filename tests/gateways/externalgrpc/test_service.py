@@ -12,8 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from api import names
-from controllers.autoscaler.groups import Filter
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NAMESPACE, NODE, Key, Ref
+from controllers.scaling.discovery import Filter
 from nodewright.apiserver.app.faults import Match
 from nodewright.gateways.externalgrpc import translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError

@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from api import names
 from controllers.autoscaler import templates
-from controllers.autoscaler.groups import Bounds, NodeGroup
 from controllers.autoscaler.prices import PriceTable, PriceTableError, read_table
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref
+from controllers.scaling.node_group import Bounds, NodeGroup
 from nodewright.apiserver.protobuf import messages
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet

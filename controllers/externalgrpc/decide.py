@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from api import names
-from controllers.autoscaler.groups import NodeGroup
-from controllers.kernel.actions import Action, Event, Patch
+from controllers.kernel.actions import Event
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import Key, annotations_of
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of
 from controllers.kernel.wording import counted
+from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
+from controllers.scaling.resize import ByName, Resize, Scaling
 
-MARK = "nodewright-externalgrpc"
-"""Value of the annotation ``cluster.k8s.io/delete-machine`` where this gateway sets it."""
+MARK = Scaler.EXTERNAL_GRPC
 
 
 class Refused(StrEnum):
@@ -65,21 +66,14 @@ Decision = Edit | Done | NotNow | Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(ScaledGroup):
     """``machines``: all but those that their owner does without. ``removed``: names for which the size was lowered.
 
-    ``applied``: the controllers have acted on the size as it is. ``rolling``: several MachineSets have Machines.
+    ``applied``: the controllers have acted on the size as it is.
     """
 
-    group: NodeGroup
-    machines: tuple[MachineFacts, ...] = ()
     removed: frozenset[str] = frozenset()
     applied: bool = True
-    rolling: bool = False
-
-    @property
-    def live(self) -> tuple[MachineFacts, ...]:
-        return tuple(machine for machine in self.machines if not machine.deleting)
 
     @property
     def leaving(self) -> tuple[MachineFacts, ...]:
@@ -90,11 +84,6 @@ class GroupFacts:
         """
         listed = tuple(machine for machine in self.live if machine.key.name in self.removed)
         return () if self.applied and len(self.live) <= self.group.replicas else listed
-
-    @property
-    def surplus(self) -> int:
-        """Machines more than asked for; below zero: some are yet to be made."""
-        return len(self.live) - self.group.replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +113,31 @@ class Joint:
     decision: Decision | None = None
 
 
+def facts_of(
+    group: NodeGroup, machines: tuple[MachineFacts, ...], *, body: Obj, machine_sets: Sequence[Obj]
+) -> GroupFacts:
+    """``body``: the group's object. ``machine_sets``: those that make its Machines; itself if it is one."""
+    listed = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
+    sizes = sum(_replicas(found) for found in machine_sets)
+    return GroupFacts(
+        group,
+        machines,
+        is_rolling(machine_sets),
+        frozenset(name for name in listed.split(",") if name),
+        applied=all(map(_is_observed, (body, *machine_sets))) and sizes == group.replicas,
+    )
+
+
+def _replicas(machine_set: Obj) -> int:
+    count = (machine_set.get("spec") or {}).get("replicas")
+    return count if isinstance(count, int) else 0
+
+
+def _is_observed(body: Obj) -> bool:
+    seen = (body.get("status") or {}).get("observedGeneration")
+    return isinstance(seen, int) and seen >= generation_of(body)
+
+
 def increase(facts: GroupFacts, delta: int) -> Decision:
     group = facts.group
     if delta <= 0:
@@ -133,7 +147,7 @@ def increase(facts: GroupFacts, delta: int) -> Decision:
         return _impossible(f"size increase too large - desired:{size} max:{group.bounds.max_size}")
     if facts.leaving:
         return NotNow(f"{_names(facts.leaving)} of {group.id} are yet to go: a larger size would keep them")
-    return _edit(facts, size, (), f"{counted(delta, 'Node')} more asked for over gRPC")
+    return _edit(facts, size, going=(), why=f"{counted(delta, 'Node')} more asked for over gRPC")
 
 
 def delete(facts: GroupFacts, asked: Sequence[Asked]) -> Decision:
@@ -147,8 +161,8 @@ def delete(facts: GroupFacts, asked: Sequence[Asked]) -> Decision:
         return Done()
     size = group.replicas - len(going)
     if size < group.bounds.min_size:
-        return _below_minimum(group, len(going), group.replicas)
-    return _removal(facts, going, size, "not needed, says a caller over gRPC")
+        return _below_minimum(group, len(going), replicas=group.replicas)
+    return _removal(facts, going, size=size, why="not needed, says a caller over gRPC")
 
 
 def delete_jointly(facts: GroupFacts, requests: Sequence[Sequence[Asked]]) -> Joint:
@@ -165,12 +179,12 @@ def delete_jointly(facts: GroupFacts, requests: Sequence[Sequence[Asked]]) -> Jo
         elif not wanted:
             answers[position] = Done()
         elif group.replicas - len(going | wanted) < group.bounds.min_size:
-            answers[position] = _below_minimum(group, len(wanted), group.replicas - len(going))
+            answers[position] = _below_minimum(group, len(wanted), replicas=group.replicas - len(going))
         else:
             members.append(position)
             going |= wanted
     together = [each for position in members for each in requests[position]]
-    return Joint(answers, tuple(members), delete(facts, together) if members else None)
+    return Joint(answers=answers, members=tuple(members), decision=delete(facts, together) if members else None)
 
 
 def decrease(facts: GroupFacts, delta: int) -> Decision:
@@ -191,7 +205,7 @@ def decrease(facts: GroupFacts, delta: int) -> Decision:
         existing = len(staying) - len(waiting)
         text = f"attempt to delete existing nodes targetSize:{group.replicas} delta:{delta} existingNodes: {existing}"
         return _impossible(text)
-    return _removal(facts, waiting[:needed], size, "given up over gRPC before it was a Node")
+    return _removal(facts, waiting[:needed], size=size, why="given up over gRPC before it was a Node")
 
 
 def _wrong(group_id: str, asked: Sequence[Asked]) -> Refusal | None:
@@ -207,50 +221,51 @@ def _wrong(group_id: str, asked: Sequence[Asked]) -> Refusal | None:
     return None
 
 
-def _removal(facts: GroupFacts, going: Sequence[MachineFacts], size: int, why: str) -> Decision:
+def _removal(facts: GroupFacts, going: Sequence[MachineFacts], *, size: int, why: str) -> Decision:
     """Down to ``size``, with exactly these Machines gone."""
     group = facts.group
-    if facts.rolling and going:
-        return _impossible(f"a rollout of {group.id} is under way: which Machines go is its business until then")
+    chosen = {machine.key for machine in (*going, *facts.leaving)}
+    obstacles = facts.obstacles(MARK, besides=chosen)
+    if going and Obstacle.ROLLOUT in obstacles:
+        return _impossible(f"{obstacles[Obstacle.ROLLOUT]}: which Machines go is its business until then")
     if facts.leaving and going:
         # A mark more, and the controllers might take it in place of one for which the size is lower already.
         return NotNow(f"{_names(facts.leaving)} of {group.id} are yet to go")
-    chosen = {machine.key for machine in (*going, *facts.leaving)}
-    first = [m for m in facts.live if m.annotated and not is_marked(m) and m.key not in chosen]
-    if first:
+    if Obstacle.MARKED_BY_ANOTHER in obstacles:
+        first = facts.marked_by_another(MARK, besides=chosen)
         return _impossible(f"{_names(first)} of {group.id} are marked to go first, by somebody else")
-    if facts.surplus > len(facts.leaving):
-        return NotNow(f"{group.id} has yet to let {facts.surplus} Machines go")
-    if facts.surplus < len(facts.leaving) and going:
-        return NotNow(f"{group.id} has yet to make {len(facts.leaving) - facts.surplus} Machines")
-    return _edit(facts, size, going, why)
+    if facts.balance > len(facts.leaving):
+        return NotNow(f"{group.id} has yet to let {facts.balance} Machines go")
+    if facts.balance < len(facts.leaving) and going:
+        return NotNow(f"{group.id} has yet to make {len(facts.leaving) - facts.balance} Machines")
+    return _edit(facts, size, going=going, why=why)
 
 
-def _edit(facts: GroupFacts, size: int, going: Sequence[MachineFacts], why: str) -> Edit:
+def _edit(facts: GroupFacts, size: int, *, going: Sequence[MachineFacts], why: str) -> Edit:
     """Marks first; marks of requests that were never finished are taken back, or they would choose the victim."""
     group = facts.group
     kept = {machine.key for machine in (*going, *facts.leaving)}
-    marks: list[Action] = [_mark(machine, MARK, why) for machine in going if not machine.annotated]
-    marks += [
-        _mark(machine, None, "that removal was not finished")
-        for machine in facts.live
-        if is_marked(machine) and machine.key not in kept
-    ]
+    unfinished = (machine for machine in facts.marked_by(MARK) if machine.key not in kept)
     removed = ",".join(sorted(machine.key.name for machine in (*going, *facts.leaving)))
-    annotations = {names.REMOVED_MACHINES_ANNOTATION: removed or None} if removed or facts.removed else {}
-    patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
-    told: list[Action] = [Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")]
-    resized: list[Action] = [Patch(group.ref, patch, why, resource_version=group.resource_version)]
-    return Edit(Plan(steps(marks, resized, told)), group, size, removed)
+    record = {names.REMOVED_MACHINES_ANNOTATION: removed or None}
+    scaling = Scaling(
+        scaler=MARK,
+        going=[ByName(machine, why) for machine in going],
+        staying=[ByName(machine, "that removal was not finished") for machine in unfinished],
+        sizes=[Resize(group=group, replicas=size, why=why, record=record)],
+    )
+    told = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
+    return Edit(plan=Plan(scaling.steps([told])), group=group, replicas=size, removed=removed)
 
 
-def is_marked(machine: MachineFacts) -> bool:
-    """By this gateway."""
-    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) == MARK
-
-
-def _mark(machine: MachineFacts, value: str | None, why: str) -> Patch:
-    return Patch(machine.ref, {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}, why)
+def was_done(body: Obj, edit: Edit) -> bool | None:
+    """Whether a write whose answer was lost has happened; None: nobody can say. ``body``: the group as it is now."""
+    size = (body.get("spec") or {}).get("replicas")
+    if (size, annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")) == (edit.replicas, edit.removed):
+        return True
+    if resource_version_of(body) == edit.group.resource_version or size == edit.group.replicas:
+        return False
+    return None
 
 
 def _least_promising(machine: MachineFacts) -> tuple[bool, float, str]:
@@ -264,7 +279,7 @@ def _names(machines: Sequence[MachineFacts]) -> str:
     return f"Machines {shown}" + (f" and {more} more" if more > 0 else "")
 
 
-def _below_minimum(group: NodeGroup, count: int, replicas: int) -> Refusal:
+def _below_minimum(group: NodeGroup, count: int, *, replicas: int) -> Refusal:
     text = f"unable to delete {count} machines in {group.id}, machine replicas are {replicas}"
     return _impossible(f"{text}, minSize is {group.bounds.min_size}: min size reached, nodes will not be deleted")
 

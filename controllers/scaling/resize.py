@@ -1,0 +1,75 @@
+"""What a scaler writes: marks on the Machines that go, then sizes, each guarded by what was decided on.
+
+A group of 5 that loses m-2 and m-4: both are marked in one step, then ``replicas`` becomes 3. If the process dies
+between the two steps, two Machines are marked and none goes; the next reconcile lowers the size or takes the marks
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from controllers.kernel.actions import Action, Patch, Scale
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.plan import Step, steps
+from controllers.scaling.delete_marks import Scaler, mark, needs_mark, unmark
+from controllers.scaling.node_group import NodeGroup
+
+
+class ByName(NamedTuple):
+    """A Machine that goes, or that stays after all, and why."""
+
+    machine: MachineFacts
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """Another size of one group, within its bounds.
+
+    ``record``: annotations that say what the size is changed for (None takes one away). They are written with the size
+    in one patch, so that either both are there or neither.
+    """
+
+    group: NodeGroup
+    replicas: int
+    why: str
+    record: Mapping[str, str | None] = field(default_factory=dict)
+
+    def write(self) -> Scale | Patch:
+        """Refused by the API server (409) if the group has changed since it was read."""
+        group, size = self.group, self.group.clamped(self.replicas)
+        if not self.record:
+            return Scale(group.ref, size, self.why, group.resource_version)
+        return annotate(group, self.record, self.why, replicas=size)
+
+
+def annotate(group: NodeGroup, record: Mapping[str, str | None], why: str, *, replicas: int | None = None) -> Patch:
+    """``record`` on the group's object and, unless it is None, ``replicas``, in one guarded write."""
+    body: dict[str, Any] = {"metadata": {"annotations": dict(record)}}
+    if replicas is not None:
+        body["spec"] = {"replicas": replicas}
+    return Patch(group.ref, body, why, resource_version=group.resource_version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """All that one scaler changes at once.
+
+    ``going`` are marked; ``staying`` are Machines whose mark, the scaler's own, is taken back.
+    """
+
+    scaler: Scaler
+    going: Iterable[ByName] = ()
+    staying: Iterable[ByName] = ()
+    sizes: Iterable[Resize] = ()
+
+    def steps(self, told: Iterable[Action] = ()) -> tuple[Step, ...]:
+        """Marks, then sizes, then what tells of them: a step starts only if the one before it succeeded."""
+        marks: list[Action] = [
+            mark(machine, self.scaler, why=why) for machine, why in self.going if needs_mark(machine, self.scaler)
+        ]
+        marks += [unmark(machine, why) for machine, why in self.staying]
+        return steps(marks, [size.write() for size in self.sizes], list(told))
