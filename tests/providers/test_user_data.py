@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -62,3 +63,10 @@ def test_the_message_says_what_to_do() -> None:
     assert isinstance(found, TooLarge)
     assert found.message.startswith("user data is too large: 70010 bytes, 70")
     assert "EC2 takes 16384: bring large files with the image" in found.message
+
+
+def test_the_documentation_has_every_limit() -> None:
+    text = (Path(__file__).parents[2] / "docs/tasks/join.md").read_text()
+    for limit in CLOUDS.values():
+        row = f"| {limit.cloud} | {limit.size} {limit.unit} | {'yes' if limit.gzip else 'no'} | {limit.source} |"
+        assert row in text
