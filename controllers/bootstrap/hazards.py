@@ -183,7 +183,7 @@ def _too_old(step: Step, context: Context) -> Found:
 
 def _kubeadm_behind(step: Step, context: Context) -> Found:
     cluster = parse(context.cluster_version)
-    yield from _one(cluster is not None and (1, 31, 0) <= step.new and step.new[:2] < cluster[:2])
+    yield from _one(cluster is not None and step.new >= (1, 31, 0) and step.new[:2] < cluster[:2])
 
 
 def _gates(step: Step, context: Context) -> Found:
@@ -232,7 +232,8 @@ def _client_binding(step: Step, context: Context) -> Found:
         step.old >= (1, 37, 0) or step.old[2] >= KUBELET_CLIENT_MOVED.get(step.old[1], (9999, 9999))[1]
     )
     upgrades = step.old is not None and step.old < step.new
-    yield from _one(upgrades and new_may and not old_has and context.control_plane and not context.kubelet_client_binding)
+    lost = upgrades and new_may and not old_has
+    yield from _one(lost and context.control_plane and not context.kubelet_client_binding)
 
 
 def _skipped(step: Step, context: Context) -> Found:
@@ -275,7 +276,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "kubeadm-older-than-cluster", "warn", "all", "spec.versions.kubelet",
-        "kubeadm {new} is older than the cluster, which is {cluster}, and kubeadm supports joins within one minor version",
+        "kubeadm {new} is older than the cluster, which is {cluster}; kubeadm supports joins within a minor version",
         "ask for a kubelet of the API server's minor version when the pool is upgraded",
         "kubeadm: version skew; cluster-api#13315", _kubeadm_behind,
     ),

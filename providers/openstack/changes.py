@@ -176,7 +176,9 @@ def _why_not_in_place(server: Server, request: HostRequest, config: OpenStackMac
     # A rebuilt server starts from an empty disk. What it joined with is used up, and its Node may still be Ready.
     joins_anew = ownership_tags.was_bootstrapped(server) or ownership_tags.bootstrap_format(request, config)
     if rebuilds and joins_anew and config.user_data is None:
-        return f"{_named(rebuilds)} changed: a rebuilt server would have to join again, and bootstrap data is for one join"
+        return (
+            f"{_named(rebuilds)} changed: a rebuilt server would have to join again, and bootstrap data is for one join"
+        )
     return ""
 
 

@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 from providers.base.user_data import CLOUDS, Fitted, TooLarge, UserDataLimit, fit
 
 NOISE = random.Random(7).randbytes(70_000)
-LIMITS = [UserDataLimit("plain", 1000), UserDataLimit("coded", 1000, base64=True), UserDataLimit("text", 1000, gzip=False)]
+LIMITS = [
+    UserDataLimit("plain", 1000),
+    UserDataLimit("coded", 1000, base64=True),
+    UserDataLimit("text", 1000, gzip=False),
+]
 heads = st.sampled_from([b"#cloud-config\n", b"#!/bin/sh\n", b"{", b"\x1f\x8b", b"", b"\n #cloud-config\n"])
 
 
