@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from api import names
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
+from controllers.bootstrap import sizes
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
 from nodewright.cli.manifests.positions import Path, nearest, read_path
@@ -130,6 +131,9 @@ class Checker:
             return
         for problem in self._registry.problems(config.value):
             yield Fault(f"{path}.{problem.path}" if problem.path else path, problem.message)
+        if config.api_version and config.kind and (found := self._registry.find(config.api_version, config.kind)):
+            too_large = sizes.faults(subject.data, config.value, found.registration)
+            yield from (Fault(fault.path, fault.message) for fault in too_large)
 
 
 def subjects(data: Any) -> Iterator[Subject]:
