@@ -10,6 +10,7 @@ import base64
 import json
 from typing import Any
 
+from api.noderules import kubelet_may_set
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.steps import File
 
@@ -93,7 +94,8 @@ def join_configuration(join: Join) -> dict[str, Any]:
 
 
 def _kubelet_args(join: Join) -> list[dict[str, str]]:
-    labels = ",".join(f"{key}={value}" for key, value in sorted(join.labels.items()))
+    # A kubelet ends at once on labels that it may not set itself. The Machine controller sets those on the Node.
+    labels = ",".join(f"{key}={value}" for key, value in sorted(join.labels.items()) if kubelet_may_set(key))
     return [{"name": "node-labels", "value": labels}] if labels else []
 
 

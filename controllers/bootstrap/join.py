@@ -10,7 +10,7 @@ from providers.base.contract import Taint
 
 TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 """A bootstrap token (kubeadm: ``[a-z0-9]{6}.[a-z0-9]{16}``)."""
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:-[0-9A-Za-z.-]+)?")
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:[-+][0-9A-Za-z.+-]{1,63})?", re.ASCII)
 _ENDPOINT = re.compile(r"https://[A-Za-z0-9.:\[\]-]{1,253}")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 OLDEST_SKEW = 3

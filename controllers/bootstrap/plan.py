@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from controllers.bootstrap import documents
+from datetime import datetime
+
+from controllers.bootstrap import checks, documents
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.steps import Binary, Command, Files, Modules, Present, Service, Step, Steps
 
@@ -12,9 +14,14 @@ JOINED = "/etc/kubernetes/kubelet.conf"
 RUNTIME = "containerd"
 
 
-def join_steps(join: Join) -> Steps | tuple[Refusal, ...]:
-    """The steps of a worker, in their order. All but the join itself may be repeated at any time."""
+def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal, ...]:
+    """The steps of a worker, in their order. All but the join itself may be repeated at any time.
+
+    ``now``: for the dates of the CA, which are not looked at without it.
+    """
     wrong = (*refusals(join), *_runtime_refusals(join))
+    told = {each.field for each in wrong}
+    wrong += tuple(each for each in checks.problems(join, now) if each.field not in told)
     if wrong:
         return wrong
     forget = tuple(file.path for file in documents.join_files(join))

@@ -70,7 +70,7 @@ class RealCloud:
     def _bring_up(self) -> None:
         venv = install.ensure(self._progress)
         folder = self._folder()
-        names = ("mariadb", *settings.SERVICES)
+        names = ("mariadb", settings.METADATA, *settings.SERVICES)
         self.site = Site(folder, venv, dict(zip(names, free_ports(len(names)), strict=True)), secrets.token_hex(12))
         settings.write_all(self.site)
         self._children = self._stack.enter_context(Children(folder, self._nice))
@@ -134,9 +134,8 @@ class RealCloud:
 
     def _nova(self) -> None:
         names = ",".join(settings.COMPUTES)
-        self._start(
-            "nova", [INSIDE / "nova_services.py", self.site.folder / "nova.conf", self.site.ports["nova"], names], {}
-        )
+        ports = (self.site.ports["nova"], self.site.ports[settings.METADATA])
+        self._start("nova", [INSIDE / "nova_services.py", self.site.folder / "nova.conf", *ports, names], {})
 
     def _cinder(self) -> None:
         self._start(

@@ -16,6 +16,8 @@ ZONES = {"az1": ("cn1",), "az2": ("cn2", "cn3")}
 CORES, INSTANCES = 80, 60
 """Quota of the project ``demo``."""
 SERVICES = ("keystone", "glance", "neutron", "placement", "nova", "cinder")
+METADATA = "metadata"
+"""Nova's metadata service, which guests ask: a port, and no endpoint in the catalogue."""
 DATABASES = ("keystone", "glance", "neutron", "placement", "nova", "nova_api", "nova_cell0", "cinder")
 
 Ini = Mapping[str, Mapping[str, object]]
@@ -39,7 +41,7 @@ class Site:
 
 
 def write_all(site: Site) -> None:
-    """Every file that the services read, and clouds.yaml with the clouds ``admin`` and ``demo``."""
+    """Every file that the services read, clouds.yaml with the clouds ``admin`` and ``demo``, and how guests ask Nova."""
     for folder in ("fernet", "credentials", "images", "images/staging", "images/tasks", "lock", "state"):
         (site.folder / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     shutil.copy(site.venv / "etc" / "nova" / "api-paste.ini", site.folder)  # Nova looks beside its configuration
@@ -55,6 +57,8 @@ def write_all(site: Site) -> None:
         _private(site.folder / name, _ini_text(ini))
     users = {name: {"region_name": REGION, "auth": _login(site, name)} for name in ("admin", "demo")}
     _private(site.folder / "clouds.yaml", yaml.safe_dump({"clouds": users}))
+    guests = {"url": f"http://{HERE}:{site.ports[METADATA]}", "secret": site.password}
+    _private(site.folder / "metadata.yaml", yaml.safe_dump(guests))
 
 
 def _login(site: Site, name: str) -> dict[str, str]:
@@ -168,7 +172,11 @@ def _nova(site: Site) -> Ini:
         "service_user": {"send_service_user_token": True, **us},  # Neutron lets only services delete ports of servers
         "keystone_authtoken": us,
         "placement": us,
-        "neutron": _as_service(site, "neutron"),
+        "neutron": {
+            **_as_service(site, "neutron"),
+            "service_metadata_proxy": True,  # a guest is told by a signed id, as Neutron's agent does it
+            "metadata_proxy_shared_secret": site.password,
+        },
         "glance": {"api_servers": site.url("glance"), **_as_service(site, "glance")},
         "cinder": us,
     }

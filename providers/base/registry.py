@@ -95,7 +95,8 @@ class Registry:
         if found is None:
             raise LookupError(self._unknown_kind(str(config.get("apiVersion")), str(config.get("kind"))).message)
         scope = found.registration.scope_of(config)
-        namespaced = bool(found.registration.secrets_of(config, namespace))
+        registration = found.registration
+        namespaced = registration.reads_bootstrap_data or bool(registration.secrets_of(config, namespace))
         return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
 
     def _unknown_kind(self, api_version: str, kind: str) -> Problem:

@@ -113,6 +113,7 @@ class Changes:
         changed = ownership_tags.changed_parts(server, wanted)
         kept = {**wanted, **dict.fromkeys(changed - ownership_tags.REBUILDS, "")}
         metadata = {**(server.get("metadata") or {}), ownership_tags.PARTS: ownership_tags.parts_text(kept)}
+        metadata.pop(ownership_tags.BOOTSTRAP, None)  # what it joins with now is the config's
         data = await user_data_for(self._tools, request, config)
         rebuild: dict[str, Any] = {"imageRef": str(image["id"]), "metadata": metadata, "user_data": data or None}
         await self._act(host, {"rebuild": rebuild})
@@ -169,7 +170,16 @@ def _why_not_in_place(server: Server, request: HostRequest, config: OpenStackMac
     has_image_disk = bool(server.get("image"))  # one that boots from a volume would keep its old disk
     possible |= ownership_tags.REBUILDS if config.updates.rebuild and has_image_disk else set()
     stuck = changed - possible
-    return f"OpenStack does not change {_named(stuck)} of a server" if stuck else ""
+    if stuck:
+        return f"OpenStack does not change {_named(stuck)} of a server"
+    rebuilds = changed & ownership_tags.REBUILDS
+    # A rebuilt server starts from an empty disk. What it joined with is used up, and its Node may still be Ready.
+    joins_anew = ownership_tags.was_bootstrapped(server) or ownership_tags.bootstrap_format(request, config)
+    if rebuilds and joins_anew and config.user_data is None:
+        return (
+            f"{_named(rebuilds)} changed: a rebuilt server would have to join again, and bootstrap data is for one join"
+        )
+    return ""
 
 
 def _named(parts: set[str]) -> str:

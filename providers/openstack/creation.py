@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
-from providers.base.contract import Host, HostRequest, HostState
+from providers.base.contract import BootstrapFormat, Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
+from providers.base.user_data import BOOTSTRAP_KEY
 from providers.openstack import hosts, ownership_tags, requests
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port
 from providers.openstack.errors import Ambiguous, Ended, is_about_the_zone
@@ -36,6 +37,9 @@ _FOR_GOOD = {
     ErrorClass.NOT_FOUND,
 }
 """What will not pass by itself soon; what was made so far is not kept waiting for it."""
+
+BOOTSTRAP_FORMATS: Final[tuple[BootstrapFormat, ...]] = ("cloud-config", "script")
+"""What cloud-init takes as user data."""
 
 ReadSecret = Callable[[str], Awaitable[Mapping[str, bytes]]]
 """The data of a Secret in the namespace of the Machines; raises ProviderError."""
@@ -231,11 +235,24 @@ async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: AnyPo
 
 
 async def user_data_for(tools: Tools, request: HostRequest, config: OpenStackMachineConfig) -> str:
-    """The server's user data in base64, "" for none. Raises ProviderError."""
-    if config.user_data is None:
+    """The server's user data in base64, "" for none: that of the config, else the bootstrap data as it is.
+
+    Raises ProviderError.
+    """
+    if config.user_data is not None:
+        text = await _key_of(tools, config.user_data.secret_name, config.user_data.key)
+        return requests.user_data_of(text, request)
+    form, reference = ownership_tags.bootstrap_format(request, config), request.bootstrap
+    if not form or reference is None:
         return ""
-    data = await tools.read_secret(config.user_data.secret_name)
-    if config.user_data.key not in data:
-        text = f"Secret {config.user_data.secret_name} has no key {config.user_data.key}"
-        raise ProviderError(ErrorClass.NOT_FOUND, text)
-    return requests.user_data_of(data[config.user_data.key], request)
+    if form not in BOOTSTRAP_FORMATS:
+        problem = f"bootstrap data of the form {form[:32]!r} can't be given to a server of OpenStack"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
+    return requests.encoded(await _key_of(tools, reference.secret_name, BOOTSTRAP_KEY))
+
+
+async def _key_of(tools: Tools, secret: str, key: str) -> bytes:
+    data = await tools.read_secret(secret)
+    if key not in data:
+        raise ProviderError(ErrorClass.NOT_FOUND, f"Secret {secret} has no key {key}")
+    return data[key]

@@ -37,7 +37,9 @@ class Marking:
 
 def metadata_of_new(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
     """All metadata of a server that is made."""
-    return {**ownership_tags.metadata_of(request, config), **_memory(_of_config(config))}
+    joins = ownership_tags.bootstrap_format(request, config)
+    told = {ownership_tags.BOOTSTRAP: joins} if joins else {}
+    return {**ownership_tags.metadata_of(request, config), **told, **_memory(_of_config(config))}
 
 
 def marking(server: Mapping[str, Any], request: HostRequest, config: OpenStackMachineConfig) -> Marking:
@@ -67,7 +69,8 @@ def _of_config(config: OpenStackMachineConfig) -> set[str]:
 
 
 def _is_mark(key: str) -> bool:
-    return key in ownership_tags.KEYS or key.startswith(OWN)
+    """How a server was made to join stays true for as long as it is not rebuilt."""
+    return (key in ownership_tags.KEYS and key != ownership_tags.BOOTSTRAP) or key.startswith(OWN)
 
 
 def _memory(digests: Iterable[str]) -> dict[str, str]:

@@ -25,8 +25,9 @@ MANAGEMENT_CLUSTER: Final = "nodewright-management-cluster"
 SPEC_HASH: Final = "nodewright-spec-hash"
 PARTS: Final = "nodewright-parts"
 KUBELET: Final = "nodewright-kubelet"
+BOOTSTRAP: Final = "nodewright-bootstrap"
 """Keys of a server's metadata; those of a config must differ."""
-KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET})
+KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET, BOOTSTRAP})
 
 IN_PLACE = frozenset({"ports"})
 RESIZES = frozenset({"flavor"})
@@ -67,6 +68,17 @@ def pool_of(machine: str) -> str:
 
 def machine_of(request: HostRequest) -> str:
     return f"{request.identity.namespace}/{request.identity.name}"[:255]
+
+
+def bootstrap_format(request: HostRequest, config: OpenStackMachineConfig) -> str:
+    """The form of the bootstrap data that a server is made with, "" for none: user data of the config comes first."""
+    reference = request.bootstrap
+    return "" if config.user_data is not None or reference is None or reference.format == "none" else reference.format
+
+
+def was_bootstrapped(server: Mapping[str, Any]) -> bool:
+    """Whether the server was made with bootstrap data."""
+    return bool((server.get("metadata") or {}).get(BOOTSTRAP))
 
 
 def machine_of_server(server: Mapping[str, Any]) -> str:

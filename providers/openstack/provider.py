@@ -26,7 +26,7 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import requests
 from providers.openstack.changes import Changes
 from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
-from providers.openstack.creation import Creation, Tools
+from providers.openstack.creation import BOOTSTRAP_FORMATS, Creation, Tools
 from providers.openstack.inventory import Counter
 from providers.openstack.leftovers import Leftovers, is_server
 from providers.openstack.login import Login, login_in
@@ -170,6 +170,9 @@ def registration_with(connector: Connect = connect) -> Registration:
         secrets_of=_secrets_of,
         open_with_secrets=open_project,
         list_pause=LIST_PAUSE,
+        user_data_limit=requests.USER_DATA_LIMIT,
+        bootstrap_formats=BOOTSTRAP_FORMATS,
+        brings_user_data=lambda config: config.get("userData") is not None,
     )
 
 

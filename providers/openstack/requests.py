@@ -12,11 +12,11 @@ from api.names import NODE_OWNED_BY_LABEL
 from api.noderules import kubelet_may_set
 from providers.base.contract import HostRequest
 from providers.base.errors import ErrorClass, ProviderError
+from providers.base.user_data import CLOUDS, TooLarge, fit
 from providers.openstack import owned_tags, ownership_tags
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port, Subport
 
-LARGEST_USER_DATA = 65535
-"""Characters of base64; Nova's own limit."""
+USER_DATA_LIMIT = CLOUDS["openstack"]
 Thing = Mapping[str, Any]
 _PLAIN = re.compile(r"([A-Za-z0-9][-A-Za-z0-9._/=,:+~]*)?", re.ASCII)
 _VARIABLE = re.compile(r"\$\(([A-Z_]+)\)")
@@ -181,17 +181,22 @@ def server_body(
 def user_data_of(text: bytes, request: HostRequest) -> str:
     """Base64 of ``text`` with ``$(NAME)`` filled in; names that mean nothing here stay as they are.
 
-    Raises ProviderError if it is larger than Nova takes.
+    Raises ProviderError if it is larger than Nova takes, with gzip too.
     """
     values = variables(request)
     try:
         filled = _VARIABLE.sub(lambda match: _literal(match, values), text.decode()).encode()
     except UnicodeDecodeError:
         filled = text  # compressed, as cloud-init allows
-    problem = why_too_large(filled)
-    if problem:
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
-    return base64.b64encode(filled).decode()
+    return encoded(filled)
+
+
+def encoded(user_data: bytes) -> str:
+    """Base64 of ``user_data`` as it is, or of its gzip where only that fits. Raises ProviderError if neither does."""
+    fitted = fit(user_data, USER_DATA_LIMIT)
+    if isinstance(fitted, TooLarge):
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, fitted.message)
+    return base64.b64encode(fitted.data).decode()
 
 
 def _literal(match: re.Match[str], values: Mapping[str, str]) -> str:
@@ -210,10 +215,8 @@ def _literal(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 def why_too_large(user_data: bytes) -> str:
     """ "" if Nova takes user data of this size."""
-    size = (len(user_data) + 2) // 3 * 4
-    if size <= LARGEST_USER_DATA:
-        return ""
-    return f"user data is too large: {size} characters of base64, Nova takes {LARGEST_USER_DATA}"
+    fitted = fit(user_data, USER_DATA_LIMIT)
+    return fitted.message if isinstance(fitted, TooLarge) else ""
 
 
 def variables(request: HostRequest) -> Mapping[str, str]:

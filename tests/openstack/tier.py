@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,19 @@ class TestCloud:
         """The clouds.yaml of the project ``demo`` alone; ``overrides`` are options of the SDK."""
         demo = yaml.safe_load(self.clouds_yaml.read_text())["clouds"]["demo"]
         return yaml.safe_dump({"clouds": {"demo": {**demo, **overrides}}}).encode()
+
+    def as_the_guest_reads_it(self, server: Mapping[str, Any], path: str) -> bytes:
+        """What Nova's metadata service answers to the guest of ``server``, for whom Neutron's agent signs.
+
+        Raises urllib.error.HTTPError if there is nothing at ``path``.
+        """
+        about = yaml.safe_load((self.clouds_yaml.parent / "metadata.yaml").read_text())
+        identity = str(server["id"])
+        signature = hmac.new(about["secret"].encode(), identity.encode(), hashlib.sha256).hexdigest()
+        headers = {"X-Instance-ID": identity, "X-Instance-ID-Signature": signature, "X-Tenant-ID": server["tenant_id"]}
+        request = urllib.request.Request(f"{about['url']}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return bytes(answer.read())
 
 
 def test_cloud() -> Iterator[TestCloud]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
-from nodewright.cli.screen import write
+from nodewright.cli.screen import say, write
 
 HELP = """Make the data with which hosts join a cluster as Nodes.
 
@@ -52,7 +53,7 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
     The Node is called as its host is, so hosts of one MachineSet may share it while the token is valid.
     """
-    from controllers.bootstrap import cloud_config, shell  # noqa: PLC0415
+    from controllers.bootstrap import checks, cloud_config, shell  # noqa: PLC0415
     from controllers.bootstrap.join import Install, Join  # noqa: PLC0415
     from controllers.bootstrap.plan import join_steps  # noqa: PLC0415
     from controllers.bootstrap.steps import Steps  # noqa: PLC0415
@@ -66,9 +67,11 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
         install=Install(mirror),
         ignore_preflight_errors=tuple(ignore or ()),
     )
-    steps = join_steps(join)
+    steps = join_steps(join, datetime.now(UTC))
     if not isinstance(steps, Steps):
         raise CliError("; ".join(f"{each.field}: {each.message}" for each in steps))
+    for warning in checks.warnings(join):
+        say(f"warning: {warning}", err=True)
     write(shell.render(steps) if form is Format.SHELL else cloud_config.render(steps).decode())
 
 

@@ -17,6 +17,7 @@ from api import names
 from api.misspelt import levels, near_misses
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
+from controllers.bootstrap import sizes
 from nodewright.cli.manifests.documents import Document
 from nodewright.cli.manifests.findings import Finding
 from nodewright.cli.manifests.positions import Path, nearest, read_path
@@ -131,6 +132,9 @@ class Checker:
             return
         for problem in self._registry.problems(config.value):
             yield Fault(f"{path}.{problem.path}" if problem.path else path, problem.message)
+        if config.api_version and config.kind and (found := self._registry.find(config.api_version, config.kind)):
+            too_large = sizes.faults(subject.data, config.value, found.registration)
+            yield from (Fault(fault.path, fault.message) for fault in too_large)
 
 
 def subjects(data: Any) -> Iterator[Subject]:

@@ -15,6 +15,7 @@ from api.faults import FieldError, child, text_of
 from api.kinds import KINDS
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
+from controllers.bootstrap import sizes
 from providers.base.registry import Registry
 
 API_VERSION = "admission.k8s.io/v1"
@@ -102,9 +103,12 @@ def _config_problems(obj: Mapping[str, Any], registry: Registry) -> Iterator[tup
         yield FieldError(where, REQUIRED), False
     if config is None or config.value is None:
         return
-    unknown = bool(config.api_version and config.kind) and registry.find(config.api_version, config.kind) is None
+    found = registry.find(config.api_version, config.kind) if config.api_version and config.kind else None
+    unknown = bool(config.api_version and config.kind) and found is None
     for problem in registry.problems(config.value):
         yield FieldError(f"{path}.{problem.path}" if problem.path else path, problem.message), unknown
+    if found is not None:
+        yield from ((fault, False) for fault in sizes.faults(obj, config.value, found.registration))
 
 
 def _request(body: Any) -> Mapping[str, Any]:

@@ -11,7 +11,18 @@ from controllers.bootstrap.join import Install, Join, Refusal, refusals
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.steps import Binary, Files, Present, Steps
 
-CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+CA = """\
+-----BEGIN CERTIFICATE-----
+MIIBPDCB5KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
+ZXMwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
+Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARciIiKqjHJVZVz
+QdqWgKXTebwDVh1Ng+ejfXyVuDk4pCqHpTG7u/t5NYp+bBO/Ks5d4IxUP9a99uAy
+sixvNQQ0oyMwITAPBgNVHRMBAf8EBTADAQH/MA4GA1UdDwEB/wQEAwICpDAKBggq
+hkjOPQQDAgNHADBEAiAmRKf6HY1xKKOWMjAVvqDBuwgK7rQV0v/w3cBAMAc7zgIg
+VVq8r6kKtRjh2suVdFVVNJCS1Kj7R8PZoq+hqZkqtC4=
+-----END CERTIFICATE-----
+"""
+"""Of a CA that is valid from 2020 to 2119; nobody has its key."""
 JOIN = Join(
     node_name="worker-1",
     kubelet_version="1.36.3",

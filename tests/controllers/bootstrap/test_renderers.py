@@ -140,7 +140,11 @@ KUBEADM = binaries.find("kubeadm")
 values = st.sampled_from(["", "1e5", "y", "a"])
 labels = st.dictionaries(st.from_regex(r"[a-z]{1,5}\.io/[a-z]{1,5}", fullmatch=True), values)
 effects = st.sampled_from(["NoSchedule", "NoExecute"])
-taints = st.lists(st.builds(Taint, st.sampled_from(["a", "b.c/d"]), effects, values), max_size=2).map(tuple)
+taints = st.lists(
+    st.builds(Taint, st.sampled_from(["a", "b.c/d"]), effects, values),
+    max_size=2,
+    unique_by=lambda taint: (taint.key, taint.effect),
+).map(tuple)
 
 
 @pytest.mark.skipif(KUBEADM is None, reason=f"kubeadm not found: {binaries.REMEDY}")

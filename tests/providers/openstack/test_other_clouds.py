@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import uuid
 from typing import Any
 
 from providers.base.contract import HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass
-from providers.openstack.requests import LARGEST_USER_DATA
+from providers.openstack.requests import USER_DATA_LIMIT
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_of, refused
 
@@ -127,8 +129,13 @@ async def test_a_hidden_image_is_found_by_its_id_alone_and_the_error_says_so(clo
 
 async def test_user_data_that_is_too_large_is_told_before_a_server_is_asked_for(cloud: FakeCloud) -> None:
     config = {**CONFIG, "userData": {"secretName": "data"}}
-    fits = b"#" * (LARGEST_USER_DATA // 4 * 3)
+    fits = b"#" * (USER_DATA_LIMIT.size // 4 * 3)
     assert await provider_of(cloud, fits).validate(config) == ()
     (problem,) = await provider_of(cloud, fits + b"#").validate(config)
     assert problem.path == "userData.secretName"
     assert "too large" in problem.message
+    script = b"#!/bin/sh\n" + b"echo the same again\n" * 5000
+    assert await provider_of(cloud, script).validate(config) == ()
+    await provider_of(cloud, script).create(request(userData={"secretName": "data"}))
+    (sent,) = [body["server"]["user_data"] for _, path, body in cloud.bodies if path == "/servers"]
+    assert gzip.decompress(base64.b64decode(sent)) == script
