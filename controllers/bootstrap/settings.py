@@ -22,7 +22,7 @@ from api import bootstraprules
 from api.bootstrap import BootstrapSpec
 from api.faults import FieldError, child, text_of
 from api.visible import visible
-from controllers.bootstrap.join import Refusal
+from controllers.bootstrap.refusal import Refusal
 
 PATH: Final = "spec.bootstrap"
 Source = Literal["Image", "Packages", "Archives"]
