@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from api import limits, yamltext
+from api import kubeletfields, limits, yamltext
 from api.durations import parse_duration
 from api.faults import FieldError, child, items, text_of
 from api.visible import visible
@@ -51,7 +51,6 @@ _PGP = re.compile(
     r"\s*-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n[\x20-\x7e\r\n]*-----END PGP PUBLIC KEY BLOCK-----\s*", re.ASCII
 )
 _CERTIFICATE = re.compile(r"\s*-----BEGIN CERTIFICATE-----\r?\n[\x20-\x7e\r\n]*-----END CERTIFICATE-----\s*", re.ASCII)
-_KUBELET_KIND = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 
 
 def bootstrap(spec: Mapping[str, Any], path: str) -> Errors:
@@ -218,9 +217,7 @@ def _command(command: Mapping[str, Any], at: str) -> Errors:
 
 def _kubelet(found: Mapping[str, Any], path: str) -> Errors:
     at, configuration = f"{path}.kubeletConfiguration", child(found, "kubeletConfiguration")
-    for name, expected in _KUBELET_KIND.items():
-        if configuration.get(name) not in (None, expected):
-            yield FieldError(f"{at}.{name}", f"must be {expected}, or left out")
+    yield from kubeletfields.faults(configuration, at)
     driver = found.get("cgroupDriver") or "systemd"
     if configuration.get("cgroupDriver") not in (None, driver):
         yield FieldError(f"{at}.cgroupDriver", f"differs from that of containerd, {driver}: set {path}.cgroupDriver")
@@ -254,6 +251,8 @@ def _patch(patch: Mapping[str, Any], at: str) -> Errors:
     wanted, kind = (list, "a list of operations") if patch.get("type") == "json" else (dict, "an object")
     if not isinstance(content, wanted) or not content:
         yield FieldError(f"{at}.patch", f"must be {kind}")
+    elif isinstance(content, dict):
+        yield from kubeletfields.faults(content, f"{at}.patch")
 
 
 def _values(content: object) -> int:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from api.kubeletfields import SINCE, too_new
 from controllers.bootstrap.refusal import Refusal
-from controllers.bootstrap.settings import Settings
+from controllers.bootstrap.settings import PATH, Settings
 from providers.base.contract import Taint
 
 __all__ = ["Install", "Join", "Refusal", "refusals"]
@@ -74,11 +75,21 @@ def refusals(join: Join) -> tuple[Refusal, ...]:
         found.append(Refusal("ca", "must be the PEM of a certificate"))
     if join.cluster_version and not found:
         found += _skew(join)
-    return (*found, *join.settings.faults)
+    return (*found, *join.settings.faults, *_too_new(join))
 
 
 def _pattern(value: str, pattern: re.Pattern[str], name: str, message: str) -> list[Refusal]:
     return [] if pattern.fullmatch(value) else [Refusal(name, message)]
+
+
+def _too_new(join: Join) -> list[Refusal]:
+    """A kubelet does not start with a field that it does not know yet."""
+    version = _VERSION.fullmatch(join.kubelet_version)
+    names = too_new(join.settings.spec.kubelet_configuration or {}, int(version[2])) if version else ()
+    text = "is not known to a kubelet of {}, only to one of 1.{} and newer"
+    return [
+        Refusal(f"{PATH}.kubeletConfiguration.{name}", text.format(join.kubelet_version, SINCE[name])) for name in names
+    ]
 
 
 def _skew(join: Join) -> list[Refusal]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import limits
+from controllers.bootstrap.join import refusals
 from controllers.bootstrap.settings import Settings, effective, problems
+from tests.controllers.bootstrap.test_join import JOIN
 
 KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQINBA==\n-----END PGP PUBLIC KEY BLOCK-----\n"
 REPOSITORY = {"url": "https://packages.example/v{minor}/{format}/", "signingKey": KEY}
@@ -151,7 +154,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         ".kubeletConfiguration.failSwapOn",
     ),
     "another kind": (one(kubeletConfiguration={"kind": "Pod"}), ".kubeletConfiguration.kind"),
-    "very much": (one(kubeletConfiguration={"a": list(range(2000))}), ".kubeletConfiguration"),
+    "a misspelt field of the kubelet": (one(kubeletConfiguration={"maxpods": 5}), ".kubeletConfiguration.maxpods"),
+    "a field of another type": (one(kubeletConfiguration={"maxPods": "many"}), ".kubeletConfiguration.maxPods"),
+    "an eviction by number": (
+        one(kubeletConfiguration={"evictionHard": {"memory.available": 5}}),
+        ".kubeletConfiguration.evictionHard",
+    ),
+    "no duration": (one(kubeletConfiguration={"syncFrequency": "PT5M"}), ".kubeletConfiguration.syncFrequency"),
+    "a misspelt field inside": (
+        one(kubeletConfiguration={"authentication": {"anonymus": {}}}),
+        ".kubeletConfiguration.authentication.anonymus",
+    ),
+    "a kubelet that does not register": (
+        one(kubeletConfiguration={"registerNode": False}),
+        ".kubeletConfiguration.registerNode",
+    ),
+    "a patch with an unknown field": (
+        one(patches=[{"target": "kubeletconfiguration", "patch": "maxPod: 3"}]),
+        ".patches[0].patch.maxPod",
+    ),
+    "very much": (one(kubeletConfiguration={"allowedUnsafeSysctls": ["a"] * 2000}), ".kubeletConfiguration"),
     "a patch that is no YAML": (one(patches=[{"target": "kubeletconfiguration", "patch": "{a"}]), ".patches[0].patch"),
     "a patch of the wrong form": (
         one(patches=[{"target": "kubeletconfiguration", "type": "json", "patch": "a: b"}]),
@@ -219,3 +241,10 @@ def test_very_many_faults_are_named_in_part_and_soon() -> None:
     assert [each.field for each in problems(spec)] == ["spec.bootstrap"]
     assert len(problems(one(users=[{"name": "%"}] * 30))) <= 16
     assert limits.MAX_BOOTSTRAP_BYTES == 65536
+
+
+@pytest.mark.parametrize(("version", "refused"), [("1.35.4", True), ("1.36.0", False)])
+def test_a_field_that_the_kubelet_is_too_old_for_is_refused(version: str, refused: bool) -> None:
+    join = replace(JOIN, kubelet_version=version, settings=of({"kubeletConfiguration": {"tlsCurvePreferences": [29]}}))
+    path = "spec.bootstrap.kubeletConfiguration.tlsCurvePreferences"
+    assert [each.field for each in refusals(join)] == ([path] if refused else [])
