@@ -55,7 +55,7 @@ _TEXT_MAPS: Final = """
 _OBJECTS: Final = """
     authentication authorization crashLoopBackOff logging memorySwap staticPodURLHeader tracing userNamespaces
 """
-_TYPES: Final[Mapping[str, str]] = {
+TYPES: Final[Mapping[str, str]] = {
     "featureGates": "a map of booleans",
     "memoryThrottlingFactor": "a fraction",
     "tlsCurvePreferences": "a list of whole numbers",
@@ -107,12 +107,12 @@ def faults(configuration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
                 yield FieldError(f"{path}.{name}", f"must be {_KIND[name]}, or left out")
         elif name in OWN:
             yield FieldError(f"{path}.{name}", OWN[name])
-        elif name not in _TYPES:
-            close = difflib.get_close_matches(str(name)[:64], _TYPES, n=1)
+        elif name not in TYPES:
+            close = difflib.get_close_matches(str(name)[:64], TYPES, n=1)
             meant = f": {close[0]} is meant?" if close else ""
             yield FieldError(f"{path}.{visible(str(name)[:64])}", f"is no field of KubeletConfiguration{meant}")
-        elif not _fits(value, _TYPES[name]):
-            yield FieldError(f"{path}.{name}", f"must be {_TYPES[name]}")
+        elif not _fits(value, TYPES[name]):
+            yield FieldError(f"{path}.{name}", f"must be {TYPES[name]}")
         elif unknown := next((each for each in value if each not in _INSIDE[name]), "") if name in _INSIDE else "":
             yield FieldError(f"{path}.{name}.{visible(str(unknown)[:64])}", "is no field of KubeletConfiguration")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ _SYSCTLS = {
     "net.bridge.bridge-nf-call-ip6tables": "1",
     "net.ipv4.ip_forward": "1",
 }
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 _KUBELET_UNIT = """\
 [Unit]
@@ -113,7 +115,7 @@ def patch_files(spec: BootstrapSpec) -> tuple[File, ...]:
         files.append(File(f"{PATCHES}/kubeletconfiguration00+merge.json", _json(configuration)))
     for number, patch in enumerate(spec.patches or (), 1):
         name = f"{patch.target}{number:02d}+{patch.type or 'strategic'}.json"
-        files.append(File(f"{PATCHES}/{name}", json.dumps(yamltext.load(patch.patch), sort_keys=True) + "\n"))
+        files.append(File(f"{PATCHES}/{name}", _json(yamltext.load(patch.patch))))
     return tuple(files)
 
 
@@ -167,5 +169,8 @@ def _discovery(join: Join) -> dict[str, Any]:
     }
 
 
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+def _json(document: dict[str, Any] | list[Any]) -> str:
+    """JSON that is YAML too: Go's reader takes no half of a surrogate pair as ``\\ud800`` (so characters stand as they
+    are) and no character that YAML calls unprintable (so those are escaped)."""
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

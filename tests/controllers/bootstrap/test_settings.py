@@ -179,7 +179,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         one(patches=[{"target": "kubeletconfiguration", "type": "json", "patch": "a: b"}]),
         ".patches[0].patch",
     ),
-    "a patch of what a worker has not": (one(patches=[{"target": "etcd", "patch": "a: b"}]), ".patches[0].target"),
+    "a patch of what a worker has not": (
+        one(patches=[{"target": "etcd", "patch": "maxPods: 3"}]),
+        ".patches[0].target",
+    ),
     "no kernel setting": (one(sysctls={"a b": "1"}), ".sysctls[a b]"),
     "a kernel setting with a line break": (one(sysctls={"a.b": "1\nc.d = 2"}), ".sysctls[a.b]"),
     "no registry": (one(containerd={"registries": {"https://x": {}}}), ".containerd.registries[https://x]"),
