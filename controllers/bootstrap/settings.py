@@ -64,12 +64,12 @@ def effective(cluster_spec: Mapping[str, Any], machine_spec: Mapping[str, Any]) 
         for spec, origin in ((machine_spec, "Machine"), (cluster_spec, "Cluster"))
         if spec.get("bootstrap") is not None and not isinstance(spec.get("bootstrap"), Mapping)
     ]
-    unclear = any(_both(spec) for spec in ((own,) if _source(own) or _both(own) else (shared,)))
+    unresolved = any(_both(spec) for spec in ((own,) if _source(own) or _both(own) else (shared,)))
     source = _source(own) or _source(shared) or "Image"
     if fault := bootstraprules.size_fault(merged, PATH):
         return Settings(faults=(Refusal(fault.path, fault.message),))
     parsed, unread = _parse(merged)
-    rules = bootstraprules.bootstrap({"bootstrap": merged if unclear else {**merged, "source": source}}, "spec")
+    rules = bootstraprules.bootstrap({"bootstrap": merged if unresolved else {**merged, "source": source}}, "spec")
     found = [*unread, *(each for each in rules if not any(each.path.startswith(one.path) for one in unread))]
     faults += [Refusal(each.path, each.message + _of(_origin(each.path, own, shared))) for each in found]
     if source == "Archives" and not parsed.archives and not faults:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from controllers.bootstrap import shell
+from controllers.bootstrap import cloud_config, shell
 from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
@@ -20,6 +20,7 @@ from controllers.bootstrap.settings import effective
 from controllers.bootstrap.steps import Account, Action, Command, Files, NoSwap, Script, Steps
 from hack.hosts import tree
 from hack.hosts.mirror import Mirror
+from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.test_join import JOIN
 from tests.hosts import chroots
 from tests.hosts.chroots import Chroot
@@ -255,3 +256,13 @@ def test_swap_is_out_of_fstab_and_nothing_else_is(root: Chroot) -> None:
         assert root.run(only(installing({}), NoSwap)).returncode == 0
     off = "# off for the kubelet: "
     assert root.read("/etc/fstab") == kept + f"{off}/swapfile none swap sw 0 0\n{off}UUID=2\tnone\tswap\n"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_cloud_init_itself_takes_the_user_data(root: Chroot, scenario: str) -> None:
+    found = join_steps(SCENARIOS[scenario])
+    assert isinstance(found, Steps)
+    root.write("/srv/user-data", cloud_config.render(found).decode())
+    done = root.run("cloud-init schema --config-file /srv/user-data")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Valid cloud-config" in done.stdout
