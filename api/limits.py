@@ -27,6 +27,23 @@ MAX_FAILURE_DOMAINS: Final = 32
 MAX_MACHINEDEPLOYMENT_NAME: Final = MAX_MACHINESET_NAME - MAX_TEMPLATE_HASH_LENGTH - 1
 """So that ``<machinedeployment>-<hash>`` is a valid MachineSet name: 39."""
 
+# --- bootstrap --------------------------------------------------------------------------------------------------------
+
+MAX_BOOTSTRAP_BYTES: Final = 64 * 1024
+"""Bytes of a whole ``spec.bootstrap`` as JSON. What a provider takes as user data is often less."""
+MAX_BOOTSTRAP_FILES: Final = 64
+"""Files that ``spec.bootstrap`` may put on a host."""
+MAX_BOOTSTRAP_FILE: Final = 32 * 1024
+"""Characters of one such file, and of a patch for kubeadm."""
+MAX_BOOTSTRAP_COMMANDS: Final = 32
+"""Commands in one list of ``spec.bootstrap``."""
+MAX_BOOTSTRAP_SCRIPT: Final = 16 * 1024
+"""Characters of one script in ``spec.bootstrap``."""
+MAX_BOOTSTRAP_KEY: Final = 16 * 1024
+"""Characters of a signing key or a CA certificate in ``spec.bootstrap``."""
+MAX_KUBELET_CONFIGURATION_VALUES: Final = 1_000
+"""Values in ``spec.bootstrap.kubeletConfiguration``."""
+
 # --- text of others ---------------------------------------------------------------------------------------------------
 
 MAX_TEXT_BYTES: Final = 1024 * 1024

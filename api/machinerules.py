@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from api import limits
+from api.bootstraprules import bootstrap
 from api.durations import parse_duration, parse_time
 from api.faults import FieldError, child, items, text_of
 from api.noderules import metadata_keys, registration
@@ -19,7 +20,7 @@ MACHINE_SPEC_FIELDS: Final = frozenset(
         "metadata", "taints", "providerConfig", "providerSpec", "versions", "configSource", "providerID", "roles",
         "clusterName", "failureDomain", "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter",
         "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
-        "readinessGates", "minReadySeconds",
+        "readinessGates", "minReadySeconds", "bootstrap",
     }
 )  # fmt: skip
 """Known fields. Others survive, unless they look like one of these misspelt."""
@@ -75,6 +76,7 @@ def machine_spec(spec: Mapping[str, Any], path: str, namespace: str) -> Errors:
     for name in TIMEOUTS:
         if spec.get(name) is not None and (fault := time_or_duration(spec[name], "duration")):
             yield FieldError(f"{path}.{name}", fault)
+    yield from bootstrap(spec, path)
     cluster = spec.get("clusterName")
     if cluster is not None and (not cluster or label_value_error(cluster)):
         yield FieldError(f"{path}.clusterName", "must be usable as the value of a label, of at most 63 characters")

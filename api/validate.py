@@ -12,6 +12,7 @@ from typing import Any
 
 from api import limits, names
 from api.autoscaling import BoundsError, node_group_bounds, node_group_options
+from api.bootstraprules import bootstrap
 from api.conditions import MachineCondition
 from api.faults import FieldError, child, items, text_of
 from api.intorstring import IntOrStringError, percent, resolve
@@ -234,6 +235,7 @@ def _cluster(obj: Mapping[str, Any]) -> Errors:
     yield from provider_config(spec, "spec", text_of(child(obj, "metadata"), "namespace"))
     yield from network(child(spec, "clusterNetwork"))
     yield from failure_domains(spec)
+    yield from bootstrap(spec, "spec")
 
 
 def _class(obj: Mapping[str, Any]) -> Errors:

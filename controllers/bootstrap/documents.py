@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.noderules import kubelet_may_set
+from api import yamltext
+from api.bootstrap import BootstrapSpec
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.steps import File
 
@@ -18,6 +22,9 @@ FOLDER = "/etc/nodewright"
 """Folder of our own files on the host; 0700."""
 JOIN_CONFIG = f"{FOLDER}/join.json"
 DISCOVERY = f"{FOLDER}/discovery.json"
+PATCHES = f"{FOLDER}/patches"
+"""kubeadm's patches. They stay: an upgrade of the host needs them again."""
+SYSCTL_FILE = "/etc/sysctl.d/90-nodewright.conf"
 CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock"
 MODULES = ("overlay", "br_netfilter")
 _SYSCTLS = {
@@ -25,6 +32,7 @@ _SYSCTLS = {
     "net.bridge.bridge-nf-call-ip6tables": "1",
     "net.ipv4.ip_forward": "1",
 }
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 _KUBELET_UNIT = """\
 [Unit]
@@ -48,14 +56,41 @@ WantedBy=multi-user.target
 """
 
 
-def host_files() -> tuple[File, ...]:
-    """Kernel modules and settings that Kubernetes asks of a host, kept over a reboot."""
-    modules = "".join(f"{name}\n" for name in MODULES)
-    settings = "".join(f"{name} = {value}\n" for name, value in _SYSCTLS.items())
+_CONTAINERD_UNIT = """\
+[Unit]
+Description=containerd container runtime
+After=network.target local-fs.target
+
+[Service]
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/local/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-999
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def host_files(modules: Sequence[str] = MODULES, sysctls: Mapping[str, str] | None = None) -> tuple[File, ...]:
+    """Kernel modules and settings that Kubernetes and the user ask of a host, kept over a reboot."""
+    settings = {**_SYSCTLS, **(sysctls or {})}
     return (
-        File("/etc/modules-load.d/nodewright.conf", modules),
-        File("/etc/sysctl.d/90-nodewright.conf", settings),
+        File("/etc/modules-load.d/nodewright.conf", "".join(f"{name}\n" for name in modules)),
+        File(SYSCTL_FILE, "".join(f"{name} = {value}\n" for name, value in sorted(settings.items()))),
     )
+
+
+def containerd_unit() -> File:
+    """For a containerd that was unpacked into /usr/local; packages bring a unit of their own."""
+    return File("/etc/systemd/system/containerd.service", _CONTAINERD_UNIT)
 
 
 def kubelet_unit() -> File:
@@ -68,6 +103,21 @@ def join_files(join: Join) -> tuple[File, ...]:
         File(DISCOVERY, _json(_discovery(join)), 0o600, secret=True),
         File(JOIN_CONFIG, _json(join_configuration(join)), 0o600, secret=True),
     )
+
+
+def patch_files(spec: BootstrapSpec) -> tuple[File, ...]:
+    """kubeadm applies them in the order of their names: ``target`` + suffix + ``+type`` (kubeadm: util/patches)."""
+    own: dict[str, Any] = {"failSwapOn": False} if spec.swap == "Keep" else {}
+    if spec.cgroup_driver:
+        own["cgroupDriver"] = spec.cgroup_driver
+    configuration = own | (spec.kubelet_configuration or {})
+    files = []
+    if configuration:
+        files.append(File(f"{PATCHES}/kubeletconfiguration00+merge.json", _json(configuration)))
+    for number, patch in enumerate(spec.patches or (), 1):
+        name = f"{patch.target}{number:02d}+{patch.type or 'strategic'}.json"
+        files.append(File(f"{PATCHES}/{name}", _json(yamltext.load(patch.patch))))
+    return tuple(files)
 
 
 def join_configuration(join: Join) -> dict[str, Any]:
@@ -83,9 +133,12 @@ def join_configuration(join: Join) -> dict[str, Any]:
     }
     if join.node_name:
         registration["name"] = join.node_name
-    if join.ignore_preflight_errors:
-        registration["ignorePreflightErrors"] = sorted(join.ignore_preflight_errors)
-    return {
+    wanted = join.settings.spec.node_registration
+    ignored = {*join.ignore_preflight_errors, *((wanted and wanted.ignore_preflight_errors) or ())}
+    if ignored:
+        registration["ignorePreflightErrors"] = sorted(ignored)
+    patches = {"patches": {"directory": PATCHES}} if patch_files(join.settings.spec) else {}
+    return patches | {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "JoinConfiguration",
         "discovery": {"file": {"kubeConfigPath": DISCOVERY}, "tlsBootstrapToken": join.token},
@@ -96,7 +149,10 @@ def join_configuration(join: Join) -> dict[str, Any]:
 def _kubelet_args(join: Join) -> list[dict[str, str]]:
     # A kubelet ends at once on labels that it may not set itself. The Machine controller sets those on the Node.
     labels = ",".join(f"{key}={value}" for key, value in sorted(join.labels.items()) if kubelet_may_set(key))
-    return [{"name": "node-labels", "value": labels}] if labels else []
+    wanted = join.settings.spec.node_registration
+    own = [{"name": "node-labels", "value": labels}] if labels else []
+    extra = (wanted and wanted.kubelet_extra_args) or ()
+    return own + [{"name": each.name, "value": each.value} for each in extra]
 
 
 def _taint(key: str, value: str, effect: str) -> dict[str, str]:
@@ -115,5 +171,8 @@ def _discovery(join: Join) -> dict[str, Any]:
     }
 
 
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+def _json(document: dict[str, Any] | list[Any]) -> str:
+    """JSON that is YAML too: Go's reader takes no half of a surrogate pair as ``\\ud800`` (so characters stand as they
+    are) and no character that YAML calls unprintable (so those are escaped)."""
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

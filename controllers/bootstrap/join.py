@@ -6,7 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from api.kubeletfields import SINCE, too_new
+from controllers.bootstrap.refusal import Refusal
+from controllers.bootstrap.settings import PATH, Settings
 from providers.base.contract import Taint
+
+__all__ = ["Install", "Join", "Refusal", "refusals"]
 
 TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 """A bootstrap token (kubeadm: ``[a-z0-9]{6}.[a-z0-9]{16}``)."""
@@ -19,8 +24,8 @@ OLDEST_SKEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Where kubelet and kubeadm come from. ``mirror``: base URL with the layout of dl.k8s.io
-    (``<mirror>/v<version>/bin/linux/<architecture>/kubelet``); "": the image has them.
+    """Where kubelet and kubeadm come from without a ``spec.bootstrap``. ``mirror``: base URL with the layout of
+    dl.k8s.io (``<mirror>/v<version>/bin/linux/<architecture>/kubelet``); "": the image has them.
     ``sha256``: program → digest; a program without one is compared with the digest that the mirror serves.
     """
 
@@ -33,7 +38,8 @@ class Install:
 class Join:
     """A worker that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
     ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known; ``node_name``: "" if
-    the Node is called as the host is, which several hosts with the same user data need.
+    the Node is called as the host is, which several hosts with the same user data need. ``settings``: see
+    ``settings.effective``; ``install`` counts where it names a mirror.
     """
 
     kubelet_version: str
@@ -47,14 +53,7 @@ class Join:
     taints: tuple[Taint, ...] = ()
     install: Install = Install()
     ignore_preflight_errors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why no steps can be made. ``field`` is named as in ``Join``."""
-
-    field: str
-    message: str
+    settings: Settings = field(default_factory=Settings)
 
 
 def refusals(join: Join) -> tuple[Refusal, ...]:
@@ -76,11 +75,21 @@ def refusals(join: Join) -> tuple[Refusal, ...]:
         found.append(Refusal("ca", "must be the PEM of a certificate"))
     if join.cluster_version and not found:
         found += _skew(join)
-    return tuple(found)
+    return (*found, *join.settings.faults, *_too_new(join))
 
 
 def _pattern(value: str, pattern: re.Pattern[str], name: str, message: str) -> list[Refusal]:
     return [] if pattern.fullmatch(value) else [Refusal(name, message)]
+
+
+def _too_new(join: Join) -> list[Refusal]:
+    """A kubelet does not start with a field that it does not know yet."""
+    version = _VERSION.fullmatch(join.kubelet_version)
+    names = too_new(join.settings.spec.kubelet_configuration or {}, int(version[2])) if version else ()
+    text = "is not known to a kubelet of {}, only to one of 1.{} and newer"
+    return [
+        Refusal(f"{PATH}.kubeletConfiguration.{name}", text.format(join.kubelet_version, SINCE[name])) for name in names
+    ]
 
 
 def _skew(join: Join) -> list[Refusal]:

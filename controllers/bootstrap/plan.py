@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from controllers.bootstrap import checks, documents
+from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join, Refusal, refusals
-from controllers.bootstrap.steps import Binary, Command, Files, Modules, Present, Service, Step, Steps
+from controllers.bootstrap.prepare import command_steps, environment, host_steps
+from controllers.bootstrap.steps import Command, Files, Step, Steps
 
-_VERSION_COMMANDS = {"kubelet": "/usr/bin/kubelet --version", "kubeadm": "/usr/bin/kubeadm version -o short"}
 JOINED = "/etc/kubernetes/kubelet.conf"
 """kubeadm writes it when the TLS bootstrap is done."""
 RUNTIME = "containerd"
@@ -24,8 +26,10 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     wrong += tuple(each for each in checks.problems(join, now) if each.field not in told)
     if wrong:
         return wrong
+    server = urlsplit(join.server).hostname or ""
+    steps = (*host_steps(join.settings, server), *install_steps(join), *_join(join))
     forget = tuple(file.path for file in documents.join_files(join))
-    return Steps((*_prepare(join), *_install(join), *_join(join)), forget)
+    return Steps(steps, forget, environment(join.settings, server))
 
 
 def _runtime_refusals(join: Join) -> tuple[Refusal, ...]:
@@ -35,41 +39,14 @@ def _runtime_refusals(join: Join) -> tuple[Refusal, ...]:
     return (Refusal("container_runtime", f"{name[:32]!r} is not known: use {RUNTIME}, or bring user data of your own"),)
 
 
-def _prepare(join: Join) -> tuple[Step, ...]:
-    runtime_version = join.container_runtime.partition("/")[2].removeprefix("v")
-    runtime = Present("/usr/bin/containerd", "/usr/bin/containerd --version", runtime_version)
-    return (
-        Step("configure the kernel", Files(documents.host_files())),
-        Step("load kernel modules", Modules(documents.MODULES)),
-        Step("apply kernel settings", Command(("sysctl", "--system"))),
-        Step("turn off swap", Command(("swapoff", "-a"))),
-        Step("keep swap off", Command(("systemctl", "mask", "swap.target"))),
-        Step(f"check containerd {runtime_version}".rstrip(), runtime),
-        Step("start containerd", Service("containerd.service")),
-    )
-
-
-def _install(join: Join) -> tuple[Step, ...]:
-    version = join.kubelet_version
-    steps = []
-    for program, command in _VERSION_COMMANDS.items():
-        path = f"/usr/bin/{program}"
-        if not join.install.mirror:
-            steps.append(Step(f"check {program} {version}", Present(path, command, version)))
-            continue
-        url = f"{join.install.mirror.rstrip('/')}/v{version}/bin/linux/{join.install.architecture}/{program}"
-        binary = Binary(path, url, version, command, join.install.sha256.get(program, ""))
-        steps.append(Step(f"install {program} {version}", binary, timeout=900.0))
-    return (
-        *steps,
-        Step("configure the kubelet's unit", Files((documents.kubelet_unit(),))),
-        Step("enable the kubelet", Command(("systemctl", "enable", "kubelet.service"))),
-    )
-
-
 def _join(join: Join) -> tuple[Step, ...]:
     command = Command(("kubeadm", "join", "--config", documents.JOIN_CONFIG))
+    spec = join.settings.spec
+    patches = documents.patch_files(spec)
     return (
+        *command_steps(spec.pre_join_commands or (), "before the join"),
+        *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
         Step("write the join configuration", Files(documents.join_files(join)), (JOINED,)),
         Step("join the cluster", command, (JOINED,), timeout=600.0),
+        *command_steps(spec.post_join_commands or (), "after the join"),
     )

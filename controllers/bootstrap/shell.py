@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import shlex
 
+from controllers.bootstrap import shell_steps
 from controllers.bootstrap.steps import Action, Binary, Command, File, Files, Modules, Present, Service, Step, Steps
 
 STATE = "/var/lib/nodewright/bootstrap"
@@ -25,8 +26,11 @@ mkdir -p "$state" /etc/nodewright
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
-put() {{ # put MODE PATH, with the content as base64 on its standard input
-  mkdir -p "$(dirname "$2")" && base64 -d > "$2.new" && chmod "$1" "$2.new" && mv -f "$2.new" "$2"
+put() {{ # put MODE PATH [OWNER], with the content as base64 on its standard input
+  [ ! -d "$2" ] || {{ echo "$2 is a folder"; return 1; }}
+  (umask 022 && mkdir -p "$(dirname "$2")") && base64 -d > "$2.new" && chmod "$1" "$2.new" || return 1
+  [ -z "${{3-}}" ] || chown "$3" "$2.new" || return 1
+  mv -f "$2.new" "$2"
 }}
 
 versioned() {{ # versioned VERSION COMMAND: whether the command prints that version, or one of that minor
@@ -42,7 +46,9 @@ present() {{ # present PATH VERSION COMMAND
 }}
 
 fetch() {{ # fetch URL FILE
-  curl --fail --silent --show-error --location --retry 5 --retry-delay 2 --retry-connrefused --output "$2" "$1"
+  if ! command -v curl > /dev/null; then wget -q -T 30 -t 5 -O "$2" "$1"; return; fi
+  curl --fail --silent --show-error --location --connect-timeout 20 --retry 5 --retry-delay 2 --retry-connrefused \\
+    --output "$2" "$1"
 }}
 
 binary() {{ # binary PATH URL VERSION COMMAND SHA256
@@ -90,7 +96,7 @@ step() {{ # step NUMBER NAME FUNCTION TIMEOUT
 def render(steps: Steps) -> str:
     """The script for all of ``steps``."""
     total = len(steps.steps)
-    parts = [_PRELUDE]
+    parts = [_PRELUDE, *filter(None, (shell_steps.environment(steps.environment), shell_steps.functions(steps.steps)))]
     for number, step in enumerate(steps.steps, 1):
         body = "\n".join(f"  {line}" for line in _lines(step))
         parts.append(f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number}\n")
@@ -103,7 +109,8 @@ def render(steps: Steps) -> str:
 def _lines(step: Step) -> list[str]:
     done = " && ".join(f"[ -e {shlex.quote(path)} ]" for path in step.done_if)
     skip = [f"if {done}; then return 0; fi"] if done else []
-    return [*skip, *_action(step.action, int(step.timeout))]
+    body = _action(step.action, int(step.timeout))
+    return [*skip, *(shell_steps.once(step, body) if step.once else body)]
 
 
 def _action(action: Action, timeout: int) -> list[str]:
@@ -122,11 +129,14 @@ def _action(action: Action, timeout: int) -> list[str]:
         case Command(argv, environment):
             before = "".join(f"{name}={shlex.quote(value)} " for name, value in environment)
             return [f"{before}timeout {timeout} {' '.join(shlex.quote(word) for word in argv)}"]
+        case _:
+            return shell_steps.lines(action, timeout)
 
 
 def _put(file: File) -> str:
-    content = base64.b64encode(file.content.encode()).decode()
-    return f"echo {content} | put {file.mode:o} {shlex.quote(file.path)}"
+    data = file.content.encode() if isinstance(file.content, str) else file.content
+    owner = f" {shlex.quote(file.owner)}" if file.owner else ""
+    return f"echo {base64.b64encode(data).decode()} | put {file.mode:o} {shlex.quote(file.path)}{owner}"
 
 
 def _call(function: str, *words: str) -> str:

@@ -96,8 +96,53 @@ _MIN = "cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"
 _MAX = "cluster.k8s.io/cluster-api-autoscaler-node-group-max-size"
 _CIDRS = "spec.clusterNetwork.pods.cidrBlocks"
 _BOTH_CONFIGS = {"spec.providerSpec": {"value": CONFIG}}
+_BOOT = "spec.template.spec.bootstrap"
+_REPOSITORY = {"url": "https://packages.example/v{minor}/", "signingKey": "none"}
 
 BAD: dict[str, Bad] = {
+    "a source of nothing": Bad("machine", {"spec.bootstrap": {"source": "Tape"}}, "", "spec.bootstrap.source"),
+    "two sources": Bad(
+        "set",
+        {_BOOT: {"packages": {"extra": ["jq"]}, "archives": {"architecture": "arm64"}}},
+        f"{_BOOT}.source",
+        "",
+    ),
+    "packages signed by nothing": Bad(
+        "deployment",
+        {_BOOT: {"packages": {"repository": _REPOSITORY}}},
+        f"{_BOOT}.packages.repository.signingKey",
+        "",
+    ),
+    "a repository with a password": Bad(
+        "cluster",
+        {"spec.bootstrap": {"proxy": {"http": "http://me:secret@proxy.example:3128"}}},
+        "",
+        "spec.bootstrap.proxy.http",
+    ),
+    "an archive without a checksum": Bad(
+        "machine",
+        {"spec.bootstrap": {"archives": {"runc": {"url": "https://mirror.example/runc"}}}},
+        "",
+        "spec.bootstrap.archives.runc.sha256",
+    ),
+    "a command of two kinds": Bad(
+        "machine",
+        {"spec.bootstrap": {"preJoinCommands": [{"argv": ["true"], "script": "true"}]}},
+        "spec.bootstrap.preJoinCommands[0].script",
+        "spec.bootstrap.preJoinCommands[0]",
+    ),
+    "a kernel setting with a blank": Bad(
+        "machine",
+        {"spec.bootstrap": {"sysctls": {"vm max_map_count": "1"}}},
+        "spec.bootstrap.sysctls[vm max_map_count]",
+        "spec.bootstrap.sysctls",
+    ),
+    "a registry with a scheme": Bad(
+        "machine",
+        {"spec.bootstrap": {"containerd": {"registries": {"https://docker.io": {}}}}},
+        "spec.bootstrap.containerd.registries[https://docker.io]",
+        "spec.bootstrap.containerd.registries",
+    ),
     "negative replicas": both("set", "spec.replicas", -1),
     "a slip of the finger in replicas": both("set", "spec.replicas", 2_000_000_000),
     "one replica too many": both("deployment", "spec.replicas", 100_001),

@@ -56,7 +56,7 @@ def _disagreements(model: type[BaseModel], schema: dict[str, Any], path: str) ->
         return
     for field in model.model_fields.values():
         child = schema["properties"][field.alias]
-        child = child.get("items", child)
+        child = child.get("items", child.get("additionalProperties", child))
         for inner in _models(field.annotation):
             yield from _disagreements(inner, child, f"{path}.{field.alias}")
 

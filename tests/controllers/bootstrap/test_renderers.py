@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shlex
 import subprocess
 from base64 import b64decode
@@ -20,6 +21,7 @@ from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.steps import Binary, Command, File, Files, Step, Steps
 from hack import binaries
 from providers.base.contract import Taint
+from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.test_join import JOIN, steps_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -53,14 +55,20 @@ def test_the_token_is_not_in_clear_in_user_data_and_on_no_command_line() -> None
 
 
 @pytest.mark.parametrize("renderer", ["shell", "cloud_config"])
-def test_the_rendered_text_is_the_golden_one(renderer: str) -> None:
-    """A change of these bytes makes new hosts differ from old ones: look at it before you write it anew."""
-    rendered = shell.render(steps_of(JOIN)).encode() if renderer == "shell" else cloud_config.render(steps_of(JOIN))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_rendered_text_is_the_golden_one(scenario: str, renderer: str) -> None:
+    """A change of these bytes makes new hosts differ from old ones: look at it before you write it anew, with
+    ``NODEWRIGHT_WRITE_GOLDEN=1 pytest …``."""
+    steps = steps_of(SCENARIOS[scenario])
+    rendered = shell.render(steps).encode() if renderer == "shell" else cloud_config.render(steps)
     if renderer == "cloud_config":  # gzip's bytes depend on the library: compare what is in it
         document = json.loads(rendered.partition(b"\n")[2])
         document["write_files"][0]["content"] = "the script"
         rendered = json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
-    assert rendered.decode() == (GOLDEN / f"worker.{renderer}").read_text()
+    golden = GOLDEN / f"{scenario}.{renderer}"
+    if os.environ.get("NODEWRIGHT_WRITE_GOLDEN"):
+        golden.write_bytes(rendered)
+    assert rendered.decode() == golden.read_text()
 
 
 texts = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF), max_size=30)

@@ -1,0 +1,124 @@
+"""Settings → steps that make a host ready before anything of Kubernetes is installed, and the user's own commands."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+
+from api.bootstrap import HostCommand, HostFile, Proxy
+from api.durations import parse_duration
+from controllers.bootstrap import documents, runtime
+from controllers.bootstrap.settings import Settings
+from controllers.bootstrap.steps import (
+    Account,
+    Command,
+    Configure,
+    File,
+    Files,
+    Modules,
+    NoSwap,
+    Permissive,
+    Script,
+    Step,
+    TimeServers,
+)
+
+_COMMAND_TIMEOUT = 300.0
+_PROXY_UNITS = ("containerd.service", "kubelet.service")
+
+
+def environment(settings: Settings, server_host: str) -> tuple[tuple[str, str], ...]:
+    """Variables of proxies for every step, in both spellings, since programs differ in which they read."""
+    proxy = settings.spec.proxy
+    if proxy is None or not (proxy.http or proxy.https):
+        return ()
+    variables = _proxy_variables(proxy, settings, server_host)
+    return tuple(sorted([*variables, *((name.lower(), value) for name, value in variables)]))
+
+
+def host_steps(settings: Settings, server_host: str) -> tuple[Step, ...]:
+    """Users and files first, since the user's commands may need them; then the kernel."""
+    spec = settings.spec
+    steps = [
+        Step(
+            f"make the user {user.name}",
+            _account(user.name, user.shell, user.groups, user.sudo, user.ssh_authorized_keys),
+        )
+        for user in spec.users or ()
+    ]
+    plain = tuple(_file(file) for file in spec.files or () if file.path != runtime.CONFIG)
+    if plain:
+        steps.append(Step("write files", Files(plain)))
+    if settings.spec.proxy and (settings.spec.proxy.http or settings.spec.proxy.https):
+        steps += _proxy_steps(spec.proxy, settings, server_host)
+    if spec.ntp:
+        steps.append(Step("set time servers", TimeServers(tuple(spec.ntp.servers))))
+    steps += command_steps(spec.pre_install_commands or (), "before the installation")
+    modules = (*documents.MODULES, *(name for name in spec.kernel_modules or () if name not in documents.MODULES))
+    steps += [
+        Step("configure the kernel", Files(documents.host_files(modules, spec.sysctls or {}))),
+        Step("load kernel modules", Modules(modules)),
+        Step("apply kernel settings", Command(("sysctl", "--system"))),
+    ]
+    if spec.sysctls:
+        steps.append(Step("check kernel settings", Command(("sysctl", "-q", "-p", documents.SYSCTL_FILE))))
+    if spec.swap != "Keep":
+        steps.append(Step("turn off swap", NoSwap()))
+    if spec.selinux == "Permissive":
+        steps.append(Step("make SELinux permissive", Permissive()))
+    return tuple(steps)
+
+
+def command_steps(commands: Sequence[HostCommand], when: str) -> tuple[Step, ...]:
+    """``when``: part of the name ("before the join"). Each runs until it has succeeded once."""
+    return tuple(_command(command, when, number) for number, command in enumerate(commands, 1))
+
+
+def _command(command: HostCommand, when: str, number: int) -> Step:
+    name = f"run {command.name or f'command {number}'} {when}"
+    action = Script(command.script) if command.script is not None else Command(tuple(command.argv or ()))
+    seconds = parse_duration(command.timeout).total_seconds() if command.timeout else _COMMAND_TIMEOUT
+    mark = hashlib.sha256(repr((when, number, command.argv, command.script)).encode()).hexdigest()[:16]
+    return Step(name, action, timeout=seconds, once=mark)
+
+
+def runtime_file(files: Sequence[HostFile] | None) -> File | None:
+    """The user's own configuration of containerd; it takes the place of ours."""
+    return next((_file(file) for file in files or () if file.path == runtime.CONFIG), None)
+
+
+def _file(file: HostFile) -> File:
+    content: str | bytes = file.content
+    if file.encoding == "base64":
+        content = base64.b64decode("".join(file.content.split()))
+    mode = int(file.permissions, 8) if file.permissions else 0o644
+    return File(file.path, content, mode, owner=file.owner or "")
+
+
+def _account(
+    name: str, shell: str | None, groups: list[str] | None, sudo: str | None, keys: list[str] | None
+) -> Account:
+    return Account(name, shell or "/bin/bash", tuple(groups or ()), sudo or "", tuple(keys or ()))
+
+
+def _proxy_steps(proxy: Proxy | None, settings: Settings, server_host: str) -> list[Step]:
+    assert proxy is not None
+    lines = [
+        f'Environment="{name}={value.replace("%", "%%")}"\n'
+        for name, value in _proxy_variables(proxy, settings, server_host)
+    ]
+    text = "[Service]\n" + "".join(lines)
+    return [
+        Step(
+            f"set the proxies of {unit.removesuffix('.service')}",
+            Configure(File(f"/etc/systemd/system/{unit}.d/nodewright-proxy.conf", text), unit),
+        )
+        for unit in _PROXY_UNITS
+    ]
+
+
+def _proxy_variables(proxy: Proxy, settings: Settings, server_host: str) -> list[tuple[str, str]]:
+    without = dict.fromkeys([*settings.no_proxy, server_host, *(proxy.no_proxy or ())])
+    found = [("HTTP_PROXY", proxy.http or ""), ("HTTPS_PROXY", proxy.https or ""), ("NO_PROXY", ",".join(without))]
+    return [(name, value) for name, value in found if value]
