@@ -55,7 +55,8 @@ class ClusterSpec(Model):
     """How long a host can join after it came up. No more hosts come up at once than have shown that they can: 20 at
     first, then twice as many as joined within such a time. Without it ``--bootstrap-token-lifetime`` counts."""
     bootstrap: BootstrapSpec | None = None
-    """Defaults for the hosts of its Machines: what is installed on them, and how they are prepared."""
+    """How hosts of its Machines join by themselves: defaults for ``spec.bootstrap`` of its Machines. Without it, and
+    without theirs, Nodewright makes no bootstrap data."""
     paused: bool = False
     """True makes the controllers leave the cluster and all its Machines alone."""
 

@@ -179,7 +179,8 @@ class MachineSpec(Model):
     versions: MachineVersions | None = None
     """Versions of the software on the Node."""
     bootstrap: BootstrapSpec | None = None
-    """What is installed on the host, and how it is prepared. Its fields count more than those of the Cluster."""
+    """How its host joins by itself, where that differs from ``spec.bootstrap`` of its Cluster. Present, even empty, it
+    asks for bootstrap data. A change needs another host."""
     config_source: NodeConfigSource | None = None
     """Dynamic kubelet configuration of old clusters; kept, but without effect."""
     provider_id: Annotated[str, Field(max_length=512), Schema(rules=(_PROVIDER_ID_FIXED,))] | None = None

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api.noderules import kubelet_may_set
 from api import yamltext
 from api.bootstrap import BootstrapSpec
+from api.noderules import kubelet_may_set
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.steps import File
 

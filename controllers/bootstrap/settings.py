@@ -52,6 +52,11 @@ class Settings:
     faults: tuple[Refusal, ...] = ()
 
 
+def is_asked_for(cluster_spec: Mapping[str, Any], machine_spec: Mapping[str, Any]) -> bool:
+    """Whether bootstrap data is to be made: ``spec.bootstrap`` is there on either, be it empty."""
+    return any(isinstance(spec.get("bootstrap"), Mapping) for spec in (cluster_spec, machine_spec))
+
+
 def effective(cluster_spec: Mapping[str, Any], machine_spec: Mapping[str, Any]) -> Settings:
     """Settings of a Machine's host. Total: what can't be read is left out of ``spec`` and named in ``faults``.
 

@@ -13,7 +13,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from providers.base.config_schema import problems_of
-from providers.base.contract import ConfigKind, Problem, Registration
+from providers.base.contract import BootstrapFormat, ConfigKind, Problem, Registration
+from providers.base.user_data import UserDataLimit
 
 ENTRY_POINT_GROUP = "nodewright.providers"
 
@@ -98,6 +99,22 @@ class Registry:
         registration = found.registration
         namespaced = registration.reads_bootstrap_data or bool(registration.secrets_of(config, namespace))
         return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
+
+    def bootstrapping(
+        self, config: Mapping[str, Any]
+    ) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
+        """The forms of bootstrap data that its provider hands to hosts of ``config``, why it gets none from here
+        ("" if it does), and how much its cloud takes.
+        """
+        found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
+        if found is None:
+            return (), "", None
+        registration = found.registration
+        if registration.bootstraps_itself:
+            return (), f"provider {registration.name} lets its hosts join by itself", None
+        if registration.brings_user_data(config):
+            return (), "the provider's configuration brings user data of its own", None
+        return registration.bootstrap_formats, "", registration.user_data_limit
 
     def _unknown_kind(self, api_version: str, kind: str) -> Problem:
         known = [f"{k.api_version} {k.kind}" for r in self.registrations() for k in r.config_kinds]
