@@ -100,9 +100,7 @@ class Registry:
         namespaced = registration.reads_bootstrap_data or bool(registration.secrets_of(config, namespace))
         return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
 
-    def bootstrapping(
-        self, config: Mapping[str, Any]
-    ) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
+    def bootstrapping(self, config: Mapping[str, Any]) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
         """The forms of bootstrap data that its provider hands to hosts of ``config``, why it gets none from here
         ("" if it does), and how much its cloud takes.
         """

@@ -33,9 +33,9 @@ from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import Address, BootstrapRef, Host, HostState, NeedsDrain
 from tests.builders import NOW, Builder, FakeView, cluster, machine, node
+from tests.controllers.bootstrap.test_join import CA
 
 UID, ID = "uid-m-1", "sim://1"
-CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 TARGET = JoinTarget("https://10.0.0.1:6443", CA, "1.34.2")
 TAKES = Support(("cloud-config",))
 TOKEN = token_ids(UID)[0]
