@@ -109,9 +109,7 @@ def _ca(pem: str, now: datetime | None) -> Iterator[Refusal]:
 
 def _node_name(name: str) -> Iterator[Refusal]:
     if len(name) > limits.MAX_NODE_NAME:
-        text = (
-            f"has {len(name)} characters, at most {limits.MAX_NODE_NAME} are allowed: it is a label's value too"
-        )
+        text = f"has {len(name)} characters, at most {limits.MAX_NODE_NAME} are allowed: it is a label's value too"
         yield Refusal("node_name", f"{text}; give the Machine a shorter name")
     elif name and not _NAME.fullmatch(name):
         yield Refusal("node_name", f"{shown(name)} must be a DNS name in lower case")

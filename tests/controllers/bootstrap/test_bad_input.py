@@ -38,7 +38,9 @@ def certificate(begins: timedelta = -YEAR, ends: timedelta = YEAR, ca: bool | No
     if ca is not None:
         builder = builder.add_extension(x509.BasicConstraints(ca, None), True)
     usage = x509.KeyUsage(True, False, False, False, False, signs, False, False, False)
-    return builder.add_extension(usage, True).sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    return (
+        builder.add_extension(usage, True).sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    )
 
 
 VALID, EXPIRED, FUTURE = certificate(), certificate(-2 * YEAR, -YEAR), certificate(YEAR, 2 * YEAR)
@@ -146,7 +148,12 @@ def test_what_works_is_not_refused(change: dict[str, Any]) -> None:
 
 
 def test_labels_that_a_kubelet_may_not_set_are_left_to_the_controller() -> None:
-    labels = {"pool": "a", "node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/x": "y", "a.k8s.io/b": "c"}
+    labels = {
+        "pool": "a",
+        "node-role.kubernetes.io/worker": "",
+        "node-restriction.kubernetes.io/x": "y",
+        "a.k8s.io/b": "c",
+    }
     found = join_configuration(replace(JOIN, labels=labels))["nodeRegistration"]["kubeletExtraArgs"]
     assert found == [{"name": "node-labels", "value": "pool=a"}]
     assert join_configuration(replace(JOIN, labels={"a.k8s.io/b": "c"}))["nodeRegistration"]["kubeletExtraArgs"] == []

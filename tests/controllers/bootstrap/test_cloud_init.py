@@ -39,7 +39,9 @@ joins = st.builds(
     node_name=st.sampled_from(["", "worker-1", "1e5", "y", "a.b"]),
     container_runtime=st.sampled_from(["", "containerd", "containerd/1.7", "containerd/2.0.0"]),
     labels=st.dictionaries(st.from_regex(r"[a-z]{1,5}\.io/[a-z]{1,5}", fullmatch=True), st.sampled_from(["", "1e5"])),
-    taints=st.lists(st.builds(Taint, st.sampled_from("abc"), st.just("NoSchedule"), st.just("y")), max_size=1).map(tuple),
+    taints=st.lists(st.builds(Taint, st.sampled_from("abc"), st.just("NoSchedule"), st.just("y")), max_size=1).map(
+        tuple
+    ),
     install=st.sampled_from([Install(), Install("https://mirror.example/k8s"), Install("file:///mnt")]),
     ignore_preflight_errors=st.lists(words, max_size=3).map(tuple),
 )
@@ -77,7 +79,9 @@ def test_every_join_renders_to_what_cloud_inits_schema_takes_or_is_refused(join:
 
 
 @needs_tree
-@pytest.mark.parametrize("document", [{"write_file": []}, {"write_files": [{"path": "/x", "contents": ""}]}, {"runcmd": 1}])
+@pytest.mark.parametrize(
+    "document", [{"write_file": []}, {"write_files": [{"path": "/x", "contents": ""}]}, {"runcmd": 1}]
+)
 def test_the_schema_sees_what_is_wrong(document: dict[str, Any]) -> None:
     assert problems(b"#cloud-config\n" + json.dumps(document).encode())
 
