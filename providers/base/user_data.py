@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-BOOTSTRAP_KEY: Final = "userData"
-"""Key of a bootstrap Secret (``contract.BootstrapRef``) with what the host gets."""
 KIB: Final = 1024
 
 

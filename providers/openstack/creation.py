@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from providers.base.contract import BootstrapFormat, Host, HostRequest, HostState
+from providers.base.contract import BOOTSTRAP_DATA, BootstrapFormat, Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.base.user_data import BOOTSTRAP_KEY
 from providers.openstack import hosts, ownership_tags, requests
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port
 from providers.openstack.errors import Ambiguous, Ended, is_about_the_zone
@@ -248,7 +247,7 @@ async def user_data_for(tools: Tools, request: HostRequest, config: OpenStackMac
     if form not in BOOTSTRAP_FORMATS:
         problem = f"bootstrap data of the form {form[:32]!r} can't be given to a server of OpenStack"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
-    return requests.encoded(await _key_of(tools, reference.secret_name, BOOTSTRAP_KEY))
+    return requests.encoded_user_data(await _key_of(tools, reference.secret_name, BOOTSTRAP_DATA))
 
 
 async def _key_of(tools: Tools, secret: str, key: str) -> bytes:
