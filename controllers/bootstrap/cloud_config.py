@@ -16,7 +16,7 @@ from controllers.bootstrap.steps import Steps
 
 SCRIPT = "/var/lib/nodewright/bootstrap.sh"
 UNIT = "nodewright-bootstrap.service"
-_UNIT_FILE = f"""\
+UNIT_FILE = f"""\
 [Unit]
 Description=Join this host to its cluster
 Wants=network-online.target
@@ -41,7 +41,7 @@ def render(steps: Steps) -> bytes:
     document: dict[str, Any] = {
         "write_files": [
             _file(SCRIPT, "gz+b64", base64.b64encode(script).decode(), "0600"),
-            _file(f"/etc/systemd/system/{UNIT}", "text/plain", _UNIT_FILE, "0644"),
+            _file(f"/etc/systemd/system/{UNIT}", "text/plain", UNIT_FILE, "0644"),
         ],
         "runcmd": [["systemctl", "daemon-reload"], ["systemctl", "enable", "--now", "--no-block", UNIT]],
     }

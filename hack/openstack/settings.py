@@ -41,7 +41,9 @@ class Site:
 
 
 def write_all(site: Site) -> None:
-    """Every file that the services read, clouds.yaml with the clouds ``admin`` and ``demo``, and how guests ask Nova."""
+    """Every file that the services read, clouds.yaml with the clouds ``admin`` and ``demo``, and metadata.yaml, which
+    tells how guests ask Nova.
+    """
     for folder in ("fernet", "credentials", "images", "images/staging", "images/tasks", "lock", "state"):
         (site.folder / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     shutil.copy(site.venv / "etc" / "nova" / "api-paste.ini", site.folder)  # Nova looks beside its configuration

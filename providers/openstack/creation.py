@@ -247,7 +247,7 @@ async def user_data_for(tools: Tools, request: HostRequest, config: OpenStackMac
     if form not in BOOTSTRAP_FORMATS:
         problem = f"bootstrap data of the form {form[:32]!r} can't be given to a server of OpenStack"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
-    return requests.encoded(await _key_of(tools, reference.secret_name, BOOTSTRAP_DATA))
+    return requests.encoded_user_data(await _key_of(tools, reference.secret_name, BOOTSTRAP_DATA))
 
 
 async def _key_of(tools: Tools, secret: str, key: str) -> bytes:

@@ -188,10 +188,10 @@ def user_data_of(text: bytes, request: HostRequest) -> str:
         filled = _VARIABLE.sub(lambda match: _literal(match, values), text.decode()).encode()
     except UnicodeDecodeError:
         filled = text  # compressed, as cloud-init allows
-    return encoded(filled)
+    return encoded_user_data(filled)
 
 
-def encoded(user_data: bytes) -> str:
+def encoded_user_data(user_data: bytes) -> str:
     """Base64 of ``user_data`` as it is, or of its gzip where only that fits. Raises ProviderError if neither does."""
     fitted = fit(user_data, USER_DATA_LIMIT)
     if isinstance(fitted, TooLarge):

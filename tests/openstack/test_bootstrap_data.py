@@ -1,4 +1,4 @@
-"""What a host joins with reaches the guest byte for byte: asked of Nova's own metadata service, as the guest asks it."""
+"""What a host joins with reaches the guest byte for byte: asked of Nova's own metadata service, as guests ask it."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ def bootstrap() -> None:
 class Format(StrEnum):
     CLOUD_CONFIG = "cloud-config"
     SHELL = "shell"
+    IGNITION = "ignition"
 
 
 @group.command("user-data", cls=Command, short_help="Print user data with which a stock image joins a cluster")
@@ -53,7 +54,7 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
     The Node is called as its host is, so hosts of one MachineSet may share it while the token is valid.
     """
-    from controllers.bootstrap import checks, cloud_config, shell  # noqa: PLC0415
+    from controllers.bootstrap import checks, cloud_config, ignition, shell  # noqa: PLC0415
     from controllers.bootstrap.join import Install, Join  # noqa: PLC0415
     from controllers.bootstrap.plan import join_steps  # noqa: PLC0415
     from controllers.bootstrap.steps import Steps  # noqa: PLC0415
@@ -72,7 +73,13 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
         raise CliError("; ".join(f"{each.field}: {each.message}" for each in steps))
     for warning in checks.warnings(join):
         say(f"warning: {warning}", err=True)
-    write(shell.render(steps) if form is Format.SHELL else cloud_config.render(steps).decode())
+    match form:
+        case Format.SHELL:
+            write(shell.render(steps))
+        case Format.IGNITION:
+            write(ignition.render(steps).decode())
+        case Format.CLOUD_CONFIG:
+            write(cloud_config.render(steps).decode())
 
 
 def _read(path: Path, option: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.bootstrap import cloud_config, documents, shell
+from controllers.bootstrap import cloud_config, documents, ignition, shell
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.steps import Binary, Command, File, Files, Step, Steps
 from hack import binaries
@@ -54,21 +54,40 @@ def test_the_token_is_not_in_clear_in_user_data_and_on_no_command_line() -> None
     assert JOIN.token.encode() not in cloud_config.render(steps_of(JOIN))
 
 
-@pytest.mark.parametrize("renderer", ["shell", "cloud_config"])
+def without_the_script(document: dict[str, Any]) -> str:
+    """gzip's bytes depend on the library: they are compared unpacked, elsewhere."""
+    if "write_files" in document:
+        document["write_files"][0]["content"] = "the script"
+    else:
+        document["storage"]["files"][0]["contents"]["source"] = "the script"
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+@pytest.mark.parametrize("renderer", ["shell", "cloud_config", "ignition"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_rendered_text_is_the_golden_one(scenario: str, renderer: str) -> None:
     """A change of these bytes makes new hosts differ from old ones: look at it before you write it anew, with
     ``NODEWRIGHT_WRITE_GOLDEN=1 pytest …``."""
     steps = steps_of(SCENARIOS[scenario])
-    rendered = shell.render(steps).encode() if renderer == "shell" else cloud_config.render(steps)
-    if renderer == "cloud_config":  # gzip's bytes depend on the library: compare what is in it
-        document = json.loads(rendered.partition(b"\n")[2])
-        document["write_files"][0]["content"] = "the script"
-        rendered = json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
+    rendered = {
+        "shell": lambda: shell.render(steps),
+        "cloud_config": lambda: without_the_script(json.loads(cloud_config.render(steps).partition(b"\n")[2])),
+        "ignition": lambda: without_the_script(json.loads(ignition.render(steps))),
+    }[renderer]()
     golden = GOLDEN / f"{scenario}.{renderer}"
     if os.environ.get("NODEWRIGHT_WRITE_GOLDEN"):
-        golden.write_bytes(rendered)
-    assert rendered.decode() == golden.read_text()
+        golden.write_text(rendered)
+    assert rendered == golden.read_text()
+
+
+def test_ignition_carries_the_script_as_it_is() -> None:
+    document = json.loads(ignition.render(steps_of(JOIN)))
+    (file,), (unit,) = document["storage"]["files"], document["systemd"]["units"]
+    head, _, content = file["contents"]["source"].partition(",")
+    assert (head, file["contents"]["compression"], file["mode"]) == ("data:;base64", "gzip", 0o600)
+    assert gzip.decompress(b64decode(content)).decode() == shell.render(steps_of(JOIN))
+    assert f"ExecStart=/bin/sh {file['path']}" in unit["contents"]
+    assert unit["enabled"]
 
 
 texts = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF), max_size=30)

@@ -34,7 +34,10 @@ DATA = b'#cloud-config\n{"write_files": [{"content": "$(MACHINE_NAME) \\u00e9"}]
 REBUILDS = {"updates": {"rebuild": True}}
 
 
-def request(reference: BootstrapRef | None = BootstrapRef("m-bootstrap"), **config: Any) -> HostRequest:
+REFERENCE = BootstrapRef("m-bootstrap")
+
+
+def request(reference: BootstrapRef | None = REFERENCE, **config: Any) -> HostRequest:
     identity = HostIdentity(str(uuid.uuid4()), "test", "m", "story")
     return HostRequest(identity, {**CONFIG, **config}, "hash-1", Versions("1.36.3"), bootstrap=reference)
 
