@@ -142,6 +142,8 @@ def _containerd(found: Mapping[str, Any], path: str) -> Errors:
         for index, url in enumerate(mirrors[:16] if isinstance(mirrors, list) else ()):
             if isinstance(url, str) and url.startswith("file:"):
                 yield FieldError(f"{at}.mirrors[{index}]", "must be an http or https URL")
+            elif url in mirrors[:index]:
+                yield FieldError(f"{at}.mirrors[{index}]", "is given twice")
         pem = text_of(registry, "caCertificate")
         if _PRIVATE in pem:
             yield _private(f"{at}.caCertificate")

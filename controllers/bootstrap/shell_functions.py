@@ -97,7 +97,8 @@ repository() { # repository NAME URL SUITE COMPONENTS PACKAGES, with the key as 
     printf '[nodewright-%s]\\nname=nodewright-%s\\nbaseurl=%s\\nenabled=1\\n' "$1" "$1" "$url" > "$state/repo"
     printf 'gpgcheck=1\\ngpgkey=file://%s\\nexclude=%s\\n' "$key" "$5" >> "$state/repo"
     base64 "$state/repo" | put 644 "/etc/yum.repos.d/nodewright-$1.repo" || return 1
-    umask_022 "$manager" -q -y --disablerepo='*' --enablerepo="nodewright-$1" makecache < /dev/null && return 0
+    umask_022 "$manager" -q -y --disablerepo='*' --enablerepo="nodewright-$1" --refresh \\
+      --setopt="nodewright-$1.skip_if_unavailable=0" makecache < /dev/null && return 0
   fi
   echo "the repository $url can't be read"
   return 1

@@ -186,6 +186,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no kernel setting": (one(sysctls={"a b": "1"}), ".sysctls[a b]"),
     "a kernel setting with a line break": (one(sysctls={"a.b": "1\nc.d = 2"}), ".sysctls[a.b]"),
     "no registry": (one(containerd={"registries": {"https://x": {}}}), ".containerd.registries[https://x]"),
+    "a mirror twice": (
+        one(containerd={"registries": {"x": {"mirrors": ["https://a/", "https://a/"]}}}),
+        ".containerd.registries[x].mirrors[1]",
+    ),
     "no CA": (
         one(containerd={"registries": {"x": {"caCertificate": "hello"}}}),
         ".containerd.registries[x].caCertificate",
