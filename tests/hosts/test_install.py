@@ -71,7 +71,7 @@ def test_packages_of_a_repository_are_installed_held_and_changed(root: Chroot, r
     assert listed.startswith("deb [signed-by=/etc/apt/keyrings/nodewright-kubernetes.asc] http://127.0.0.1:")
     assert 'sandbox_image = "registry.example/pause:1"' in root.read("/etc/containerd/config.toml")
     assert root.read("/etc/containerd/config.toml").startswith("version = 2\n")
-    assert root.read("/srv/systemctl").splitlines().count("try-restart containerd.service") == 1
+    assert root.read("/srv/systemctl").splitlines().count("restart containerd.service") == 1
 
     done = root.run(script_of(installing(bootstrap, "1.36.2")))
     assert done.returncode == 0, done.stdout
