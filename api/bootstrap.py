@@ -264,7 +264,7 @@ class BootstrapSpec(Model):
     A Machine's fields count more than those of its Cluster: maps merge by key, lists and other values replace.
     """
 
-    endpoint: Annotated[str, Field(max_length=253, pattern=r"^https://[A-Za-z0-9.:\[\]-]+$")] | None = None
+    endpoint: Annotated[str, Field(max_length=253, pattern=r"^(https://[A-Za-z0-9.:\[\]-]+)?$")] | None = None
     """URL of the API server as hosts reach it, like ``https://10.0.0.1:6443``. Without it the Cluster's
     ``status.apiEndpoints`` count, then what the cluster says of itself."""
     source: Literal["Image", "Packages", "Archives"] | None = None

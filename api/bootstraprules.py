@@ -138,10 +138,13 @@ def _containerd(found: Mapping[str, Any], path: str) -> Errors:
         at = f"{path}.registries[{visible(str(host)[:64])}]"
         if not _REGISTRY.match(str(host)):
             yield FieldError(at, "is no host of a registry with an optional port, nor _default")
-        mirrors = registry.get("mirrors") if isinstance(registry, Mapping) else None
-        for index, url in enumerate(mirrors[:16] if isinstance(mirrors, list) else ()):
+        given = registry.get("mirrors") if isinstance(registry, Mapping) else None
+        mirrors = given[:16] if isinstance(given, list) else []
+        for index, url in enumerate(mirrors):
             if isinstance(url, str) and url.startswith("file:"):
                 yield FieldError(f"{at}.mirrors[{index}]", "must be an http or https URL")
+            elif url in mirrors[:index]:
+                yield FieldError(f"{at}.mirrors[{index}]", "is given twice")
         pem = text_of(registry, "caCertificate")
         if _PRIVATE in pem:
             yield _private(f"{at}.caCertificate")

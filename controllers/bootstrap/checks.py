@@ -64,7 +64,14 @@ def warnings(join: Join) -> tuple[str, ...]:
 
 
 def _hazards(join: Join) -> tuple[Hazard, ...]:
-    known = Context(cluster_version=join.cluster_version, container_runtime=join.container_runtime)
+    spec = join.settings.spec
+    args = (spec.node_registration and spec.node_registration.kubelet_extra_args) or ()
+    known = Context(
+        cluster_version=join.cluster_version,
+        container_runtime=join.container_runtime,
+        kubelet_configuration=spec.kubelet_configuration or {},
+        kubelet_args={each.name: each.value for each in args},
+    )
     return hazards("", join.kubelet_version, known)
 
 

@@ -51,17 +51,27 @@ class Settings:
     no_proxy: tuple[str, ...] = ()
     faults: tuple[Refusal, ...] = ()
 
+    @property
+    def endpoint(self) -> str:
+        """``spec.endpoint``, "" where the Cluster's own counts."""
+        return self.spec.endpoint or ""
 
-def is_asked_for(cluster_spec: Mapping[str, Any], machine_spec: Mapping[str, Any]) -> bool:
-    """Whether bootstrap data is to be made: ``spec.bootstrap`` is there on either, be it empty."""
-    return any(isinstance(spec.get("bootstrap"), Mapping) for spec in (cluster_spec, machine_spec))
+
+def is_asked_for(cluster_spec: object, machine_spec: object) -> bool:
+    """Whether hosts are to join by themselves: ``spec.bootstrap`` is there on either object, be it empty."""
+    return any(
+        isinstance(spec, Mapping) and isinstance(spec.get("bootstrap"), Mapping)
+        for spec in (cluster_spec, machine_spec)
+    )
 
 
-def effective(cluster_spec: Mapping[str, Any], machine_spec: Mapping[str, Any]) -> Settings:
+def effective(cluster_spec: object, machine_spec: object) -> Settings:
     """Settings of a Machine's host. Total: what can't be read is left out of ``spec`` and named in ``faults``.
 
     ``cluster_spec`` {} for a Machine of no Cluster.
     """
+    cluster_spec = cluster_spec if isinstance(cluster_spec, Mapping) else {}
+    machine_spec = machine_spec if isinstance(machine_spec, Mapping) else {}
     own, shared = child(machine_spec, "bootstrap"), child(cluster_spec, "bootstrap")
     merged = _merge(shared, own, ())
     faults = [

@@ -26,10 +26,13 @@ script() { # script TIMEOUT, with the text as base64 on its standard input
 """,
     "configure": """\
 configure() { # configure MODE PATH OWNER UNIT, with the content as base64 on its standard input
-  before=$(sha256sum 2>/dev/null < "$2")
-  put "$1" "$2" "$3" || return 1
-  [ "$before" != "$(sha256sum < "$2")" ] || return 0
-  systemctl daemon-reload && systemctl try-restart "$4"
+  late=$state/restart.$4
+  base64 -d > "$state/configured" || return 1
+  if [ ! -e "$late" ] && [ "$(sha256sum 2>/dev/null < "$2")" = "$(sha256sum < "$state/configured")" ]; then return 0; fi
+  : > "$late"
+  base64 "$state/configured" | put "$1" "$2" "$3" && systemctl daemon-reload || return 1
+  if systemctl is-active --quiet "$4"; then systemctl restart "$4" || return 1; fi
+  rm -f "$late"
 }
 """,
     "family": """\
@@ -97,7 +100,8 @@ repository() { # repository NAME URL SUITE COMPONENTS PACKAGES, with the key as 
     printf '[nodewright-%s]\\nname=nodewright-%s\\nbaseurl=%s\\nenabled=1\\n' "$1" "$1" "$url" > "$state/repo"
     printf 'gpgcheck=1\\ngpgkey=file://%s\\nexclude=%s\\n' "$key" "$5" >> "$state/repo"
     base64 "$state/repo" | put 644 "/etc/yum.repos.d/nodewright-$1.repo" || return 1
-    umask_022 "$manager" -q -y --disablerepo='*' --enablerepo="nodewright-$1" makecache < /dev/null && return 0
+    umask_022 "$manager" -q -y --disablerepo='*' --enablerepo="nodewright-$1" --refresh \\
+      --setopt="nodewright-$1.skip_if_unavailable=0" makecache < /dev/null && return 0
   fi
   echo "the repository $url can't be read"
   return 1
@@ -256,8 +260,10 @@ time_servers() { # time_servers SERVER…
     for server in "$@"; do
       grep -qxF -e "server $server iburst" "$file" || echo "server $server iburst" >> "$file" || return 1
     done
-    systemctl try-restart chrony.service chronyd.service
-    return
+    for unit in chrony.service chronyd.service; do
+      if systemctl is-active --quiet "$unit"; then systemctl restart "$unit"; return; fi
+    done
+    return 0
   fi
   for folder in /usr/lib/systemd /lib/systemd; do
     [ -x "$folder/systemd-timesyncd" ] || continue

@@ -82,7 +82,7 @@ def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
     specs = (spec_of(cluster) if cluster is not None else {}, spec_of(machine))
     if not is_asked_for(*specs) and not _is_marked(machine):
         return None
-    endpoint = effective(*specs).spec.endpoint or _endpoint_of(cluster)
+    endpoint = effective(*specs).endpoint or _endpoint_of(cluster)
     return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint)
 
 

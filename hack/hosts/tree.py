@@ -44,7 +44,7 @@ def ensure() -> Path:
     target, partial = _path(), _path().with_suffix(f".{os.getpid()}")
     target.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    print(f"making the tree of all hosts with {len(PACKAGES)} packages of {_suite()} …", file=sys.stderr, flush=True)
+    print(f"making the tree of all hosts with {len(PACKAGES)} packages of {suite()} …", file=sys.stderr, flush=True)
     try:
         _debootstrap(partial)
         files.write_all(partial)
@@ -58,26 +58,24 @@ def ensure() -> Path:
 def _debootstrap(target: Path) -> None:
     packages = f"--include={','.join(PACKAGES)}"
     options = ["--mode=root", "--variant=apt", "--quiet", packages, f"--customize-hook={_NO_SERVICES}"]
-    run("mmdebstrap", *options, _suite(), str(target), _mirror())
+    run("mmdebstrap", *options, suite(), str(target), mirror())
 
 
-def _mirror() -> str:
+def mirror() -> str:
     """Where this machine's own apt finds the distribution's main archive."""
     origins = run("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
     for line in origins.splitlines():
         codename, _, uri = line.partition(" ")
-        if codename == _suite():
+        if codename == suite():
             return uri
-    raise LabError(f"apt of this machine knows no archive of {_suite()}: run `apt-get update`")
+    raise LabError(f"apt of this machine knows no archive of {suite()}: run `apt-get update`")
 
 
-def _suite() -> str:
+def suite() -> str:
     values = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     return values.get("VERSION_CODENAME", "").strip('"')
 
 
 def _path() -> Path:
-    made_of = "\n".join(
-        [_suite(), *PACKAGES, *(f"{path} {mode:o}\n{text}" for path, (mode, text) in files.ALL.items())]
-    )
-    return cache_folder() / f"{_suite()}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    made_of = "\n".join([suite(), *PACKAGES, *(f"{path} {mode:o}\n{text}" for path, (mode, text) in files.ALL.items())])
+    return cache_folder() / f"{suite()}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"

@@ -76,6 +76,14 @@ def test_the_examples_that_come_with_the_program_are_good(capsys: pytest.Capture
     assert "no error found" in capsys.readouterr().err
 
 
+_BOOT = "spec.template.spec.bootstrap"
+
+
+def _bootstrap(text: str) -> str:
+    """The line of the versions, and ``spec.bootstrap`` in the line before it."""
+    return f"bootstrap: {{{text}}}\n      versions:"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "path", "line", "says"),
     [
@@ -94,6 +102,14 @@ def test_the_examples_that_come_with_the_program_are_good(capsys: pytest.Capture
         ("kind: MachineDeployment", "kind: MachineDeploiment", "kind", 2, "did you mean MachineDeployment?"),
         ("cluster.k8s.io/v1alpha1", "cluster.k8s.io/v1beta9", "apiVersion", 1, "cluster.k8s.io/v1alpha1"),
         ("cluster.k8s.io/v1alpha1", "cluster.x-k8s.io/v1beta1", "apiVersion", 1, "Cluster API's group"),
+        ("versions:", _bootstrap("swap: Never"), f"{_BOOT}.swap", 19, "Disable"),
+        ("versions:", _bootstrap("sysctl: {}"), f"{_BOOT}.sysctl", 19, "did you mean sysctls?"),
+        ("versions:", _bootstrap("kubeletConfiguration: {maxPod: 5}"), f"{_BOOT}.kubeletConfiguration.maxPod", 19,
+         "maxPods is meant?"),
+        ("versions:", _bootstrap("packages: {repository: {url: 'https://a/', signingKey: x}}"),
+         f"{_BOOT}.packages.repository.signingKey", 19, "PGP PUBLIC KEY"),
+        ("versions:", _bootstrap("files: [{path: /etc/nodewright/x, content: ''}]"), f"{_BOOT}.files[0].path", 19,
+         "written by"),
         ("versions:", "version:", "spec.template.spec.version", 19, "did you mean versions?"),
     ],
 )  # fmt: skip

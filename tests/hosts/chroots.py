@@ -53,20 +53,23 @@ class Chroot:
         return self.folder / "up" / path.lstrip("/")
 
 
-def package(folder: Path, name: str, version: str, program: str) -> Path:
-    """A package that holds ``/usr/bin/NAME`` with this text."""
+def package(folder: Path, name: str, version: str, program: str | Path) -> Path:
+    """A package that holds ``/usr/bin/NAME``: with this text, or as this file."""
     root = folder / f"{name}-{version}"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "usr/bin").mkdir(parents=True)
     control = {"Package": name, "Version": version, "Architecture": "all", "Maintainer": "t <t@example.org>",
                "Description": name}  # fmt: skip
     (root / "DEBIAN/control").write_text("".join(f"{key}: {value}\n" for key, value in control.items()))
-    (root / "usr/bin" / name).write_text(program)
+    if isinstance(program, Path):
+        shutil.copyfile(program, root / "usr/bin" / name)
+    else:
+        (root / "usr/bin" / name).write_text(program)
     for path in (root, root / "DEBIAN", root / "usr", root / "usr/bin", root / "usr/bin" / name):
         path.chmod(0o755)
     target = folder / f"{name}_{version}_all.deb"
     subprocess.run(
-        ["dpkg-deb", "--build", "--root-owner-group", str(root), str(target)], check=True, capture_output=True
+        ["dpkg-deb", "-Znone", "--build", "--root-owner-group", str(root), str(target)], check=True, capture_output=True
     )
     shutil.rmtree(root)
     return target

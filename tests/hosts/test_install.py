@@ -17,7 +17,17 @@ from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.settings import effective
-from controllers.bootstrap.steps import Account, Action, Command, Files, NoSwap, Script, Steps
+from controllers.bootstrap.steps import (
+    Account,
+    Action,
+    Command,
+    Files,
+    NoSwap,
+    Permissive,
+    Script,
+    Steps,
+    TimeServers,
+)
 from hack.hosts import tree
 from hack.hosts.mirror import Mirror
 from tests.controllers.bootstrap.scenarios import SCENARIOS
@@ -71,7 +81,7 @@ def test_packages_of_a_repository_are_installed_held_and_changed(root: Chroot, r
     assert listed.startswith("deb [signed-by=/etc/apt/keyrings/nodewright-kubernetes.asc] http://127.0.0.1:")
     assert 'sandbox_image = "registry.example/pause:1"' in root.read("/etc/containerd/config.toml")
     assert root.read("/etc/containerd/config.toml").startswith("version = 2\n")
-    assert root.read("/srv/systemctl").splitlines().count("try-restart containerd.service") == 1
+    assert root.read("/srv/systemctl").splitlines().count("restart containerd.service") == 1
 
     done = root.run(script_of(installing(bootstrap, "1.36.2")))
     assert done.returncode == 0, done.stdout
@@ -266,3 +276,29 @@ def test_cloud_init_itself_takes_the_user_data(root: Chroot, scenario: str) -> N
     done = root.run("cloud-init schema --config-file /srv/user-data")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Valid cloud-config" in done.stdout
+
+
+def test_time_servers_are_told_to_chrony_once_or_their_absence_is_said(root: Chroot) -> None:
+    script = only(installing({"ntp": {"servers": ["time.example", "10.0.0.8"]}}), TimeServers)
+    done = root.run(script)
+    assert done.returncode != 0
+    assert "neither chrony nor systemd-timesyncd is there" in done.stdout
+    root.write("/usr/local/sbin/chronyd", "#!/bin/sh\n", 0o755)
+    root.write("/etc/chrony/chrony.conf", "pool 2.debian.pool.ntp.org iburst\n")
+    for _ in range(2):
+        assert root.run(script).returncode == 0
+    servers = "server time.example iburst\nserver 10.0.0.8 iburst\n"
+    assert root.read("/etc/chrony/chrony.conf") == f"pool 2.debian.pool.ntp.org iburst\n{servers}"
+    assert "restart chrony.service" in root.read("/srv/systemctl")
+
+
+def test_selinux_becomes_permissive_where_it_is_and_nothing_happens_where_it_is_not(root: Chroot) -> None:
+    script = only(installing({"selinux": "Permissive"}), Permissive)
+    assert root.run(script).returncode == 0
+    root.write("/usr/local/sbin/getenforce", "#!/bin/sh\ncat /srv/mode\n", 0o755)
+    root.write("/usr/local/sbin/setenforce", '#!/bin/sh\n[ "$1" = 0 ] && echo Permissive > /srv/mode\n', 0o755)
+    root.write("/srv/mode", "Enforcing\n")
+    root.write("/etc/selinux/config", "# SELINUX=enforcing\nSELINUX=enforcing\nSELINUXTYPE=targeted\n")
+    assert root.run(script).returncode == 0
+    assert root.read("/srv/mode") == "Permissive\n"
+    assert root.read("/etc/selinux/config") == "# SELINUX=enforcing\nSELINUX=permissive\nSELINUXTYPE=targeted\n"

@@ -43,9 +43,10 @@ def test_a_cloud_config_carries_the_script_as_it_is() -> None:
     assert script_of(cloud_config.render(steps_of(JOIN))) == shell.render(steps_of(JOIN))
 
 
-def test_user_data_of_a_worker_is_far_below_every_clouds_limit() -> None:
-    """EC2 takes 16 KiB, which is the least of all."""
-    assert len(cloud_config.render(steps_of(JOIN))) < 8 * 1024
+@pytest.mark.parametrize(("scenario", "limit"), [("worker", 8), ("packages", 16), ("archives", 16)])
+def test_user_data_is_below_every_clouds_limit(scenario: str, limit: int) -> None:
+    """EC2 takes 16 KiB, which is the least of all. A script holds only the functions that its steps call."""
+    assert len(cloud_config.render(steps_of(SCENARIOS[scenario]))) < limit * 1024
 
 
 def test_the_token_is_not_in_clear_in_user_data_and_on_no_command_line() -> None:

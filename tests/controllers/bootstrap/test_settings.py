@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from api import limits
 from controllers.bootstrap.join import refusals
-from controllers.bootstrap.settings import Settings, effective, problems
+from controllers.bootstrap.settings import Settings, effective, is_asked_for, problems
 from tests.controllers.bootstrap.test_join import JOIN
 
 KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQINBA==\n-----END PGP PUBLIC KEY BLOCK-----\n"
@@ -186,6 +186,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no kernel setting": (one(sysctls={"a b": "1"}), ".sysctls[a b]"),
     "a kernel setting with a line break": (one(sysctls={"a.b": "1\nc.d = 2"}), ".sysctls[a.b]"),
     "no registry": (one(containerd={"registries": {"https://x": {}}}), ".containerd.registries[https://x]"),
+    "a mirror twice": (
+        one(containerd={"registries": {"x": {"mirrors": ["https://a/", "https://a/"]}}}),
+        ".containerd.registries[x].mirrors[1]",
+    ),
     "no CA": (
         one(containerd={"registries": {"x": {"caCertificate": "hello"}}}),
         ".containerd.registries[x].caCertificate",
@@ -251,3 +255,11 @@ def test_a_field_that_the_kubelet_is_too_old_for_is_refused(version: str, refuse
     join = replace(JOIN, kubelet_version=version, settings=of({"kubeletConfiguration": {"tlsCurvePreferences": [29]}}))
     path = "spec.bootstrap.kubeletConfiguration.tlsCurvePreferences"
     assert [each.field for each in refusals(join)] == ([path] if refused else [])
+
+
+def test_an_empty_bootstrap_on_either_object_asks_for_it() -> None:
+    assert is_asked_for({"bootstrap": {}}, {})
+    assert is_asked_for({}, {"bootstrap": {}})
+    assert not is_asked_for({"bootstrap": None}, {"bootstrap": "yes"})
+    assert of({"endpoint": "https://10.0.0.1:6443"}).endpoint == "https://10.0.0.1:6443"
+    assert effective(None, 7).endpoint == ""
