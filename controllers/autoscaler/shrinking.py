@@ -162,6 +162,9 @@ class _Shrinking:
             return Staying(Needed.IN_PROGRESS, self._abandoned[machine.key])
         if self._unsettled[state.id]:
             return Staying(Needed.OTHER, self._unsettled[state.id])
+        if machine.protected:
+            why = f"the membership status of its Machine {machine.key} protects it (evictable: false)"
+            return Staying(Needed.DISABLED, why)
         if name in self._observed.protected:
             return Staying(Needed.DISABLED, self._observed.protected[name])
         if self._spare[state.id] <= 0:
@@ -318,5 +321,6 @@ def _given_up(state: GroupState, observed: Observed) -> list[Victim]:
         return [Victim(state.id, machine, why, machine.node_name) for machine in state.machines] if why else []
     if state.unsettled:
         return []
-    found = [Victim(state.id, machine, why) for machine, why in unprovisionable(state, observed)]
+    lost = unprovisionable(state, observed)
+    found = [Victim(state.id, machine, why) for machine, why in lost if not machine.protected]
     return found[: state.group.spare]

@@ -11,6 +11,7 @@ from api.names import ErrorReason
 from controllers.kernel.conditions import Condition, find, merge, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.protection import sentence
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
@@ -159,6 +160,9 @@ def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None
     wanted = observed.desired.replicas
     if counts.ready >= wanted and counts.replicas == wanted:
         return Condition(SetCondition.READY, "True", Reason.READY)
+    protected = observed.members.protected
+    if counts.replicas > wanted and len(protected) > wanted:
+        return Condition(SetCondition.READY, "False", Reason.MACHINES_PROTECTED, sentence(protected))
     if counts.replicas > wanted:
         return Condition(
             SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counted(counts.replicas, 'Machine')}, {wanted} wanted"
@@ -206,4 +210,8 @@ def _scaling_down(observed: Observed, counts: Counts) -> Condition:
     parts = [f"from {len(observed.members.active)} to {counted(wanted, 'Machine')}"] if excess > 0 else []
     if going:
         parts.append(counted(going, "Machine is being deleted", "Machines are being deleted"))
+    protected = observed.members.protected
+    if len(protected) > wanted and not is_deleting(observed.body):
+        said = "; ".join([", ".join(parts), sentence(protected)])
+        return Condition(SetCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, said)
     return Condition(SetCondition.SCALING_DOWN, "True", Reason.SCALING_DOWN, ", ".join(parts))

@@ -21,6 +21,7 @@ from controllers.autoscaler.reservations import Reservation
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref, annotations_of
+from controllers.kernel.victims import removable
 
 OUR_MARK = "nodewright-provisioningrequest"
 """Value of the annotation ``cluster.k8s.io/delete-machine`` where we set it."""
@@ -49,7 +50,7 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
     young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
-    young = [m for m in young if not state.is_going(m) and not m.annotated]
+    young = [m for m in young if not (state.is_going(m) or m.annotated or m.protected)]
     young.sort(key=lambda machine: (machine.created, machine.key), reverse=True)
     lost = {machine.key for machine, _ in unprovisionable(state, cluster)}
     others = [reservation for ref, reservation in held.items() if ref != request.ref]
@@ -72,12 +73,14 @@ class Leaving:
 
 
 def still_here(keys: Iterable[Key], cluster_state: ClusterState) -> tuple[Key, ...]:
-    """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
-    alone for now nobody knows, and it is waited for.
+    """Those that are not on their way out yet. Not those that were protected meanwhile: they stay.
+
+    A group that may not shrink any more keeps its own; of one that is left alone for now nobody knows, and it is waited
+    for.
     """
     groups = cluster_state.observed.groups
     known = {machine.key: state for state in groups for machine in state.machines}
-    alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
+    alive = {machine.key for state in groups for machine in removable(state.machines)}
     going = {key for key in alive if known[key].surplus or known[key].group.spare}
     return tuple(key for key in keys if key in going or (cluster_state.paused and key not in known))
 
@@ -91,7 +94,7 @@ def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
     for state in cluster.groups:
         if state.surplus:
             continue
-        ours = [m for m in state.machines if m.key in wanted and not m.deleting]
+        ours = [m for m in state.machines if m.key in wanted and not (m.deleting or m.protected)]
         if ours and not state.rolling and not _others_mark(state):
             marks += [_mark(m, OUR_MARK, "its ProvisioningRequest is rolled back") for m in ours if not _is_ours(m)]
             fewer[state.id] = min(len(ours), state.group.spare)
