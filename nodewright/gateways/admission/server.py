@@ -19,6 +19,7 @@ from nodewright.runtime import metrics
 from nodewright.runtime.logs import about
 from nodewright.runtime.observability import Checks, add_health
 from nodewright.runtime.options import utc_now
+from nodewright.runtime.patience import PatientRunner
 from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.webhook")
@@ -58,7 +59,7 @@ class AdmissionServer:
         app.router.add_post(PATH, self._validate)
         for name in ("livez", "healthz", "readyz"):
             add_health(app, name, self.readiness if name == "readyz" else dict)
-        runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=5.0, access_log=None)
+        runner = PatientRunner(app, shutdown_timeout=5.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, self._where.host, self._where.port, ssl_context=self._certificate.context)
