@@ -17,6 +17,10 @@ from aiohttp.web_protocol import RequestHandler
 
 HEAD_SECONDS = 10.0
 """Seconds for the head of a request, where nothing else is said."""
+KEEP_ALIVE = 75.0
+"""Seconds for which a connection is kept between two requests."""
+LINGER_SECONDS = 10.0
+"""Seconds for the rest of a body that nobody reads, as in aiohttp; then the connection is closed."""
 _END = b"\r\n\r\n"
 _LAST_CHUNK = b"0" + _END
 
@@ -103,7 +107,8 @@ class PatientServer(web.Server):
     """The protocol factory; ``head_seconds``: for the head of each request."""
 
     def __init__(self, handler: Any, *, head_seconds: float, **options: Any) -> None:
-        super().__init__(handler, **options)
+        options.setdefault("keepalive_timeout", KEEP_ALIVE)
+        super().__init__(handler, **{"lingering_time": LINGER_SECONDS, **options})
         self._head_seconds = head_seconds
 
     def __call__(self) -> PatientHandler:

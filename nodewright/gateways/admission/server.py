@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from nodewright.gateways.admission.certificate import ServedCertificate
-from nodewright.gateways.admission.review import BadReviewError, kind_of, review
+from nodewright.gateways.admission.review import BadReviewError, kind_of, review_text
 from nodewright.runtime import metrics
 from nodewright.runtime.logs import about
 from nodewright.runtime.observability import Checks, add_health
@@ -27,6 +27,10 @@ _log = structlog.get_logger("nodewright.webhook")
 PATH = "/validate"
 MOST_BYTES = 8 * 1024 * 1024
 """Of a request: an API server takes objects of 3 MiB at most, and a review may have two."""
+
+
+BODY_SECONDS = 30.0
+"""For a request's body; the API server itself waits 30 s at most (``timeoutSeconds`` of a webhook)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,13 @@ class AdmissionServer:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            body = orjson.loads(await request.read())
-            answer = review(body, self._registry)
-        except (orjson.JSONDecodeError, BadReviewError) as error:
+            async with asyncio.timeout(BODY_SECONDS):
+                text = await request.read()
+        except TimeoutError:
+            return web.Response(status=408, text=f"the request was not read within {BODY_SECONDS:g} s\n")
+        try:
+            body, answer = review_text(text, self._registry)
+        except BadReviewError as error:
             metrics.of(metrics.REVIEWS, "", "unreadable").inc()
             _log.warning("a review could not be read", error=str(error))
             return web.Response(status=400, text=f"{error}\n")

@@ -31,8 +31,6 @@ _audit = structlog.get_logger("nodewright.cloudpool.audit")
 MOST_BYTES = 1024 * 1024
 """Of a request that is read here; what is passed on is not measured."""
 MOST_IN_FLIGHT = 400
-KEEP_ALIVE = 75.0
-"""Seconds for the next request of a connection."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
 TARGET: web.RequestKey[Target] = web.RequestKey("target", Target)
@@ -260,7 +258,6 @@ async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) 
         head_seconds=doors.header_timeout,
         shutdown_timeout=5.0,
         auto_decompress=False,
-        keepalive_timeout=KEEP_ALIVE,
     )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)

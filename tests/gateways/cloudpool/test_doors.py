@@ -425,3 +425,21 @@ async def test_the_gateway_closes_a_half_sent_second_request(town: Town) -> None
     await town.machine_set("workers", 0)
     async with served(town, header_timeout=0.2) as client:
         await closed_in_a_second_head(client.url)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'Content-Length: 60\r\n\r\n{"machineId": "a"', 408),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", 408),
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello", 400),
+    ],
+)
+async def test_a_body_that_does_not_arrive_is_no_fault_of_the_backend(stage: Scene, body: bytes, code: int) -> None:
+    proxy = await stage.start(doors=Doors(port=0, read_timeout=0.2))
+    address = urlsplit(proxy.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(b"POST /pool/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" + body)
+    async with asyncio.timeout(60.0):
+        assert int((await reader.readline()).split()[1]) == code
+    writer.close()
