@@ -97,6 +97,17 @@ class PatientHandler(RequestHandler):
         if self._waiter is None:
             self._await_head()
             return
+        self._hang_up()
+
+    async def start(self) -> None:
+        """Hang up where aiohttp (3.14) fails before there is a request, as over ``CONNECT`` without a target."""
+        try:
+            await super().start()
+        except Exception as error:
+            self.logger.debug("a request could not be made", exc_info=error)
+            self._hang_up()
+
+    def _hang_up(self) -> None:
         transport = self.transport
         self.force_close()
         if isinstance(transport, asyncio.Transport):

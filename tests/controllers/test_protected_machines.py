@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from api import names
 from api.names import StrategyType
 from controllers.kernel import machine_facts
+from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.protection import is_protected
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, annotations_of
 from tests.builders import World, machine, machine_deployment, machine_set
@@ -286,3 +287,12 @@ def test_whatever_is_asked_for_no_protected_machine_goes(story: list[tuple[str, 
     world.change(MACHINE_DEPLOYMENT, "md", lambda body: body["spec"].update(strategy={"type": "RollingUpdate"}))
     settle(world)
     assert said(world, MACHINE_DEPLOYMENT, "md", "RollingOut")["status"] == "False"
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_its_host_is_not_replaced(required: bool) -> None:
+    built = machine("m").annotated(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, PROTECTED)
+    if required:
+        built = built.annotated(names.IN_PLACE_ANNOTATION, "Require")
+    assert forbids_replacement(built.build()) == "its membership status (evictable: false)"
+    assert not forbids_replacement(machine("m").annotated(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, EVICTABLE).build())

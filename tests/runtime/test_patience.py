@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import AsyncIterator
 
@@ -186,4 +187,16 @@ async def test_what_is_no_http_writes_no_traceback(scene: Scene, sent: bytes, ca
     writer.write(sent)
     assert b" 400 " in (await rest(reader)).partition(b"\r\n")[0]
     writer.close()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("sent", [b"CONNECT  \r\nHost: x\r\n\r\n", b"CONNECT  HTTP/1.1\r\nHost: x\r\n\r\n"])
+async def test_a_request_that_the_library_fails_over_leaves_no_connection_open(
+    scene: Scene, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await scene.connect()
+    writer.write(sent)
+    await rest(reader)
+    writer.close()
+    gc.collect()
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
