@@ -288,6 +288,9 @@ class Reason(StrEnum):
     """A failed rollout was taken back: an earlier template is in force until ``spec.template`` changes."""
     PARTITION_REACHED = "PartitionReached"
     """As many Machines stay with an earlier template as ``partition`` says."""
+    MACHINES_PROTECTED = "MachinesProtected"
+    """Only Machines whose membership status says ``evictable: false`` are left to go, and these stay; the message names
+    them."""
     DISRUPTION_ALLOWED = "DisruptionAllowed"
     """Nothing that is asked for waits for a disruption budget."""
     BUDGET_CLOSED = "BudgetClosed"

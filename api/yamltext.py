@@ -29,6 +29,8 @@ _PREFIX: Final = "tag:yaml.org,2002:"
 _LONGEST_NUMBER: Final = 64
 _LONGEST_PROBLEM: Final = 160
 _LONGEST_KEY: Final = 40
+NO_ALIASES: Final = "anchors and aliases are not allowed; write the value out"
+NO_MERGE_KEYS: Final = "merge keys (<<) are not allowed; write the fields out"
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|(0|[1-9][0-9_]*))\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
@@ -48,13 +50,12 @@ class TextError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``size`` is in bytes of UTF-8. ``aliases``: let them pass; whoever builds then counts each use of one."""
+    """``size`` is in bytes of UTF-8."""
 
     size: int = MAX_TEXT_BYTES
     depth: int = MAX_TEXT_DEPTH
     values: int = MAX_TEXT_VALUES
     numbers: Numbers = "yaml"
-    aliases: bool = False
 
 
 DEFAULT: Final = Bounds()
@@ -232,8 +233,8 @@ def _judge(text: str, bounds: Bounds, loader: Any) -> None:
         if not isinstance(event, yaml.NodeEvent):
             continue
         count += 1
-        if not bounds.aliases and event.anchor is not None:
-            raise _at(event.start_mark, "anchors and aliases are not allowed; write the value out")
+        if event.anchor is not None:
+            raise _at(event.start_mark, NO_ALIASES)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         if depth > bounds.depth:
@@ -262,7 +263,7 @@ class _Builder:
             if not isinstance(key.value, str):
                 raise _at(key.start_mark, "keys must be text")
             if key.tag == f"{_PREFIX}merge":
-                raise _at(key.start_mark, "merge keys (<<) are not allowed; write the fields out")
+                raise _at(key.start_mark, NO_MERGE_KEYS)
             if key.value in seen:
                 raise _doubled(key.value, key.start_mark)
             seen.add(key.value)

@@ -80,6 +80,8 @@ def _may_go_at_once(state: GroupState, cluster: ClusterState) -> bool:
     """All of its Machines are there, none is going, and of those that are Nodes it is seen that nothing works there."""
     if len(state.machines) != state.group.replicas or any(map(state.is_going, state.machines)):
         return False
+    if any(machine.protected for machine in state.machines):
+        return False
     if any(machine.node_name and machine.node_name not in state.joined for machine in state.machines):
         return False
     return not any(pod.node in state.joined and _is_work(pod.kind.keeping) for pod in cluster.workload.pods)

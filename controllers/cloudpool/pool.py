@@ -16,7 +16,6 @@ with it in one patch: what a client asks of a machine, and what was done about i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find as condition_of
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.protection import read_membership
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_DEPLOYMENT,
@@ -248,15 +248,8 @@ def unmatched_machine(id_: str, namespace: str, view: View) -> Obj | None:
 
 def membership_of(machine: Obj) -> Membership:
     """What a client said; nothing: active and evictable. What can't be read protects."""
-    text = annotations_of(machine).get(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION)
-    if not text:
-        return Membership()
-    try:
-        body = json.loads(text)
-        parts = (body["active"], body["evictable"])
-    except (ValueError, TypeError, KeyError):
-        return Membership(active=True, evictable=False)
-    return Membership(*parts) if all(isinstance(part, bool) for part in parts) else Membership(True, False)
+    said = read_membership(machine)
+    return Membership(*said) if said is not None else Membership()
 
 
 def _member(machine: Obj, owner: Obj) -> Member:

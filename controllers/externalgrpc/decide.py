@@ -15,7 +15,9 @@ from api import names
 from controllers.kernel.actions import Event
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.plan import Plan
+from controllers.kernel.protection import WAY_OUT
 from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of
+from controllers.kernel.victims import removable
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
@@ -199,7 +201,7 @@ def decrease(facts: GroupFacts, delta: int) -> Decision:
     unmade = max(0, group.replicas - len(staying))
     if unmade and not facts.applied:
         return NotNow(f"{group.id} has yet to make {unmade} Machines")
-    waiting = sorted((machine for machine in staying if not machine.node_name), key=_least_promising)
+    waiting = sorted((m for m in removable(staying) if not m.node_name), key=_least_promising)
     needed = max(0, -delta - unmade)
     if needed > len(waiting):
         existing = len(staying) - len(waiting)
@@ -216,6 +218,9 @@ def _wrong(group_id: str, asked: Sequence[Asked]) -> Refusal | None:
             return Refusal(Refused.NOT_FOUND, f"no Machine of {group_id} has the providerID {each.id!r}")
         if each.group != group_id:
             return _invalid(f"node group {group_id} does not contain {each.id!r}, {each.group or 'none'} does")
+        if each.machine.protected and not each.machine.deleting:
+            protected = "is protected by its membership status (evictable: false)"
+            return _impossible(f"Machine {each.machine.key.name} of {group_id} {protected}; {WAY_OUT}")
         if each.unregistered and each.machine.ready:
             return _impossible(f"{each.id!r} has become the Node {each.machine.node_name}, which is Ready")
     return None

@@ -8,6 +8,7 @@ from typing import Any
 from api import names
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.protection import is_protected
 from controllers.kernel.refs import annotations_of
 from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
 
@@ -52,8 +53,14 @@ class Revision:
         return annotations_of(machine.body).get(names.MACHINE_CLASS_ANNOTATION) == self.class_digest
 
 
-def forbids_replacement(machine: Mapping[str, Any]) -> bool:
-    """Whether the host of this Machine may not be replaced for the spec that it has now."""
+def forbids_replacement(machine: Mapping[str, Any]) -> str:
+    """What forbids to replace the host of this Machine for the spec that it has now; "" if nothing does."""
+    if is_protected(machine):
+        return "its membership status (evictable: false)"
+    return f"inPlace: {names.InPlace.REQUIRE}" if _requires_in_place(machine) else ""
+
+
+def _requires_in_place(machine: Mapping[str, Any]) -> bool:
     annotations = annotations_of(machine)
     if annotations.get(names.IN_PLACE_ANNOTATION) != names.InPlace.REQUIRE:
         return False

@@ -15,6 +15,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
+from controllers.kernel.protection import is_protected
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
 from controllers.kernel.remediation import is_selected_for_deletion, is_unhealthy
 from providers.base.errors import ErrorClass
@@ -41,6 +42,7 @@ class MachineFacts:
     ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
     ``class_digest``: that of the MachineClass's configuration which its host has.
     ``host_since``: when its host was first seen to run.
+    ``protected``: no decision takes it away (``controllers.kernel.protection``); a mark to go first says nothing then.
     ``shortage``: the class of error for which there is no host where it is asked for now, "" if that is not so.
     """
 
@@ -53,6 +55,7 @@ class MachineFacts:
     deleting: bool = False
     deleting_since: datetime | None = None
     annotated: bool = False
+    protected: bool = False
     priority: int = 0
     failed: bool = False
     unhealthy: bool = False
@@ -142,6 +145,7 @@ def _read_or_count(obj: Obj) -> MachineFacts:
             owner_uid=controller_uid(obj),
             labels=_NOTHING,
             deleting=bool(meta.get("deletionTimestamp")),
+            protected=is_protected(obj),
             reason=UNREADABLE,
             message=f"Machine {key_of(obj)} has fields of a wrong type",
             body=obj,
@@ -164,6 +168,7 @@ def _read(obj: Obj) -> MachineFacts:
         is_failed(status),
         is_selected_for_deletion(status),
     )
+    protected = is_protected(obj)
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -173,7 +178,8 @@ def _read(obj: Obj) -> MachineFacts:
         labels=labels_of(obj),
         deleting=bool(deleting),
         deleting_since=parse_time(deleting),
-        annotated=any(annotations.get(mark) for mark in _DELETE_MARKS),
+        annotated=not protected and any(annotations.get(mark) for mark in _DELETE_MARKS),
+        protected=protected,
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=failed,
         unhealthy=is_unhealthy(status),

@@ -9,7 +9,7 @@ from datetime import datetime
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import ordinal_of
 from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.victims import UNPLACED, in_order
+from controllers.kernel.victims import UNPLACED, in_order, removable
 
 MOST_PRESERVED = 3
 """Failed Machines of one MachineSet that may be preserved beside its replicas; further ones are counted as ever."""
@@ -41,6 +41,11 @@ class Members:
         return self.existing + len(self.leaving)
 
     @property
+    def protected(self) -> tuple[MachineFacts, ...]:
+        """Those that stay, however many there are."""
+        return tuple(machine for machine in self.active if machine.protected)
+
+    @property
     def recallable(self) -> tuple[MachineFacts, ...]:
         """Those leaving that stay after all if the set is told to be bigger: not who goes for its health."""
         return tuple(machine for machine in self.leaving if not machine.selected_for_deletion)
@@ -58,7 +63,8 @@ def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str, no
             visible.add(ordinal_of(machine.key.name, prefix))
         if machine.deleting:
             deleting.append(machine)
-        elif machine.key.name in ordinals.leaving:
+        elif machine.key.name in ordinals.leaving and not machine.protected:
+            # Deletes are guarded by version: of one that is protected since and not going none was carried out.
             leaving.append(machine)
         elif machine.is_preserved(now):
             preserved.append(machine)
@@ -72,7 +78,10 @@ def partition(owned: Iterable[MachineFacts], ordinals: Ordinals, prefix: str, no
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Whom a MachineSet removes to get down to its replicas: pending ones (cheapest) first, then the one order."""
+    """Whom a MachineSet removes to get down to its replicas: pending ones (cheapest) first, then the one order.
+
+    Fewer than are too many where the others are protected.
+    """
 
     pending: tuple[int, ...]
     victims: tuple[MachineFacts, ...]
@@ -92,5 +101,5 @@ def removal(
     pending = members.pending[::-1][:excess]
     victims: Sequence[MachineFacts] = ()
     if excess > len(pending):
-        victims = in_order(members.active, policy, domains, places)[: excess - len(pending)]
+        victims = removable(in_order(members.active, policy, domains, places))[: excess - len(pending)]
     return Removal(pending, tuple(victims))

@@ -3,6 +3,8 @@
     deleting > annotated > failed, unhealthy or no Node > not Ready > failed or unhealthy, but Ready > user's priority
      > fullest failure domain > policy > name
 
+Protected Machines come last of all, and whoever chooses leaves them out (``removable``).
+
 The policy is a lot, the exact age, or how much a Machine's going would disturb (which its MachineSet alone finds out).
 
 One that is Ready serves, whatever else is said of it, and a minimum counts it: whoever does not serve goes first.
@@ -35,11 +37,14 @@ class Rank(IntEnum):
     NOT_READY = 3
     AILING = 4
     READY = 5
+    PROTECTED = 6
 
 
 def rank(machine: MachineFacts) -> Rank:
     if machine.deleting:
         return Rank.DELETING
+    if machine.protected:
+        return Rank.PROTECTED
     if machine.annotated:
         return Rank.ANNOTATED
     ails = machine.failed or machine.unhealthy or not machine.node_name
@@ -95,3 +100,8 @@ def _sort_key(machine: MachineFacts, policy: str, place: int) -> tuple[int, int,
         age = float(place)
         lot = sha256(machine.uid.encode()).hexdigest()
     return (*_before_domains(machine), age, lot, machine.key.name)
+
+
+def removable(machines: Iterable[MachineFacts]) -> list[MachineFacts]:
+    """Those that may be chosen to go: not who is protected, and not who goes already."""
+    return [machine for machine in machines if not (machine.protected or machine.deleting)]

@@ -57,10 +57,10 @@ def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
     if not node_takeover.is_certain(node, host, since, observed.now):
         return None
     why = node_takeover.message(node)
-    if forbids_replacement(observed.machine):
+    if forbidden_by := forbids_replacement(observed.machine):
         return Decision(
             Stage.BOOTED,
-            outcome=Blocked(f"{why}, and inPlace: Require forbids another host", REQUEUE_AFTER),
+            outcome=Blocked(f"{why}, and {forbidden_by} forbids another host", REQUEUE_AFTER),
             infrastructure=infrastructure(True, Reason.PROVISIONED),
             warning=Failure(Reason.NODE_TAKEN_OVER, why),
         )

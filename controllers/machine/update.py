@@ -37,8 +37,8 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return _failed(observed, request, host)
     match observed.reads.answer:
         case NeedsReplacement(why=why):
-            if forbids_replacement(observed.machine):
-                return _refused(observed, host, why)
+            if forbidden_by := forbids_replacement(observed.machine):
+                return _refused(observed, host, why, forbidden_by)
             return replacement.begin(observed, host, why)
         case NeedsDrain(why=why):
             return _drain_first(observed, request, host, why)
@@ -87,9 +87,9 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
 
 
-def _refused(observed: Observed, host: Host, why: str) -> Decision:
-    """Only another host would do, and the rollout that changed the spec forbids that: the host stays as it runs."""
-    text = f"only another host would do ({why}), and inPlace: Require forbids that"
+def _refused(observed: Observed, host: Host, why: str, forbidden_by: str) -> Decision:
+    """Only another host would do, and that is forbidden: the host stays as it runs."""
+    text = f"only another host would do ({why}), and {forbidden_by} forbids that"
     node, back = observed.own_node, "its host stays as it is"
     return Decision(
         Stage.UPDATE_STUCK,

@@ -100,6 +100,16 @@ class SetState:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
     @property
+    def protected(self) -> tuple[MachineFacts, ...]:
+        """Machines that stay, whatever its size."""
+        return self.members.protected
+
+    @property
+    def floor(self) -> int:
+        """The size below which nobody makes it smaller: its MachineSet would let no Machine go for that."""
+        return min(self.replicas, len(self.protected))
+
+    @property
     def quiet(self) -> bool:
         """It is as it was asked to be."""
         return self.members.existing == self.replicas and not self.members.leaving

@@ -21,7 +21,7 @@ def follow(observed: Observed, now: SetState, old: Sequence[SetState]) -> Target
     excess = sum(map(len, stocks)) + now.replicas - wanted
     for only_unavailable in (True, False):
         for stock in stocks:
-            while excess > 0 and len(stock) and not (only_unavailable and stock.head_is_available(available)):
+            while excess > 0 and stock.takeable and not (only_unavailable and stock.head_is_available(available)):
                 stock.take()
                 excess -= 1
     targets = {stock.state.uid: len(stock) for stock in stocks}

@@ -33,13 +33,33 @@ def is_rolling_out(observed: Observed) -> bool:
     return now.members.existing < wanted or any(not machine.node_name for machine in now.members.active)
 
 
+def held_by_protection(observed: Observed) -> tuple[MachineFacts, ...]:
+    """Protected Machines if nothing but they keeps the rollout from its end; () if anything else is to be done."""
+    now, before = current(observed), old(observed)
+    protected = tuple(machine for state in before for machine in state.protected)
+    if now is None or observed.desired.paused:
+        return ()
+    if protected and observed.desired.strategy == StrategyType.RECREATE:
+        return protected
+    partition = observed.desired.partition
+    refused = tuple(m for m in now.members.active if m.protected and m.refusal and m.uid in now.updating)
+    if len(now.updating) > len(refused) or (not refused and len(now.outdated) > partition):
+        return ()
+    left = sum(state.total for state in before)
+    if left > max(len(protected), partition) or (left <= partition and not refused):
+        return ()
+    goal = observed.desired.replicas - max(min(partition, left), len(protected))
+    joined = all(machine.node_name for machine in now.members.active)
+    return (*protected, *refused) if now.members.existing >= goal and joined else ()
+
+
 def is_complete(observed: Observed) -> bool:
     """Every Machine that is asked for is there, is of the current template and is available; no other is left."""
     now = current(observed)
     return (
         now is not None
         and now.quiet
-        and now.replicas == now.available == observed.desired.replicas
+        and now.replicas == now.available == max(observed.desired.replicas, now.floor)
         and not now.outdated
         and not now.updating
         and all(state.total == 0 for state in old(observed))
@@ -68,11 +88,11 @@ def seen_at(observed: Observed) -> datetime | None:
 def overdue_in(observed: Observed) -> float | None:
     """Seconds until the deadline (negative: since); None if there is none, or nothing of it is up to us.
 
-    A rollout that waits for people (OnDelete) or for a disruption budget is not late.
+    A rollout that waits for people (OnDelete, protected Machines) or for a disruption budget is not late.
     """
     if not observed.desired.deadline or observed.desired.paused or not is_rolling_out(observed):
         return None
-    if _waits_for_people(observed) or observed.allowed.closed:
+    if _waits_for_people(observed) or observed.allowed.closed or held_by_protection(observed):
         return None
     return (last_progress(observed) + observed.desired.deadline - observed.now).total_seconds()
 

@@ -96,7 +96,7 @@ def _shrink(observed: Observed, active: Sequence[SetState], remove: int) -> dict
     available = available_uids(observed)
     stocks = [Stock(state) for state in active]
     for stock in stocks:
-        while remove > 0 and len(stock) and not stock.head_is_available(available):
+        while remove > 0 and stock.takeable and not stock.head_is_available(available):
             stock.take()
             remove -= 1
     stocks.sort(key=lambda stock: (-len(stock), stock.state.created, stock.state.name))
@@ -104,10 +104,11 @@ def _shrink(observed: Observed, active: Sequence[SetState], remove: int) -> dict
     for stock in stocks:
         share = min(round(len(stock) * remove / total) if total else 0, left)
         for _ in range(share):
-            stock.take()
-        left -= share
+            if stock.takeable:
+                stock.take()
+                left -= 1
     for stock in stocks:
-        while left > 0 and len(stock):
+        while left > 0 and stock.takeable:
             stock.take()
             left -= 1
     return {stock.state.uid: len(stock) for stock in stocks}

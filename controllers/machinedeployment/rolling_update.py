@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controllers.kernel.protection import sentence
 from controllers.kernel.wording import counted
 from controllers.machinedeployment import disruption
 from controllers.machinedeployment.observe import Observed, SetState
@@ -42,7 +43,9 @@ def roll(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
         targets |= within_ceiling({now.uid: new_size}, observed.sets, limits.max_total)
     if undisturbed != 0 and not _changes(targets, (now, *old)) and _is_stuck(now, old, available):
         return Targets({**targets, **_break_deadlock(stocks, available)}, (*notes, "breaking a deadlock by one"))
-    left = sum(map(len, stocks)) - observed.desired.partition
+    protected = [machine for state in old for machine in state.protected]
+    notes += [sentence(protected)] if protected else []
+    left = sum(map(len, stocks)) - max(observed.desired.partition, len(protected))
     if undisturbed == 0 and left > 0:
         notes.append(f"as many Machines are down as may be: {observed.allowed.why}")
     elif left > 0:
@@ -73,7 +76,7 @@ def taken_back(observed: Observed, state: SetState, size: int) -> int:
         return size
     available, stock = available_uids(observed), Stock(state)
     spare = len(available) - observed.desired.limits.min_available
-    while len(stock) > size:
+    while len(stock) > size and stock.takeable:
         spare -= 1 if stock.head_is_available(available) else 0
         if spare < 0:
             break
@@ -82,9 +85,13 @@ def taken_back(observed: Observed, state: SetState, size: int) -> int:
 
 
 def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> tuple[int, list[str]]:
-    """Up as far as the ceiling allows; down straight to what is wanted (its unavailable Machines go first)."""
+    """Up as far as the ceiling allows; down straight to what is wanted (its unavailable Machines go first).
+
+    Protected old Machines count: another one in the place of each would be one too many for as long as they stay.
+    """
     desired = observed.desired
-    goal = max(desired.replicas - min(desired.partition, sum(state.replicas for state in old)), 0)
+    protected = sum(len(state.protected) for state in old)
+    goal = max(desired.replicas - max(min(desired.partition, sum(state.replicas for state in old)), protected), 0)
     if now.replicas >= goal:
         return taken_back(observed, now, goal), []
     # Machines of its own that it was to give up are kept when it may be bigger again: they take no room from it.
@@ -97,14 +104,14 @@ def _size_of_new(observed: Observed, now: SetState, old: Sequence[SetState]) -> 
 
 def _take_unavailable(stocks: Sequence[Stock], available: frozenset[str], may_go: int) -> None:
     for stock in stocks:
-        while may_go > 0 and len(stock) and not stock.head_is_available(available):
+        while may_go > 0 and stock.takeable and not stock.head_is_available(available):
             stock.take()
             may_go -= 1
 
 
 def _take_while_spare(stocks: Sequence[Stock], available: frozenset[str], may_go: int, spare: int) -> None:
     for stock in stocks:
-        while may_go > 0 and len(stock):
+        while may_go > 0 and stock.takeable:
             costs = 1 if stock.head_is_available(available) else 0
             if costs > spare:
                 break
@@ -115,7 +122,7 @@ def _take_while_spare(stocks: Sequence[Stock], available: frozenset[str], may_go
 
 def _within_ceiling(stock: Stock, available: frozenset[str], free: int) -> int:
     """After the deployment was scaled down in a rollout: new Machines that are not available give way first."""
-    while len(stock) > max(free, 0) and not stock.head_is_available(available):
+    while len(stock) > max(free, 0) and stock.takeable and not stock.head_is_available(available):
         stock.take()
     return len(stock)
 
@@ -139,7 +146,7 @@ def _comes_up(state: SetState) -> bool:
 
 
 def _unavailable(state: SetState, available: frozenset[str]) -> bool:
-    return any(machine is None or machine.uid not in available for machine in state.going)
+    return any(m is None or (m.uid not in available and not m.protected) for m in state.going)
 
 
 def _break_deadlock(stocks: Sequence[Stock], available: frozenset[str]) -> dict[str, int]:

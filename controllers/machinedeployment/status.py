@@ -10,6 +10,7 @@ from api.names import ErrorReason, InPlace
 from controllers.kernel.conditions import Condition, find, format_time, merge, merge_patch
 from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.protection import sentence
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
@@ -17,7 +18,13 @@ from controllers.kernel.template import template_hash
 from controllers.kernel.wording import counted
 from controllers.machinedeployment.in_place import would_replace
 from controllers.machinedeployment.observe import Observed
-from controllers.machinedeployment.progress import is_complete, is_overdue, is_rolling_out, standstill
+from controllers.machinedeployment.progress import (
+    held_by_protection,
+    is_complete,
+    is_overdue,
+    is_rolling_out,
+    standstill,
+)
 from controllers.machinedeployment.revisions import current, old
 
 
@@ -167,6 +174,10 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
         message = counted(left, "Machine stays", "Machines stay") + " with an earlier template, as partition says"
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.PARTITION_REACHED, message)
     message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
+    protected = held_by_protection(observed)
+    if protected:
+        said = f"{message}; the rollout waits: {sentence(protected)}"
+        return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.MACHINES_PROTECTED, said)
     if would_replace(observed, current(observed), old(observed)):
         message = f"{message} and would have to be replaced, which inPlace: Require forbids"
         return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.NEEDS_REPLACEMENT, message)
@@ -252,6 +263,11 @@ def _scaling_up(observed: Observed, counts: Counts, rollup: Rollup) -> Condition
 
 
 def _scaling_down(observed: Observed, going: Deletions) -> Condition:
+    protected = [machine for state in observed.sets for machine in state.protected]
+    if len(protected) > observed.desired.replicas and not is_deleting(observed.body):
+        there = sum(state.members.alive for state in observed.sets)
+        said = f"from {there} to {counted(observed.desired.replicas, 'Machine')}; {sentence(protected)}"
+        return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, said)
     if not going.count and not is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
     message = going.text or "no Machine is left"

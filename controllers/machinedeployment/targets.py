@@ -19,7 +19,7 @@ class Targets:
     notes: tuple[str, ...] = ()
 
     def of(self, state: SetState) -> int:
-        return self.replicas.get(state.uid, state.replicas)
+        return max(self.replicas.get(state.uid, state.replicas), state.floor)
 
 
 def within_ceiling(sizes: Mapping[str, int], sets: Sequence[SetState], max_total: int) -> dict[str, int]:
@@ -37,7 +37,10 @@ def within_ceiling(sizes: Mapping[str, int], sets: Sequence[SetState], max_total
 
 
 class Stock:
-    """A MachineSet while a reconcile is worked out: whoever goes first is taken from its head."""
+    """A MachineSet while a reconcile is worked out: whoever goes first is taken from its head.
+
+    Protected Machines are at its end and are never taken.
+    """
 
     def __init__(self, state: SetState, replicas: int | None = None) -> None:
         self.state = state
@@ -48,6 +51,11 @@ class Stock:
 
     def __len__(self) -> int:
         return len(self._queue)
+
+    @property
+    def takeable(self) -> bool:
+        """Whether there is one to take."""
+        return bool(self._queue) and (self._queue[0] is None or not self._queue[0].protected)
 
     def head_is_annotated(self) -> bool:
         return bool(self._queue) and self._queue[0] is not None and self._queue[0].annotated

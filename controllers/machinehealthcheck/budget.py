@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api.intorstring import resolve
+from controllers.kernel.protection import WAY_OUT
 from controllers.kernel.remediation import unhealthy_since
 from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen, is_bad
@@ -138,6 +139,8 @@ def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
 
 def _never(target: Target, verdict: Unhealthy, frozen: Freeze, needs_owner: bool) -> str:
     """Why no owner is asked, whatever the budget; "" if one may be."""
+    if target.machine.protected and needs_owner:
+        return f"its membership status protects it (evictable: false); {WAY_OUT}"
     if not target.machine.owner_uid and needs_owner:
         return "nobody owns it, so nobody would make another; delete it by hand"
     if verdict.incurable and not verdict.asked:

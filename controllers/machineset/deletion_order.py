@@ -31,6 +31,7 @@ _WHY = {
     Rank.NOT_READY: "it is not ready",
     Rank.AILING: "it failed or is unhealthy, though it is ready",
     Rank.READY: "all are ready",
+    Rank.PROTECTED: "it was protected when this was read",
 }
 
 
@@ -91,12 +92,17 @@ def deletes(observed: Observed, chosen: Removal, leaving: frozenset[str]) -> lis
         for ordinal in chosen.pending
     ]
     actions.extend(
-        Delete(machine.ref, why=f"{title}; this one goes first: {_why(machine, observed.disruption)}")
+        _delete(machine, f"{title}; this one goes first: {_why(machine, observed.disruption)}")
         for machine in chosen.victims
     )
     actions.extend(
-        Delete(machine.ref, why=f"{title}; decided earlier")
+        _delete(machine, f"{title}; decided earlier")
         for machine in observed.members.leaving
         if machine.key.name in leaving
     )
     return actions
+
+
+def _delete(machine: MachineFacts, why: str) -> Delete:
+    """Refused if the Machine has changed since: it may have been protected in that moment."""
+    return Delete(machine.ref, why, resource_version=machine.resource_version)

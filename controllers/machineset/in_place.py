@@ -124,6 +124,7 @@ def permissions(observed: Observed) -> list[Patch]:
             f"MachineSet {title} does not require updates in place any more",
         )
         for machine in progress(observed).refused
+        if names.IN_PLACE_ANNOTATION in annotations_of(machine.body)
     ]
 
 

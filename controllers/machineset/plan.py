@@ -17,6 +17,7 @@ from controllers.kernel.members import Removal
 from controllers.kernel.ordinals import Ordinals
 from controllers.kernel.pace import StatusChange, hold_back
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.protection import sentence
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
 from controllers.kernel.wording import counted
@@ -101,6 +102,8 @@ def decide(observed: Observed) -> Decision:
     ordinals, wanted = ordinals.select_for_deletion(ordinals.leaving - back), max(missing - len(back), 0)
     chosen = deletion_order.selected_for_deletion(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
+    if len(members.protected) > observed.desired.replicas:
+        notes += (sentence(members.protected),)
     notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
@@ -208,7 +211,7 @@ def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:
     members = observed.members
     if decision.created or decision.removal.victims or members.pending or members.leaving:
         waits.append(Wait(RETRY, "Machines that were created or deleted are not seen as such yet"))
-    elif members.existing > observed.desired.replicas:
+    elif members.existing > max(observed.desired.replicas, len(members.protected)):
         waits.append(Wait(deletion_order.REQUEUE_AFTER, "a mark on a Machine may still be on its way"))
     if members.preserved:
         until = min(machine.preserve_until or observed.now for machine in members.preserved)

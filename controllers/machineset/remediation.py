@@ -17,6 +17,7 @@ from api.conditions import MachineCondition, Reason, SetCondition
 from api.names import StrategyType
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.protection import sentence
 from controllers.kernel.refs import Obj, annotations_of, is_deleting
 from controllers.kernel.remediation import Place, place_of, read_place
 from controllers.kernel.wording import counted
@@ -59,7 +60,10 @@ def remediation(observed: Observed) -> Remediation:
     ]
     if not all_selected_for_deletion:
         return Remediation(places=open_places)
-    judged = [m for m in all_selected_for_deletion if not _is_refuted(m)]
+    protected = [m for m in all_selected_for_deletion if m.protected]
+    if len(protected) == len(all_selected_for_deletion):
+        return Remediation(places=open_places, deferred=sentence(protected))
+    judged = [m for m in all_selected_for_deletion if not (m.protected or _is_refuted(m))]
     selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not selected_for_deletion:
         unhealthy = counted(len(all_selected_for_deletion), "unhealthy Machine")

@@ -12,6 +12,7 @@ from controllers.kernel.conditions import Condition, find, merge, merge_patch
 from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.protection import sentence
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.reporting import error_fields
 from controllers.kernel.rollup import Rollup, roll_up
@@ -169,6 +170,9 @@ def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None
         held_up = counts.deletions.reason
         # True, since the set is as asked for; the reason is what tables show, and must not call a stuck deletion ready.
         return Condition(SetCondition.READY, "True", held_up or Reason.READY, counts.deletions.text if held_up else "")
+    protected = observed.members.protected
+    if counts.replicas > wanted and len(protected) > wanted:
+        return Condition(SetCondition.READY, "False", Reason.MACHINES_PROTECTED, sentence(protected))
     if counts.replicas > wanted:
         return Condition(
             SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counted(counts.replicas, 'Machine')}, {wanted} wanted"
@@ -216,4 +220,8 @@ def _scaling_down(observed: Observed, counts: Counts) -> Condition:
     parts = [f"from {len(observed.members.active)} to {counted(wanted, 'Machine')}"] if excess > 0 else []
     if going.text:
         parts.append(going.text)
+    protected = observed.members.protected
+    if len(protected) > wanted and not is_deleting(observed.body):
+        said = "; ".join([", ".join(parts), sentence(protected)])
+        return Condition(SetCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, said)
     return Condition(SetCondition.SCALING_DOWN, "True", going.reason or Reason.SCALING_DOWN, ", ".join(parts))

@@ -17,6 +17,7 @@ from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.reservations import Reservation
 from controllers.kernel.refs import Key, Ref
+from controllers.kernel.victims import removable
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.node_group import Obstacle
 from controllers.scaling.resize import ByName
@@ -48,7 +49,7 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
     young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
-    young = [m for m in young if not state.is_going(m) and not m.annotated]
+    young = [m for m in young if not (state.is_going(m) or m.annotated or m.protected)]
     young.sort(key=lambda machine: (machine.created, machine.key), reverse=True)
     lost = {machine.key for machine, _ in unprovisionable(state, cluster)}
     others = [reservation for ref, reservation in held.items() if ref != request.ref]
@@ -76,12 +77,14 @@ class Leaving:
 
 
 def still_here(keys: Iterable[Key], observed: Observed) -> tuple[Key, ...]:
-    """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
-    alone for now nobody knows, and it is waited for.
+    """Those that are not on their way out yet. Not those that were protected meanwhile: they stay.
+
+    A group that may not shrink any more keeps its own; of one that is left alone for now nobody knows, and it is waited
+    for.
     """
     groups = observed.cluster.groups
     known = {machine.key: state for state in groups for machine in state.machines}
-    alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
+    alive = {machine.key for state in groups for machine in removable(state.machines)}
     going = {key for key in alive if known[key].surplus or known[key].group.spare}
     return tuple(key for key in keys if key in going or (observed.scope.paused and key not in known))
 
@@ -97,7 +100,7 @@ def plan_leaving(leaving: Iterable[Key], cluster: ClusterState) -> Leaving:
         obstacles = state.obstacles(*_COUNTED_TOGETHER)
         if Obstacle.SURPLUS in obstacles:
             continue
-        ours = [machine for machine in state.live if machine.key in wanted]
+        ours = [machine for machine in removable(state.machines) if machine.key in wanted]
         if ours and not obstacles:
             going += [ByName(machine, "its ProvisioningRequest is rolled back") for machine in ours]
             fewer[state.id] = min(len(ours), state.group.spare)

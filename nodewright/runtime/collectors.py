@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from prometheus_client.core import GaugeMetricFamily
 
-from api.conditions import HealthCheckCondition, MachineCondition
+from api.conditions import HealthCheckCondition, MachineCondition, Reason
 from api.names import MachinePhase
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import is_failed
@@ -31,12 +31,16 @@ from controllers.kernel.refs import (
 )
 from nodewright.runtime import metrics
 from nodewright.runtime.metrics import Metric
+from providers.base.errors import ErrorClass
 
 MOST_OWNERS = 1000
 """MachineDeployments shown by name, and as many MachineSets: those that ask for most. The rest are summed."""
 OTHERS = Key("", "(others)")
 _UNSAID = "Unknown"
 """Reason that nobody has written down yet."""
+_OTHER = "Other"
+"""Reason that is none of ours: whoever may write a status writes any text there, a new one each time."""
+_REASONS = frozenset({*map(str, Reason), *map(str, ErrorClass)})
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -96,7 +100,7 @@ def _checks(checks: Iterable[Obj]) -> Iterator[GaugeMetricFamily]:
     for check in checks:
         status = _part(check, "status")
         said = find(_conditions(status), HealthCheckCondition.REMEDIATION_ALLOWED)
-        reasons[str((said or {}).get("reason") or _UNSAID)] += 1
+        reasons[_reason(said)] += 1
         unhealthy += max(_number(status.get("expectedMachines")) - _number(status.get("currentHealthy")), 0)
     yield _family(metrics.CHECKS, [((reason,), count) for reason, count in reasons.items()])
     yield _family(metrics.UNHEALTHY, [((), unhealthy)])
@@ -129,7 +133,7 @@ def _machines(machines: Iterable[Obj], now: datetime) -> Iterator[GaugeMetricFam
         since = parse_time(machine["metadata"].get("deletionTimestamp"))
         if since is None and not _part(machine, "spec").get("providerID"):
             host = find(_conditions(status), MachineCondition.INFRASTRUCTURE_READY)
-            hostless[str((host or {}).get("reason") or _UNSAID)] += 1
+            hostless[_reason(host)] += 1
         if since is not None:
             waits[_waits_for(status)] += 1
             longest = max(longest, (now - since).total_seconds())
@@ -145,8 +149,15 @@ def _waits_for(status: Mapping[str, Any]) -> str:
     for type_, settled in ((MachineCondition.DRAINED, "True"), (MachineCondition.DELETING, "")):
         condition = find(readable, type_)
         if condition is not None and condition.get("status") != settled and condition.get("reason"):
-            return str(condition["reason"])
+            return _reason(condition)
     return _UNSAID
+
+
+def _reason(condition: Mapping[str, Any] | None) -> str:
+    said = (condition or {}).get("reason")
+    if not said:
+        return _UNSAID
+    return said if isinstance(said, str) and said in _REASONS else _OTHER
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from nodewright.runtime import metrics
+from nodewright.runtime.patience import PatientRunner
 
 Checks = Mapping[str, str]
 """Name of each check and what is wrong, "" if nothing is."""
@@ -39,7 +40,7 @@ class ObservabilityServer:
         self._host = host
         self._port = port
         self._watched = watched
-        self._runner = web.AppRunner(self._app(), handle_signals=False, shutdown_timeout=1.0, access_log=None)
+        self._runner = PatientRunner(self._app(), shutdown_timeout=1.0)
         self.url = ""
 
     async def __aenter__(self) -> ObservabilityServer:

@@ -232,6 +232,8 @@ class World:
             return
         if action.target.uid and uid_of(body) != action.target.uid:
             raise Refused(f"{action.target} has another uid")
+        if action.resource_version and body["metadata"]["resourceVersion"] != action.resource_version:
+            raise Refused(f"{action.target} has changed")
         if not body["metadata"].get("finalizers"):
             self._remove(action.target.kind, action.target.key)
         elif not body["metadata"].get("deletionTimestamp"):

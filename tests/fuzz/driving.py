@@ -54,26 +54,43 @@ def ended(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-async def drive(count: int, act: Callable[[random.Random], Awaitable[object]], seed: int = SEED) -> None:
-    """Act on every input. Raises AssertionError with the seed and the index of the first that fails."""
+async def drive(
+    count: int, act: Callable[[random.Random], Awaitable[object]], seed: int = SEED, *, together: int = 1
+) -> None:
+    """Act on every input. Raises AssertionError with the seed and the index of the first that fails.
+
+    ``together``: how many at a time, where most of the time is spent waiting.
+    """
     indices = range(count)
     if REPLAYED:
         chosen, _, index = REPLAYED.partition("/")
         seed, indices = int(chosen), range(int(index), int(index) + 1)
-    await drive_range(indices, act, seed)
+    await drive_range(indices, act, seed, together)
 
 
-async def drive_range(indices: range, act: Callable[[random.Random], Awaitable[object]], seed: int) -> None:
+async def drive_range(
+    indices: range, act: Callable[[random.Random], Awaitable[object]], seed: int, together: int = 1
+) -> None:
     """Act on the inputs of some indices; one index replays one input."""
-    base = 0
-    for index in indices:
+
+    async def one(index: int) -> None:
         try:
-            with ended(HANG_SECONDS):
-                async with asyncio.timeout(HANG_SECONDS):
-                    await act(rng_of(seed, index))
+            async with asyncio.timeout(HANG_SECONDS):
+                await act(rng_of(seed, index))
         except Exception as error:
             raise AssertionError(f"input {index} of seed {seed}: {type(error).__name__}: {error}"[:3000]) from error
-        if index == len(indices) // 10:
+
+    base = 0
+    for first in range(0, len(indices), together):
+        batch = indices[first : first + together]
+        with ended(HANG_SECONDS):
+            if together == 1:
+                await one(batch[0])
+            else:
+                async with asyncio.TaskGroup() as group:
+                    for index in batch:
+                        group.create_task(one(index))
+        if not base and first >= len(indices) // 10:
             gc.collect()
             base = resident()
     gc.collect()

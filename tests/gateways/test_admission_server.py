@@ -132,3 +132,33 @@ def test_at_the_start_bad_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "tls.key").write_text("nonsense")
     with pytest.raises(CertificateError, match="are no certificate and its key"):
         ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", metrics.WEBHOOK_CERTIFICATE_EXPIRY)
+
+
+async def test_there_is_no_plain_http_and_nothing_but_reviews_and_health(tmp_path: Path) -> None:
+    """The webhook asks for no login, wherever it listens: it tells a caller nothing that the caller has not sent."""
+    certificate = ServedCertificate(*FIRST.write(tmp_path), metrics.WEBHOOK_CERTIFICATE_EXPIRY)
+    async with AdmissionServer(Where("0.0.0.0", 0), certificate, REGISTRY) as server:
+        port = int(server.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(60.0):
+            assert not (await reader.read()).startswith(b"HTTP")
+        writer.close()
+        context = ssl.create_default_context(cadata=FIRST.certificate.decode())
+        context.check_hostname = False
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+            for path in ("/", "/metrics", "/debug", "/config", "/apis", "/validate"):
+                async with session.get(f"https://127.0.0.1:{port}{path}") as answer:
+                    assert answer.status in (404, 405)
+
+
+async def test_a_body_that_does_not_arrive_is_a_408(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodewright.gateways.admission.server.BODY_SECONDS", 0.2)
+    certificate = ServedCertificate(*FIRST.write(tmp_path), metrics.WEBHOOK_CERTIFICATE_EXPIRY)
+    async with AdmissionServer(LOOPBACK, certificate, REGISTRY) as server:
+        context = ssl.create_default_context(cadata=FIRST.certificate.decode())
+        reader, writer = await asyncio.open_connection("localhost", int(server.url.rpartition(":")[2]), ssl=context)
+        writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        async with asyncio.timeout(60.0):
+            assert b" 408 " in await reader.readline()
+        writer.close()

@@ -17,6 +17,7 @@ from nodewright.runtime.cache.store import Change
 from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.lifetimes import Lifetimes
 from nodewright.runtime.queue import WorkQueue
+from tests.builders import hostile
 from tests.builders.clock import NOW, ago
 from tests.builders.objects import Builder, as_dict, machine, machine_deployment, machine_set, node
 from tests.builders.view import kind_of
@@ -285,3 +286,46 @@ def test_a_word_that_is_no_phase_makes_no_label_of_its_own() -> None:
     street.passes(2)
     street.say(m)
     assert street.timed() == {("reached_seconds", "Unknown"): 2, ("phase_seconds", "Pending"): 2}
+
+
+def marked(value: Any, above: tuple[str, ...] = ()) -> Any:
+    """``value`` with a text that must not be told in every place but those by which objects are found."""
+    if isinstance(value, dict):
+        return {key: marked(each, (*above, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [marked(each, above) for each in value]
+    finds = above and above[-1] in {"type", "status", "uid", "kind", "apiVersion"}
+    named = above in {("metadata", "name"), ("metadata", "namespace")}
+    times = str(above[-1] if above else "").endswith(("Time", "Timestamp"))
+    return value if finds or named or times or not isinstance(value, str) else f"s3cret {value}"
+
+
+def test_the_page_holds_no_text_of_tenants_but_names_of_owners() -> None:
+    found = Stores()
+    for obj in [*hostile.world(), machine("waiting").ready().build()]:
+        body = marked(obj)
+        body["metadata"]["name"] = obj["metadata"]["name"]
+        body.setdefault("status", {})["conditions"] = [
+            {"type": type_, "status": "False", "reason": f"s3cret-{type_}", "message": "s3cret"}
+            for type_ in ("Ready", "InfrastructureReady", "Drained", "Deleting", "RemediationAllowed")
+        ]
+        found.stores.setdefault(kind_of(obj), []).append(body)
+    registry = CollectorRegistry()
+
+    class Page:
+        def collect(self) -> Iterable[Any]:
+            return collectors.families(collectors.Scene(found, {}, {}, NOW))
+
+    registry.register(Page())  # type: ignore[arg-type]
+    page = generate_latest(registry).decode()
+    assert "s3cret" not in page
+    assert 'nodewright_machines_deleting{reason="Other"} 1.0' in page
+    assert 'machineset="ms"' in page or 'name="ms"' in page
+
+
+def test_reasons_are_those_that_are_known() -> None:
+    body = as_dict(machine("a"))
+    body.setdefault("status", {})["conditions"] = [
+        {"type": "InfrastructureReady", "status": "False", "reason": "StockOut", "message": ""}
+    ]
+    assert counted(body)["machines_waiting", "StockOut"] == 1  # type: ignore[arg-type]

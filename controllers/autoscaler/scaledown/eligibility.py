@@ -151,8 +151,11 @@ def _group_is_unsettled(context: Context, owner: Owner) -> Staying | None:
 
 
 def _is_protected(context: Context, owner: Owner) -> Staying | None:
-    why = context.cluster.workload.protected.get(owner.name)
-    return Staying(Needed.DISABLED, why) if why is not None else None
+    if owner.machine.protected:
+        why = f"the membership status of its Machine {owner.machine.key} protects it (evictable: false)"
+        return Staying(Needed.DISABLED, why)
+    said = context.cluster.workload.protected.get(owner.name)
+    return Staying(Needed.DISABLED, said) if said is not None else None
 
 
 def _group_has_its_minimum(context: Context, owner: Owner) -> Staying | None:

@@ -78,8 +78,8 @@ def _given_up(question: Question, found: ScaleDown) -> ScaleDown:
             why = abandoned(state, cluster)
             machines = [(machine, why, machine.node_name) for machine in state.machines] if why else []
         else:
-            lost = [] if state.unsettled else unprovisionable(state, cluster)[: state.group.spare]
-            machines = [(machine, why, "") for machine, why in lost]
+            lost = [] if state.unsettled else unprovisionable(state, cluster)
+            machines = [(machine, why, "") for machine, why in lost if not machine.protected][: state.group.spare]
         victims += [Victim(group=state.id, machine=m, why=why, node=node) for m, why, node in machines]
     return replace(found, victims=tuple(victims))
 

@@ -23,9 +23,9 @@ class Limits:
     connections: int = 5000
     """Open connections; fewer if the process has fewer file descriptors. One more is hung up on."""
     header_seconds: float = 20.0
-    """How long a new connection may take for its TLS handshake, and then for the header of its first request."""
+    """How long a new connection may take for its TLS handshake, and then for the header of each request."""
     idle_seconds: float = 90.0
-    """How long a connection is kept open for the next request, its header included; kube-apiserver's time."""
+    """How long a connection is kept open for the next request; kube-apiserver's time."""
     answer_seconds: float = 120.0
     """How long a client may take to read an answer that is no watch."""
     bookmark_seconds: float = 45.0

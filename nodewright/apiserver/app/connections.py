@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import resource
 import ssl
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from nodewright.apiserver.app.config import Limits
+from nodewright.runtime.patience import PatientServer, quiet_logger
 
 _SPARE_DESCRIPTORS = 128
 """File descriptors that connections leave to the rest of the process: the journal, logs, the controllers' clients."""
@@ -22,70 +22,36 @@ _TLS_BUFFER = 16 * 1024
 _BACKLOG = 512
 
 
-class _Quiet(logging.Filter):
-    """Lets what clients did wrong through as one line without a traceback, and only when it is debugged."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and type(error).__module__.startswith(("aiohttp.", "asyncio.")):
-            return False
-        return not isinstance(error, ConnectionError | ssl.SSLError)
+_LOG: Final = quiet_logger("nodewright.apiserver.http")
 
 
-_LOG: Final = logging.getLogger("nodewright.apiserver.http")
-_LOG.addFilter(_Quiet())
-
-
-class BoundedServer(web.Server):
+class BoundedServer(PatientServer):
     """aiohttp's low-level server, which closes connections that send no request, and takes no more than it can serve.
 
     Needs a running loop.
     """
 
     def __init__(self, handler: Any, limits: Limits) -> None:
+        make = partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=limits.body_bytes)
         super().__init__(
             handler,
-            request_factory=self._request,
+            head_seconds=limits.header_seconds,
+            request_factory=make,
             handler_cancellation=True,
             access_log=None,
             logger=_LOG,
             auto_decompress=False,
             keepalive_timeout=limits.idle_seconds,
         )
-        self._limits = limits
         self._most = most_connections(limits.connections)
-        self._waiting: dict[RequestHandler, asyncio.TimerHandle] = {}
-        """Connections whose first request has not arrived, each with the timer that closes it."""
-        self._make = partial(web.BaseRequest, loop=self._loop, client_max_size=limits.body_bytes)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Start the time for the first request, or hang up if there are too many connections."""
+        """Hang up if there are too many connections."""
         super().connection_made(handler, transport)
         if len(self._connections) > self._most:
             transport.abort()
             return
         _shrink(transport)
-        close = partial(self._give_up, handler, transport)
-        self._waiting[handler] = self._loop.call_later(self._limits.header_seconds, close)
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Forget a connection."""
-        self._arrived(handler)
-        super().connection_lost(handler, exc)
-
-    def _request(self, *parts: Any) -> web.BaseRequest:
-        """Make the request whose header has arrived: (message, payload, protocol, writer, task)."""
-        self._arrived(parts[2])
-        return self._make(*parts)
-
-    def _arrived(self, handler: RequestHandler) -> None:
-        timer = self._waiting.pop(handler, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _give_up(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        self._waiting.pop(handler, None)
-        transport.abort()
 
 
 def most_connections(wanted: int) -> int:

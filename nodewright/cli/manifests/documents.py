@@ -19,11 +19,12 @@ from nodewright.cli.manifests.positions import Path, Position
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 500_000
-"""Bounds of one file; aliases count each time they are used, so a "billion laughs" file is refused early."""
+"""Bounds of one document."""
 
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_BOUNDS = yamltext.Bounds(MAX_BYTES, MAX_DEPTH, MAX_VALUES, "kubernetes", aliases=True)
-"""kubectl takes aliases in a file of one's own, so they pass; each use counts."""
+_BOUNDS = yamltext.Bounds(MAX_BYTES, MAX_DEPTH, MAX_VALUES, "kubernetes")
+"""Without aliases, though kubectl takes them: a file that is passed to us is mostly somebody else's."""
+_WRITE_OUT = "`yq 'explode(.)' FILE` does that"
 _INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|(0|[1-9][0-9_]*))\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 
@@ -111,7 +112,9 @@ def _syntax_error(error: yamltext.TextError, chunk: str, line_offset: int) -> Br
     lines = chunk.splitlines()
     before = lines[error.line - 1][: error.column] if error.line <= len(lines) else ""
     hint = " (a tab: indent with spaces)" if "\t" in before else ""
-    return Broken(Position(line_offset + error.line, error.column), f"not valid YAML: {error.problem}{hint}")
+    known = error.problem == yamltext.NO_ALIASES
+    said = f"{error.problem}: {_WRITE_OUT}" if known else f"not valid YAML: {error.problem}{hint}"
+    return Broken(Position(line_offset + error.line, error.column), said)
 
 
 class _Refused(Exception):
@@ -127,36 +130,21 @@ class _Reader:
         self.positions: dict[Path, Position] = {}
         self.broken: list[Broken] = []
         self._offset = line_offset
-        self._values = 0
-        self._depth = 0
 
     def value(self, node: yaml.Node, path: Path) -> Any:
-        self._values += 1
-        # A merge key (<<) goes deeper without a longer path, for ever where it names its own mapping.
-        if max(len(path), self._depth) > MAX_DEPTH:
-            raise _Refused(Broken(self._at(node), f"nested deeper than {MAX_DEPTH} levels", path))
-        if self._values > MAX_VALUES:
-            raise _Refused(Broken(self._at(node), f"more than {MAX_VALUES} values in one document", path))
         self.positions.setdefault(path, self._at(node))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        self._depth += 1
-        try:
-            if isinstance(node, yaml.MappingNode):
-                return self._mapping(node, path)
-            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
-        finally:
-            self._depth -= 1
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
-                for source in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
-                    value = self.value(source, path)
-                    merged = {**(value if isinstance(value, dict) else {}), **merged}
-                continue
+                said = f"{yamltext.NO_MERGE_KEYS}: {_WRITE_OUT}"
+                raise _Refused(Broken(self._at(key_node), said, path))
             if not isinstance(key_node, yaml.ScalarNode):
                 self.broken.append(Broken(self._at(key_node), "a key must be text", path))
                 continue
@@ -168,7 +156,7 @@ class _Reader:
                 continue
             self.positions[here] = self._at(key_node)
             own[key] = self.value(value_node, here)
-        return {**merged, **own}
+        return own
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
         try:

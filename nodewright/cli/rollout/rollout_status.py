@@ -73,9 +73,9 @@ def _counted(title: str, body: Obj, wanted: int) -> RolloutStatus:
         text = f"{updated} out of {wanted - kept} new replicas have been updated{why}..."
         return RolloutStatus("on its way", waiting + text)
     if total - kept > updated or total > wanted:
-        return RolloutStatus(
-            "on its way", f"{waiting}{total - kept - min(updated, wanted)} old replicas are pending termination..."
-        )
+        left = total - kept - min(updated, wanted)
+        text = f"{waiting}{left} old replicas are pending termination{_protected(body)}..."
+        return RolloutStatus("on its way", text)
     if available < wanted:
         return RolloutStatus(
             "on its way", f"{waiting}{available} of {wanted} updated replicas are available{_why(body)}..."
@@ -109,6 +109,8 @@ def _why(body: Obj) -> str:
         return " (paused)"
     if (body["spec"].get("strategy") or {}).get("type") == StrategyType.ON_DELETE:
         return " (OnDelete: old ones wait until somebody deletes them)"
+    if protected := _protected(body):
+        return protected
     conditions = (body.get("status") or {}).get("conditions")
     for type_ in (
         DeploymentCondition.DISRUPTION_ALLOWED,
@@ -118,6 +120,16 @@ def _why(body: Obj) -> str:
         found = find(conditions, type_)
         if found and found.get("status") == "False" and found.get("message"):
             return f" ({found['message']})"
+    return ""
+
+
+def _protected(body: Obj) -> str:
+    """Which Machines it waits for that only a person takes away; "" if there are none."""
+    conditions = (body.get("status") or {}).get("conditions")
+    for type_ in (DeploymentCondition.ROLLING_OUT, DeploymentCondition.SCALING_DOWN):
+        found = find(conditions, type_)
+        if found and found.get("reason") == Reason.MACHINES_PROTECTED:
+            return f" ({found.get('message') or ''})"
     return ""
 
 

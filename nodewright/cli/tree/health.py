@@ -44,6 +44,7 @@ _BAD_REASONS: Final = frozenset(
         Reason.PROGRESS_DEADLINE_EXCEEDED,
         Reason.ROLLED_BACK,
         Reason.NEEDS_REPLACEMENT,
+        Reason.MACHINES_PROTECTED,
         Reason.UNREACHABLE,
         Reason.INVALID_KUBECONFIG,
         Reason.KUBECONFIG_MISSING,

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from api import names
 from api.faults import FieldError, child, text_of
 from api.kinds import KINDS
@@ -54,6 +56,15 @@ def review(body: Any, registry: Registry) -> dict[str, Any]:
     if not verdict.allowed:
         response["status"] = _refusal(request, verdict.errors)
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+
+
+def review_text(text: bytes, registry: Registry) -> tuple[Any, dict[str, Any]]:
+    """What a request's body says, and the AdmissionReview to answer with. Raises BadReviewError."""
+    try:
+        body = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadReviewError(f"not JSON: {error}") from None
+    return body, review(body, registry)
 
 
 def kind_of(body: Any) -> str:

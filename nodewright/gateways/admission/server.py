@@ -14,11 +14,12 @@ import structlog
 from aiohttp import web
 
 from nodewright.gateways.admission.certificate import ServedCertificate
-from nodewright.gateways.admission.review import BadReviewError, kind_of, review
+from nodewright.gateways.admission.review import BadReviewError, kind_of, review_text
 from nodewright.runtime import metrics
 from nodewright.runtime.logs import about
 from nodewright.runtime.observability import Checks, add_health
 from nodewright.runtime.options import utc_now
+from nodewright.runtime.patience import PatientRunner
 from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.webhook")
@@ -26,6 +27,10 @@ _log = structlog.get_logger("nodewright.webhook")
 PATH = "/validate"
 MOST_BYTES = 8 * 1024 * 1024
 """Of a request: an API server takes objects of 3 MiB at most, and a review may have two."""
+
+
+BODY_SECONDS = 30.0
+"""For a request's body; the API server itself waits 30 s at most (``timeoutSeconds`` of a webhook)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class AdmissionServer:
         app.router.add_post(PATH, self._validate)
         for name in ("livez", "healthz", "readyz"):
             add_health(app, name, self.readiness if name == "readyz" else dict)
-        runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=5.0, access_log=None)
+        runner = PatientRunner(app, shutdown_timeout=5.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, self._where.host, self._where.port, ssl_context=self._certificate.context)
@@ -88,9 +93,13 @@ class AdmissionServer:
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            body = orjson.loads(await request.read())
-            answer = review(body, self._registry)
-        except (orjson.JSONDecodeError, BadReviewError) as error:
+            async with asyncio.timeout(BODY_SECONDS):
+                text = await request.read()
+        except TimeoutError:
+            return web.Response(status=408, text=f"the request was not read within {BODY_SECONDS:g} s\n")
+        try:
+            body, answer = review_text(text, self._registry)
+        except BadReviewError as error:
             metrics.of(metrics.REVIEWS, "", "unreadable").inc()
             _log.warning("a review could not be read", error=str(error))
             return web.Response(status=400, text=f"{error}\n")

@@ -21,9 +21,9 @@ from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.callers import READING_METHODS, HostRule, refusal
 from nodewright.gateways.cloudpool import basic_auth
 from nodewright.gateways.cloudpool.operations import OperationError
-from nodewright.gateways.cloudpool.patience import Patience
 from nodewright.gateways.cloudpool.targets import Target, TargetError, normal_form
 from nodewright.runtime import metrics
+from nodewright.runtime.patience import PatientRunner
 
 _log = structlog.get_logger("nodewright.cloudpool")
 _audit = structlog.get_logger("nodewright.cloudpool.audit")
@@ -31,8 +31,6 @@ _audit = structlog.get_logger("nodewright.cloudpool.audit")
 MOST_BYTES = 1024 * 1024
 """Of a request that is read here; what is passed on is not measured."""
 MOST_IN_FLIGHT = 400
-KEEP_ALIVE = 75.0
-"""Seconds for the next request of a connection."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
 TARGET: web.RequestKey[Target] = web.RequestKey("target", Target)
@@ -62,7 +60,7 @@ class Doors:
     allowed_hosts: frozenset[str] = frozenset()
     """Names, besides localhost and addresses, by which clients without a login may call it."""
     header_timeout: float = 10.0
-    """Seconds for the head of a request."""
+    """Seconds for the head of a request, from its first byte on; of the first one from the connection's start on."""
 
     @property
     def hosts(self) -> HostRule:
@@ -255,26 +253,14 @@ def _user_of(request: web.Request) -> str:
 async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) -> str:
     """Listen until the stack ends; answers the URL. Raises OSError and DoorError."""
     context = doors.ssl_context()
-    patience = Patience(doors.header_timeout)
-
-    @web.middleware
-    async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        patience.heard(request)
-        return await handler(request)
-
-    app.middlewares.insert(0, heard)
-    runner = web.AppRunner(
+    runner = PatientRunner(
         app,
-        handle_signals=False,
+        head_seconds=doors.header_timeout,
         shutdown_timeout=5.0,
-        access_log=None,
         auto_decompress=False,
-        keepalive_timeout=KEEP_ALIVE,
     )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
-    watching = asyncio.create_task(patience.watch(runner), name="slow requests")
-    stack.callback(watching.cancel)
     await web.TCPSite(runner, doors.host, doors.port, ssl_context=context).start()
     if doors.certificate is not None:
         following = asyncio.create_task(doors.certificate.follow(), name="certificate")

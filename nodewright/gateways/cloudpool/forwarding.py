@@ -31,11 +31,14 @@ _NOT_PASSED = _HOP_BY_HOP | _OVERRIDES | {"host"}
 
 
 async def forward(request: web.Request, target: Target, backend: Backend, read_timeout: float) -> web.StreamResponse:
-    """Raises OperationError (502) if the backend does not answer; once its answer has begun, the connection breaks."""
+    """Raises OperationError: 502 if the backend does not answer, 408 or 400 if the request itself does not arrive.
+
+    Once the answer has begun, the connection breaks.
+    """
     url = backend.url_of(target.encoded)
-    body = _body(request, read_timeout) if request.body_exists else None
+    body = _Body(request, read_timeout) if request.body_exists else None
     asking = backend.session.request(
-        request.method, url, headers=_passed_on(request, backend), data=body, allow_redirects=False
+        request.method, url, headers=_passed_on(request, backend), data=body and body.arriving(), allow_redirects=False
     )
     answer: web.StreamResponse | None = None
     try:
@@ -50,6 +53,8 @@ async def forward(request: web.Request, target: Target, backend: Backend, read_t
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = described(error, backend.options.timeout)
         if answer is None or not answer.prepared:
+            if body is not None and body.fault is not None:
+                raise body.fault from error
             raise OperationError(502, _FAILED, why) from error
         _log.warning("an answer broke off", path=request.path, error=why)
         if request.transport is not None:
@@ -58,15 +63,30 @@ async def forward(request: web.Request, target: Target, backend: Backend, read_t
     return answer
 
 
-async def _body(request: web.Request, within: float) -> AsyncIterator[bytes]:
-    """All of it has to arrive within that many seconds."""
-    until = asyncio.get_running_loop().time() + within
-    while True:
-        async with asyncio.timeout_at(until):
-            chunk = await request.content.readany()
-        if not chunk:
-            return
-        yield chunk
+class _Body:
+    """All of it has to arrive within that many seconds. ``fault``: what to answer the client whose body did not."""
+
+    def __init__(self, request: web.Request, within: float) -> None:
+        self._content = request.content
+        self._within = within
+        self.fault: OperationError | None = None
+
+    async def arriving(self) -> AsyncIterator[bytes]:
+        """Raises ConnectionError if it does not: the request to the backend is broken off."""
+        until = asyncio.get_running_loop().time() + self._within
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    chunk = await self._content.readany()
+            except TimeoutError:
+                self.fault = OperationError(408, f"the request was not read within {self._within:g} s")
+            except Exception as error:  # framing that is none is an error of several kinds in aiohttp
+                self.fault = OperationError(400, "the body of the request can't be read", type(error).__name__)
+            if self.fault is not None:
+                raise ConnectionAbortedError("the body of the request did not arrive")
+            if not chunk:
+                return
+            yield chunk
 
 
 def _passed_on(request: web.Request, backend: Backend) -> CIMultiDict[str]:

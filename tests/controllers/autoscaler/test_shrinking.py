@@ -221,3 +221,15 @@ def test_a_machine_that_never_became_a_node_is_given_up() -> None:
     assert [victim.machine.key.name for victim in decision.scale_down.victims] == ["web-2"]
     assert fleet.machines["web-2"]["metadata"]["annotations"][names.DELETE_MACHINE_ANNOTATION] == Scaler.AUTOSCALER
     assert "MachineDeployment/ns/web" in decision.memory.backoffs
+
+
+def test_a_machine_that_its_membership_status_protects_stays() -> None:
+    fleet = fleet_of(3, least=0)
+    kept = next(m for m in fleet.machines.values() if m["status"]["nodeRef"]["name"] == "web-2")
+    kept["metadata"].setdefault("annotations", {})[names.CLOUDPOOL_MEMBERSHIP_ANNOTATION] = "{}"
+    fleet.round()
+    fleet.now += LONG
+    assert fleet.decide().shrinking.staying["web-2"].reason == "ScaleDownDisabledAnnotation"
+    fleet.round()
+    assert fleet.size("web") == 1
+    assert not kept["metadata"]["annotations"].get(names.DELETE_MACHINE_ANNOTATION)

@@ -331,3 +331,12 @@ def test_a_new_generation_alone_is_no_reason_to_write_to_machines() -> None:
     ]
     body.status["conditions"] = patch.patch["status"]["conditions"]
     assert marks(plan(check(), body.generation(9), node)) == {}
+
+
+def test_the_owner_of_a_protected_machine_is_not_asked_and_others_get_its_place_in_the_budget() -> None:
+    sick, its = dark("a")
+    protected = sick.annotated(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, '{"active":true,"evictable":false}')
+    found = plan(check(), protected, its, *dark("b"), *many(well, 6))
+    assert selected_for_deletion(found) == ["b"]
+    assert unhealthy(found).keys() >= {"a", "b"}
+    assert any("Machine a is not replaced now: its membership status protects it" in note for note in found.notes)

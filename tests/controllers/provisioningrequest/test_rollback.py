@@ -92,3 +92,23 @@ def test_nothing_is_done_while_too_many_nodes_are_unready(office: Office) -> Non
         office.fleet.nodes[name]["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "Down"}]
     assert not office.plan().steps
     assert any("are not ready" in note for note in office.plan().notes)
+
+
+def test_a_machine_that_was_protected_meanwhile_is_not_given_back_and_nobody_waits_for_it(office: Office) -> None:
+    office.fleet.group("a", most=6)
+    office.request("job", ("big", 3))
+    office.round()
+    office.make("a", fails=3)
+    office.round()
+    kept = sorted(office.fleet.machines)[0]
+    body = office.fleet.machines[kept]
+    said = {names.CLOUDPOOL_MEMBERSHIP_ANNOTATION: '{"active":true,"evictable":false}'}
+    office.fleet.machines[kept] = {**body, "metadata": {**body["metadata"], "annotations": said}}
+    office.round()
+    assert office.fleet.size("a") == 1
+    assert names.DELETE_MACHINE_ANNOTATION not in said
+    for name in sorted(office.fleet.machines):
+        if name != kept:
+            del office.fleet.machines[name]
+    office.round()
+    assert office.said("job")[1] != "RollingBack"

@@ -11,6 +11,7 @@ import ssl
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -33,8 +34,10 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
+from tests.gateways.cloudpool.test_server import served
 from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
+from tests.runtime.town import Town
 
 LOOPBACK = Doors(port=0)
 JSON = {"Content-Type": "application/json"}
@@ -398,3 +401,45 @@ def test_no_cloudpool_is_named_as_a_step_of_a_path(name: str) -> None:
         Instances({}).create(name)
     with pytest.raises(InstanceError):
         parse_pool(f"{name}=md/default/workers")
+
+
+async def closed_in_a_second_head(url: str) -> None:
+    """Ask once, then begin a second request on the same connection: it is closed."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    async with asyncio.timeout(60.0):
+        writer.write(b"GET /pool HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        writer.write(b"POST /pool/size HTTP/1.1\r\nHost: ")
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(65536):
+                pass
+    writer.close()
+
+
+async def test_the_proxy_closes_a_half_sent_second_request(stage: Scene) -> None:
+    await closed_in_a_second_head((await stage.start(doors=Doors(port=0, header_timeout=0.2))).url)
+
+
+async def test_the_gateway_closes_a_half_sent_second_request(town: Town) -> None:
+    await town.machine_set("workers", 0)
+    async with served(town, header_timeout=0.2) as client:
+        await closed_in_a_second_head(client.url)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'Content-Length: 60\r\n\r\n{"machineId": "a"', 408),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", 408),
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello", 400),
+    ],
+)
+async def test_a_body_that_does_not_arrive_is_no_fault_of_the_backend(stage: Scene, body: bytes, code: int) -> None:
+    proxy = await stage.start(doors=Doors(port=0, read_timeout=0.2))
+    address = urlsplit(proxy.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(b"POST /pool/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" + body)
+    async with asyncio.timeout(60.0):
+        assert int((await reader.readline()).split()[1]) == code
+    writer.close()

@@ -281,3 +281,29 @@ def test_a_rollout_refuses_them_all_and_nothing_is_left_of_an_empty_batch() -> N
     assert joint.decision is not None
     assert "a rollout of" in refusal(joint.decision)
     assert delete_jointly(seen, []).decision is None
+
+
+def protected(name: str, *, joined: bool = True) -> MachineBuilder:
+    built = machine(name).annotated(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION, '{"active":true,"evictable":false}')
+    return built.ready().on_node(name) if joined else built
+
+
+def test_a_protected_machine_is_refused() -> None:
+    found = facts(*workers("a"), protected("b"), replicas=2)
+    a, b = found.machines
+    assert "FAILED_PRECONDITION: Machine b of " in refusal(delete(found, asked(a, b)))
+    joint = delete_jointly(found, [asked(a), asked(b)])
+    assert joint.members == (0,)
+    assert isinstance(joint.answers[1], Refusal)
+
+
+def test_a_decrease_gives_no_protected_machine_up() -> None:
+    found = facts(protected("a", joined=False), machine("b"), replicas=2)
+    assert ("b", MARK) in writes(decrease(found, -1))
+    assert "attempt to delete existing nodes" in refusal(decrease(found, -2))
+
+
+def test_a_mark_on_a_protected_machine_chooses_nobody() -> None:
+    marked = protected("c").annotated(names.DELETE_MACHINE_ANNOTATION)
+    found = facts(*workers("a"), marked, replicas=2)
+    assert ("a", MARK) in writes(delete(found, asked(found.machines[0])))
