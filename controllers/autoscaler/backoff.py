@@ -34,4 +34,4 @@ def failed(before: Backoff | None, now: datetime, why: str, pauses: Pauses) -> B
         return before
     fresh = before is None or now - before.failed_at >= pauses.forget_after
     pause = pauses.first if before is None or fresh else min(pauses.longest, before.pause * 2)
-    return Backoff(now + pause, now, pause, why)
+    return Backoff(until=now + pause, failed_at=now, pause=pause, why=why)

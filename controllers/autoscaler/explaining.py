@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.cluster_state import GroupState, is_unschedulable
+from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import unprovisionable, upcoming
-from controllers.autoscaler.loop import why_not
-from controllers.autoscaler.observe import GroupState, is_unschedulable
-from controllers.autoscaler.plan import Decision, plan
+from controllers.autoscaler.observe import Observed
+from controllers.autoscaler.plan import decide, why_not
 from controllers.autoscaler.reporting import problems_of
 from controllers.autoscaler.requests import consumed_by
 from controllers.kernel.conditions import format_time
@@ -30,54 +30,52 @@ class Answer:
     below: tuple[Answer, ...] = ()
 
 
-def explain_pod(cluster_state: ClusterState, pod: Obj) -> Answer:
+def explain_pod(observed: Observed, pod: Obj) -> Answer:
     title = f"Pod {key_of(pod)}"
-    why = _not_considered(cluster_state, pod)
+    why = _not_considered(observed, pod)
     if why:
         return Answer(title, (Answer(why),))
-    return Answer(title, tuple(_pause(cluster_state)) or tuple(_waiting(plan(cluster_state.observed), key_of(pod))))
+    return Answer(title, tuple(_pause(observed)) or tuple(_waiting(decide(observed.cluster), key_of(pod))))
 
 
-def explain_group(cluster_state: ClusterState, ref: Ref) -> Answer:
+def explain_group(observed: Observed, ref: Ref) -> Answer:
     title = f"{ref.kind.name} {ref.key}"
-    left_alone = cluster_state.elsewhere.get(ref) or cluster_state.paused.get(ref)
-    bad = next((bad for bad in cluster_state.observed.bad if bad.ref == ref), None)
-    state = next((state for state in cluster_state.observed.groups if state.group.ref == ref), None)
+    left_alone = observed.scope.elsewhere.get(ref) or observed.scope.paused.get(ref)
+    bad = next((bad for bad in observed.cluster.bad if bad.ref == ref), None)
+    state = next((state for state in observed.cluster.groups if state.group.ref == ref), None)
     if left_alone:
         return Answer(title, (Answer(f"is left alone: {left_alone}"),))
     if bad is not None:
         return Answer(title, (Answer(f"is no group: {bad.field}: {bad.message}"),))
     if state is None:
         return Answer(title, (Answer("is no group: no annotation and no --nodes gives it a minimum and a maximum"),))
-    paused = tuple(_pause(cluster_state))
-    decision = plan(cluster_state.observed)
-    return Answer(title, (*_size(cluster_state, state), *(paused or _changes(cluster_state, decision, state))))
+    paused = tuple(_pause(observed))
+    decision = decide(observed.cluster)
+    return Answer(title, (*_size(observed, state), *(paused or _changes(observed, decision, state))))
 
 
-def explain_node(cluster_state: ClusterState, name: str) -> Answer:
+def explain_node(observed: Observed, name: str) -> Answer:
     title = f"Node {name}"
-    owners = [(state, m) for state in cluster_state.observed.groups for m in state.machines if m.node_name == name]
-    unreadable = cluster_state.observed.unreadable.get(title)
+    owners = [(state, m) for state in observed.cluster.groups for m in state.machines if m.node_name == name]
+    unreadable = observed.cluster.unreadable.get(title)
     below = [Answer(f"can't be read: {unreadable}")] if unreadable else []
     if not owners:
         return Answer(title, (*below, Answer("stays: it is no Node of a group")))
     state, machine = owners[0]
     below.append(Answer(f"is Machine {machine.key} of {state.id}"))
-    return Answer(
-        title, (*below, *(tuple(_pause(cluster_state)) or _fate(cluster_state, plan(cluster_state.observed), name)))
-    )
+    return Answer(title, (*below, *(tuple(_pause(observed)) or _fate(observed, decide(observed.cluster), name=name))))
 
 
-def _pause(cluster_state: ClusterState) -> Iterator[Answer]:
-    why = why_not(cluster_state)
+def _pause(observed: Observed) -> Iterator[Answer]:
+    why = why_not(observed)
     if why:
         yield Answer(f"nothing is decided: {why}")
 
 
-def _not_considered(cluster_state: ClusterState, pod: Obj) -> str:
+def _not_considered(observed: Observed, pod: Obj) -> str:
     """Why it is no pod for which a Node would be added; "" if it is."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    unreadable = cluster_state.observed.unreadable.get(f"Pod {key_of(pod)}")
+    unreadable = observed.cluster.unreadable.get(f"Pod {key_of(pod)}")
     if spec.get("nodeName"):
         return f"has a Node: {spec['nodeName']}"
     if status.get("phase") in ("Succeeded", "Failed"):
@@ -87,11 +85,11 @@ def _not_considered(cluster_state: ClusterState, pod: Obj) -> str:
     if status.get("nominatedNodeName"):
         return f"is about to get Node {status['nominatedNodeName']}, from which others are evicted for it"
     request = consumed_by(pod)
-    if request is not None and cluster_state.observed.options.provisioning_requests:
+    if request is not None and observed.cluster.options.provisioning_requests:
         return f"takes room of ProvisioningRequest {request}, and gets no other"
     if not is_unschedulable(pod):
         return "kube-scheduler has not called it Unschedulable (condition PodScheduled)"
-    least = cluster_state.observed.options.growth.expendable_below
+    least = observed.cluster.options.growth.expendable_below
     priority = spec.get("priority")
     if isinstance(priority, int) and priority < least:
         return f"its priority is {priority}; pods below {least} get no Node of their own"
@@ -102,11 +100,11 @@ def _waiting(decision: Decision, key: Key) -> Iterator[Answer]:
     if decision.frozen:
         yield Answer(f"nothing is scaled: {decision.frozen}")
         return
-    for helped in decision.growing.helped:
+    for helped in decision.scale_up.helped:
         if any(_is(pod, key) for pod in helped.pods):
-            yield Answer(f"{counted(decision.growing.added[helped.group], 'new Node')} of {helped.group} will take it")
+            yield Answer(f"{counted(decision.scale_up.added[helped.group], 'new Node')} of {helped.group} will take it")
             return
-    for left in decision.growing.left:
+    for left in decision.scale_up.left:
         if any(_is(pod, key) for pod in left.pods):
             reasons = tuple(Answer(f"{group}: {why}") for group, why in left.why.items())
             if reasons:
@@ -121,15 +119,15 @@ def _is(pod: PodShape, key: Key) -> bool:
     return (pod.namespace, pod.name) == (key.namespace, key.name)
 
 
-def _size(cluster_state: ClusterState, state: GroupState) -> Iterator[Answer]:
-    bounds, observed = state.group.bounds, cluster_state.observed
+def _size(observed: Observed, state: GroupState) -> Iterator[Answer]:
+    bounds, cluster = state.group.bounds, observed.cluster
     yield Answer(
         f"asks for {counted(state.group.replicas, 'Node')}, between {bounds.min_size} and {bounds.max_size}",
         (
-            Answer(f"{len(state.joined)} joined, {upcoming(state, observed)} on their way"),
+            Answer(f"{len(state.joined)} joined, {upcoming(state, cluster)} on their way"),
             *(
                 Answer(f"Machine {machine.key} is not waited for: {why}")
-                for machine, why in unprovisionable(state, observed)
+                for machine, why in unprovisionable(state, cluster)
             ),
         ),
     )
@@ -141,29 +139,29 @@ def _offer(node: NodeShape) -> str:
     return f"{node.amount(CPU) / 1000:g} cores and {node.amount(MEMORY) / 1024**3:.1f} GiB"
 
 
-def _changes(cluster_state: ClusterState, decision: Decision, state: GroupState) -> tuple[Answer, ...]:
+def _changes(observed: Observed, decision: Decision, state: GroupState) -> tuple[Answer, ...]:
     if decision.frozen:
         return (Answer(f"nothing is scaled: {decision.frozen}"),)
-    return (_growth(cluster_state, decision, state), _shrinking(decision, state))
+    return (_growth(observed, decision, state=state), _shrinking(decision, state))
 
 
-def _growth(cluster_state: ClusterState, decision: Decision, state: GroupState) -> Answer:
-    added = decision.growing.added.get(state.id)
-    problem = problems_of(cluster_state, decision).get(state.group.ref)
+def _growth(observed: Observed, decision: Decision, *, state: GroupState) -> Answer:
+    added = decision.scale_up.added.get(state.id)
+    problem = problems_of(observed, decision).get(state.group.ref)
     if added:
         return Answer(f"grows by {counted(added, 'Node')}")
     if problem:
         return Answer(f"does not grow: {problem[1]}")
-    if not decision.growing.helped and not decision.growing.left:
+    if not decision.scale_up.helped and not decision.scale_up.left:
         return Answer("does not grow: no pod waits for a Node")
-    why = Counter(left.why[state.id] for left in decision.growing.left if state.id in left.why)
-    if decision.growing.skipped.get(state.id):
-        return Answer(f"does not grow: {decision.growing.skipped[state.id]}")
+    why = Counter(left.why[state.id] for left in decision.scale_up.left if state.id in left.why)
+    if decision.scale_up.skipped.get(state.id):
+        return Answer(f"does not grow: {decision.scale_up.skipped[state.id]}")
     return Answer("does not grow: it helps no pod that waits", tuple(Answer(reason) for reason in why))
 
 
 def _shrinking(decision: Decision, state: GroupState) -> Answer:
-    shrinking = decision.shrinking
+    shrinking = decision.scale_down
     going = tuple(Answer(victim.why) for victim in shrinking.victims if victim.group == state.id)
     if going:
         return Answer(f"shrinks by {counted(len(going), 'Machine')}", going)
@@ -179,10 +177,10 @@ def _shrinking(decision: Decision, state: GroupState) -> Answer:
     )
 
 
-def _fate(cluster_state: ClusterState, decision: Decision, name: str) -> tuple[Answer, ...]:
+def _fate(observed: Observed, decision: Decision, *, name: str) -> tuple[Answer, ...]:
     if decision.frozen:
         return (Answer(f"nothing is scaled: {decision.frozen}"),)
-    shrinking, found = decision.shrinking, []
+    shrinking, found = decision.scale_down, []
     victim = next((victim for victim in shrinking.victims if victim.node == name), None)
     if victim is not None:
         moves = tuple(Answer(f"Pod {move.pod.namespace}/{move.pod.name} moves to {move.to}") for move in victim.moves)
@@ -194,6 +192,6 @@ def _fate(cluster_state: ClusterState, decision: Decision, name: str) -> tuple[A
         found.append(Answer(f"stays: {stays.reason}: {stays.why}"))
     if shrinking.cooldown:
         found.append(Answer(f"no Node goes now: {shrinking.cooldown}"))
-    if name not in {node.name for node in cluster_state.observed.nodes} and not found:
+    if name not in {node.name for node in observed.cluster.workload.nodes} and not found:
         found.append(Answer("stays: it is not Ready, or it is going already"))
     return tuple(found)

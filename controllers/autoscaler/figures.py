@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from controllers.autoscaler.allowance import MILLI
-from controllers.autoscaler.cluster_state import ClusterState
-from controllers.autoscaler.counts import count, together
-from controllers.autoscaler.plan import Decision
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.health import count, count_all
+from controllers.autoscaler.observe import Observed
+from controllers.autoscaler.resource_limits import MILLI
 from controllers.kernel.plan import Figure, Metric
 from controllers.scheduling.shapes import CPU, MEMORY
 
@@ -44,11 +44,11 @@ _REMOVED = _metric("scaled_down_nodes_total", "Nodes removed: empty, or underuti
 _FAILED = _metric("failed_scale_ups_total", "Times that a group began to rest, by why.", "reason", total=True)
 
 
-def figures(cluster_state: ClusterState, decision: Decision) -> tuple[Figure, ...]:
+def figures(observed: Observed, decision: Decision) -> tuple[Figure, ...]:
     return (
-        *_of_cluster(cluster_state, decision),
-        *_of_groups(cluster_state, decision),
-        *_of_changes(cluster_state, decision),
+        *_of_cluster(observed, decision),
+        *_of_groups(observed, decision),
+        *_of_changes(observed, decision),
     )
 
 
@@ -57,52 +57,54 @@ def asleep() -> tuple[Figure, ...]:
     return (Figure(_SAFE, 0),)
 
 
-def _of_cluster(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
-    observed, memory = cluster_state.observed, decision.memory
-    growth = observed.options.growth
-    counts = together(observed, (count(state, observed) for state in observed.groups))
+def _of_cluster(observed: Observed, decision: Decision) -> Iterator[Figure]:
+    cluster, memory = observed.cluster, decision.memory
+    growth = cluster.options.growth
+    counts = count_all(cluster, (count(state, cluster) for state in cluster.groups))
     yield Figure(_SAFE, not decision.frozen)
     yield Figure(_NODES, counts.ready, ("ready",))
     yield Figure(_NODES, counts.unready, ("unready",))
     yield Figure(_NODES, counts.not_started, ("notStarted",))
     yield Figure(_NODES, counts.unregistered, ("unregistered",))
     yield Figure(_NODES, counts.long_unregistered, ("longUnregistered",))
-    yield Figure(_PENDING, sum(len(left.pods) for left in decision.growing.left), ("unschedulable",))
+    yield Figure(_PENDING, sum(len(left.pods) for left in decision.scale_up.left), ("unschedulable",))
     yield Figure(_MAX_NODES, growth.max_nodes)
-    yield Figure(_CORES, sum(node.amount(CPU) for node in observed.nodes) / MILLI)
-    yield Figure(_MEMORY, sum(node.amount(MEMORY) for node in observed.nodes))
+    yield Figure(_CORES, sum(node.amount(CPU) for node in cluster.workload.nodes) / MILLI)
+    yield Figure(_MEMORY, sum(node.amount(MEMORY) for node in cluster.workload.nodes))
     for measure, limits in ((_CORE_LIMITS, growth.cores), (_MEMORY_LIMITS, growth.memory)):
         yield Figure(measure, limits.least, ("minimum",))
         yield Figure(measure, limits.most, ("maximum",))
-    yield Figure(_UNNEEDED, len(decision.shrinking.unneeded))
-    for reason, nodes in Counter(stays.reason for stays in decision.shrinking.staying.values()).items():
+    yield Figure(_UNNEEDED, len(decision.scale_down.unneeded))
+    for reason, nodes in Counter(stays.reason for stays in decision.scale_down.staying.values()).items():
         yield Figure(_STAYING, nodes, (str(reason),))
-    yield Figure(_COOLDOWN, bool(decision.shrinking.cooldown))
-    moments = {"main": observed.now, "scaleUp": memory.grown_at, "scaleDown": memory.shrunk_at}
+    yield Figure(_COOLDOWN, bool(decision.scale_down.cooldown))
+    moments = {"main": cluster.now, "scaleUp": memory.grown_at, "scaleDown": memory.shrunk_at}
     for activity, moment in moments.items():
         if moment is not None:
             yield Figure(_ACTIVITY, moment.timestamp(), (activity,))
 
 
-def _of_groups(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
-    yield Figure(_GROUPS, len(cluster_state.observed.groups), ("autoscaled",))
-    for state in cluster_state.observed.groups:
+def _of_groups(observed: Observed, decision: Decision) -> Iterator[Figure]:
+    yield Figure(_GROUPS, len(observed.cluster.groups), ("autoscaled",))
+    for state in observed.cluster.groups:
         rest = decision.memory.backoffs.get(state.id)
         yield Figure(_LEAST, state.group.bounds.min_size, (state.id,))
         yield Figure(_MOST, state.group.bounds.max_size, (state.id,))
-        yield Figure(_TARGET, state.group.replicas + decision.change_of(state.id), (state.id,))
-        yield Figure(_RESTING, rest is not None and rest.is_on(cluster_state.observed.now), (state.id,))
+        yield Figure(_TARGET, state.group.replicas + decision.changes.get(state.id, 0), (state.id,))
+        yield Figure(_RESTING, rest is not None and rest.is_on(observed.cluster.now), (state.id,))
 
 
-def _of_changes(cluster_state: ClusterState, decision: Decision) -> Iterator[Figure]:
+def _of_changes(observed: Observed, decision: Decision) -> Iterator[Figure]:
     """What is added to the totals if all of it succeeds."""
-    added = sum(decision.growing.added.values())
+    added = sum(decision.scale_up.added.values())
     if added:
         yield Figure(_ADDED, added)
-    gone = Counter("underutilized" if victim.moves else "empty" for victim in decision.shrinking.victims if victim.node)
+    gone = Counter(
+        "underutilized" if victim.moves else "empty" for victim in decision.scale_down.victims if victim.node
+    )
     for reason, nodes in gone.items():
         yield Figure(_REMOVED, nodes, (reason,))
-    before = cluster_state.observed.memory.backoffs
+    before = observed.cluster.memory.backoffs
     for name, rest in decision.memory.backoffs.items():
         if name not in before or before[name].until != rest.until:
             yield Figure(_FAILED, 1, (rest.why.partition(":")[0],))

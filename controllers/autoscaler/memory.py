@@ -75,10 +75,10 @@ def read(text: str) -> Memory:
     if not isinstance(found, Mapping):
         return Memory()
     return Memory(
-        dict(_kept(_items(found.get("unneeded")), lambda each: (each[0], _time(each[1])))),
-        dict(_kept(_items(found.get("backoffs")), lambda each: (each[0], _backoff(each[1])))),
-        tuple(_kept(_list(found.get("grown")), lambda each: Addition(_time(each["at"]), int(each["nodes"])))),
-        next(_kept([found.get("shrunkAt")], _time), None),
+        unneeded=dict(_kept(_items(found.get("unneeded")), lambda each: (each[0], _time(each[1])))),
+        backoffs=dict(_kept(_items(found.get("backoffs")), lambda each: (each[0], _backoff(each[1])))),
+        grown=tuple(_kept(_list(found.get("grown")), lambda each: Addition(_time(each["at"]), int(each["nodes"])))),
+        shrunk_at=next(_kept([found.get("shrunkAt")], _time), None),
     )
 
 
@@ -107,4 +107,4 @@ def _time(text: Any) -> datetime:
 
 def _backoff(found: Any) -> Backoff:
     pause = timedelta(seconds=int(found["pauseSeconds"]))
-    return Backoff(_time(found["until"]), _time(found["failedAt"]), pause, str(found["why"]))
+    return Backoff(until=_time(found["until"]), failed_at=_time(found["failedAt"]), pause=pause, why=str(found["why"]))

@@ -1,313 +1,319 @@
-"""Objects → Observed: groups with their Machines, Nodes that take pods, pods that are there, pods that wait.
-
-What can't be read is named and left out with all that depends on it; it never stops the rest.
-"""
+"""View → Observed: the cluster, what is left alone and why, what is remembered and what was told."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 
-from api import names
-from api.autoscaling import GroupOptions
-from controllers.autoscaler import templates
-from controllers.autoscaler.memory import Memory
+from api import names, yamltext
+from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.cluster_state import (
+    ClusterState,
+    GroupObjects,
+    NodeHealth,
+    Objects,
+    WorkloadObjects,
+    read_cluster,
+)
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.requests import Request, consumed_by, read_requests
-from controllers.autoscaler.upcoming_zones import UpcomingZones, upcoming_zones_of
-from controllers.kernel import machine_facts
-from controllers.kernel.conditions import find, is_true, parse_time
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.node_owner import owner_uid
+from controllers.autoscaler.templates import shape_of
+from controllers.autoscaler.upcoming_zones import domain_order
+from controllers.kernel.conditions import parse_time
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
-from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.discovery import BadGroup, discover, with_options
-from controllers.scaling.node_group import NodeGroup
-from controllers.scaling.scaled_group import ScaledGroup, is_rolling
-from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.disruption import Budget, read_budget
+from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    CONFIG_MAP,
+    CSI_NODE,
+    DAEMON_SET,
+    LEASE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    STORAGE_CLASS,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    key_of,
+    ref_of,
+    uid_of,
+)
+from controllers.kernel.view import ManagementCluster, ShapeUnknown, Unreachable, View
+from controllers.kernel.workload import cluster_key_of
+from controllers.scaling.discovery import discover
 from controllers.scheduling.reading import Reader
-from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
-CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-DAWN = datetime.min.replace(tzinfo=UTC)
+READS: tuple[Kind, ...] = (
+    CONFIG_MAP,
+    LEASE,
+    CLUSTER,
+    CSI_NODE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    DAEMON_SET,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+)
+"""All that ``observe`` looks at, itself or by asking where a group's Nodes live and what its hosts would be like."""
+_OUTLIVES = 4
+"""A Lease counts as held for so many times its duration: clocks differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
-    """Everything of one cluster, as it came from the API. ``shapes``: what providers say of groups, by id.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is left alone. ``elsewhere`` and ``paused``: groups, with why. ``missing``: groups that an option names and
+    that are not there.
 
-    ``book``: claims and volumes, None to leave them out. ``reader`` may be kept from one look to the next: then
-    only what has changed since is read. It takes bodies for frozen, as the cache's are.
+    ``other_autoscaler``: the holder of the Cluster Autoscaler's Lease; "" if there is none. ``unresolved``: why it is
+    not known yet in which cluster the Nodes of some group live. ``outage``: the cluster can't be seen now.
     """
 
-    machine_deployments: Sequence[Obj] = ()
-    machine_sets: Sequence[Obj] = ()
-    machines: Sequence[Obj] = ()
-    nodes: Sequence[Obj] = ()
-    pods: Sequence[Obj] = ()
-    daemon_sets: Sequence[Obj] = ()
-    budgets: Sequence[Obj] = ()
-    namespaces: Sequence[Obj] = ()
-    csi_nodes: Sequence[Obj] = ()
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
-    book: VolumeBook | None = None
-    reader: Reader = field(default_factory=Reader)
-    requests: Sequence[Obj] = ()
-    pod_templates: Sequence[Obj] = ()
-    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of groups whose Machines go to several failure domains, by id: these, in the order in which they are taken."""
+    elsewhere: Mapping[Ref, str] = field(default_factory=dict)
+    paused: Mapping[Ref, str] = field(default_factory=dict)
+    missing: tuple[Key, ...] = ()
+    other_autoscaler: str = ""
+    unresolved: str = ""
+    outage: Unreachable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupState(ScaledGroup):
-    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """``unknown``: group id → why its provider did not say what its hosts would be like. ``awaiting``: groups whose
+    providers have yet to say it.
+    """
 
-    joined: frozenset[str] = frozenset()
-    template: NodeShape | None = None
-    problem: str = ""
-    options: GroupOptions = field(default_factory=GroupOptions)
-    zone_order: UpcomingZones | None = None
-    """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
-
-    @property
-    def is_whole(self) -> bool:
-        """It has all of its Nodes or none: it grows to its maximum and goes at once."""
-        return bool(self.options.zero_or_max)
-
-    @property
-    def marked(self) -> tuple[MachineFacts, ...]:
-        """Those that the autoscaler marked and that are not going yet."""
-        return self.marked_by(Scaler.AUTOSCALER)
-
-    @property
-    def unsettled(self) -> str:
-        """Why the autoscaler can't say which Machines of the group go; "" if it can."""
-        return next(iter(self.obstacles(Scaler.AUTOSCALER).values()), "")
-
-    def is_going(self, machine: MachineFacts) -> bool:
-        return machine.deleting or (machine.annotated and self.surplus > 0)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    awaiting: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What is written, and what was. ``memory`` and ``status``: the two ConfigMaps; None: not there yet.
+
+    ``bodies``: by uid the MachineDeployments and MachineSets whose condition is ours to set; ``refs`` to all.
+    ``misconfigured``: ConfigMaps that can't be used, with why.
+    """
+
+    memory: Obj | None = None
+    status: Obj | None = None
+    bodies: Mapping[str, Obj] = field(default_factory=dict)
+    refs: Mapping[str, Ref] = field(default_factory=dict)
+    misconfigured: Mapping[Ref, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
+    """All that one reconcile depends on."""
 
-    ``all_nodes`` counts those too that are not Ready or on their way out, ``ready`` those that are, ``unready`` those
-    that should be by now. ``daemons``: pods that come with every Node that they fit, one of each DaemonSet.
-    ``unreadable``: object → what is wrong with it. ``requests``: ProvisioningRequests in their order.
-    ``followed_since``: since when Nodes have been seen to come without an outage. ``unreachable``: why the cluster
-    can't be seen now, so that all else is old or empty; "" if it can.
-    """
-
-    now: datetime
-    options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
-    memory: Memory = field(default_factory=Memory)
-    groups: tuple[GroupState, ...] = ()
-    bad: tuple[BadGroup, ...] = ()
-    nodes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
-    pending: tuple[PodShape, ...] = ()
-    daemons: tuple[PodKind, ...] = ()
-    budgets: tuple[Budget, ...] = ()
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    protected: Mapping[str, str] = field(default_factory=dict)
-    all_nodes: int = 0
-    ready: int = 0
-    unready: int = 0
-    unreadable: Mapping[str, str] = field(default_factory=dict)
-    requests: tuple[Request, ...] = ()
-    followed_since: datetime = DAWN
-    unreachable: str = ""
+    cluster: ClusterState
+    scope: Scope = Scope()
+    templates: Templates = Templates()
+    records: Records = Records()
 
 
-def observe(objects: Objects, now: datetime, options: AutoscalerOptions, memory: Memory) -> Observed:
-    reading = _Reading(objects)
-    bodies = {uid_of(body): body for body in (*objects.machine_deployments, *objects.machine_sets)}
-    discovered, bad = discover(objects.machine_deployments, objects.machine_sets, options.discovery)
-    discovered, requested, unwilling = with_options(discovered, bodies)
-    ready = {node["metadata"]["name"]: node for node in objects.nodes if _is_ready(node)}
-    owners = _Owners(objects)
-    groups = [replace(owners.state(group, ready), options=requested[group.id]) for group in discovered]
-    patience = {m.node_name: each.options.provision_time for each in groups for m in each.machines if m.node_name}
-
-    def is_starting(node: Obj) -> bool:
-        created = parse_time(node["metadata"].get("creationTimestamp"))
-        own = patience.get(node["metadata"]["name"])
-        return created is not None and now - created < (options.growth.provision_time if own is None else own)
-
-    going = {m.node_name for state in groups for m in state.machines if m.node_name and state.is_going(m)}
-    pods, pending = reading.pods(going, options)
-    shapes = reading.nodes(name for name in ready if name not in going)
-    there = {node.name: node for node in shapes}
-    groups = [_with_template(state, bodies[state.group.ref.uid], there, objects.shapes) for state in groups]
-    budgets = tuple(read_budget(budget) for budget in objects.budgets)
+def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Observed:
+    """``reader``: the one of the last reconcile, so that only pods that have changed since are read."""
+    kept = view.get(CONFIG_MAP, options.memory_key)
+    options, misconfigured = _configured(options, view)
+    deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
+    bodies = {uid_of(body): body for body in (*deployments, *sets)}
+    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
+    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
+    groups, bad = discover(deployments, sets, discovery=options.discovery)
+    refs_of = [*(group.ref for group in groups), *(each.ref for each in bad)]
+    scope = _scope(view, options, {ref: bodies[ref.uid] for ref in refs_of})
+    paused = {group.ref: why for group in groups if (why := _paused(bodies[group.ref.uid], view))}
+    apart = {ref.uid for ref in (*scope.elsewhere, *paused)}
+    reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in groups if group.ref.uid not in apart}
+    shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
+    objects = Objects(
+        groups=GroupObjects(
+            machine_deployments=[body for body in deployments if uid_of(body) not in apart],
+            machine_sets=[body for body in sets if uid_of(body) not in apart],
+            machines=view.all(MACHINE),
+            shapes=shapes,
+            domains=_domains({group.id: bodies[group.ref.uid] for group in groups if group.id in shapes}, sets, view),
+        ),
+        workload=_workload(view),
+        requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
+        pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
+        reader=reader or Reader(),
+    )
+    unknown = {name: read for name, read in reads.items() if isinstance(read, ShapeUnknown)}
     return Observed(
-        now,
-        options,
-        memory,
-        tuple(_with_zones(state, objects, owners.sets(state.group), ready, now) for state in groups),
-        (*bad, *unwilling),
-        shapes,
-        tuple(pod for pod in pods if pod.node in there),
-        pending,
-        reading.daemons(),
-        budgets,
-        {namespace["metadata"]["name"]: labels_of(namespace) for namespace in objects.namespaces},
-        {name: why for name, node in ready.items() if (why := _protection(node))},
-        len(objects.nodes),
-        len(ready),
-        sum(1 for node in objects.nodes if not _is_ready(node) and not is_starting(node)),
-        reading.unreadable,
-        read_requests(objects.requests, objects.pod_templates, objects.pods, objects.reader),
+        cluster=read_cluster(
+            objects,
+            now=view.now,
+            options=options,
+            memory=memory.read(_data(kept, "memory")),
+            health=NodeHealth(
+                followed_since=view.current_since(NODE) or view.now,
+                unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
+            ),
+        ),
+        scope=replace(
+            scope,
+            paused=paused,
+            missing=tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
+        ),
+        templates=Templates(
+            unknown={name: read.why for name, read in unknown.items()},
+            awaiting=frozenset(name for name, read in unknown.items() if read.asked),
+        ),
+        records=Records(
+            memory=kept,
+            status=view.get(CONFIG_MAP, options.status_key),
+            bodies={
+                uid: body
+                for uid, body in bodies.items()
+                if _may_speak_of(body, options.cluster, unreachable=scope.outage)
+            },
+            refs=refs,
+            misconfigured=misconfigured,
+        ),
     )
 
 
-class _Reading:
-    """Reads Nodes and pods. A Node with a pod that can't be read takes no pods: nobody knows its room."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._reader = objects.reader
-        self._reader.look(objects.book)
-        self._unresolved: set[str] = set()
-        self.unreadable: dict[str, str] = {}
-
-    def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
-        """Those that are on Nodes, and those that look for one; pods of Nodes that go will. Pods that take room of a
-        ProvisioningRequest are left to the request.
-        """
-        expendable_below, asks = options.growth.expendable_below, options.provisioning_requests
-        seated, pending = [], []
-        for body, shape in self._reader.pods(self._objects.pods):
-            if isinstance(shape, ShapeError):
-                self._leave_out(body, shape)
-                continue
-            if shape.kind.keeping.finished:
-                continue
-            if shape.node in going:
-                if _comes_again(shape):
-                    pending.append(shape._replace(node=""))
-            elif shape.node:
-                seated.append(shape)
-            elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
-                seated.append(shape._replace(node=str(nominated)))
-            elif asks and consumed_by(body):
-                continue
-            elif is_unschedulable(body) and shape.kind.priority >= expendable_below:
-                pending.append(shape)
-        return tuple(seated), tuple(pending)
-
-    def nodes(self, wanted: Iterable[str]) -> tuple[NodeShape, ...]:
-        chosen = set(wanted) - self._unresolved
-        drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._objects.csi_nodes}
-        shapes = []
-        for body in self._objects.nodes:
-            name = body["metadata"]["name"]
-            if name in chosen:
-                try:
-                    shapes.append(self._reader.node(body, drivers.get(name)))
-                except ShapeError as error:
-                    self.unreadable[f"Node {name}"] = str(error)
-        return tuple(sorted(shapes, key=lambda shape: shape.name))
-
-    def daemons(self) -> tuple[PodKind, ...]:
-        found = []
-        for body in self._objects.daemon_sets:
-            template = (body.get("spec") or {}).get("template") or {}
-            meta = {**(template.get("metadata") or {}), "name": body["metadata"]["name"]}
-            pod = {**template, "metadata": {**meta, "namespace": key_of(body).namespace}}
-            try:
-                found.append(self._reader.pod(pod).kind)
-            except ShapeError as error:
-                self.unreadable[f"DaemonSet {key_of(body)}"] = f"spec.template.{error}"
-        return tuple(found)
-
-    def _leave_out(self, body: Obj, error: ShapeError) -> None:
-        if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            self.unreadable[f"Pod {key_of(body)}"] = str(error)
-            self._unresolved.add(str((body.get("spec") or {}).get("nodeName") or ""))
+def _scope(view: View, options: AutoscalerOptions, groups: Mapping[Ref, Obj]) -> Scope:
+    """``groups``: faulty ones too; where they belong is told of them all the same."""
+    elsewhere = {ref: why for ref, body in groups.items() if (why := _elsewhere(body, view, ours=options.cluster))}
+    return Scope(
+        elsewhere=elsewhere,
+        other_autoscaler=_other_autoscaler(view, options.namespace),
+        unresolved=next((why for why in elsewhere.values() if why == _UNRESOLVED), ""),
+        outage=view.workload if isinstance(view.workload, Unreachable) else None,
+    )
 
 
-class _Owners:
-    """Machines and MachineSets by their owners, looked up once for all groups."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._sets: dict[str, list[Obj]] = {}
-        self._machines: dict[str, list[MachineFacts]] = {}
-        for found in objects.machine_sets:
-            for uid in {uid_of(found), controller_uid(found)}:
-                self._sets.setdefault(uid, []).append(found)
-        owners = {node["metadata"]["name"]: owner_uid(node) for node in objects.nodes}
-        for machine in map(machine_facts.read, objects.machines):
-            if owners.get(machine.node_name) not in {None, "", machine.uid}:
-                # Whoever may write a Machine's status names any Node there; the Node says whose it is.
-                machine = replace(machine, node_name="")  # noqa: PLW2901
-            self._machines.setdefault(machine.owner_uid, []).append(machine)
-
-    def sets(self, group: NodeGroup) -> Sequence[Obj]:
-        return self._sets.get(group.ref.uid, ())
-
-    def state(self, group: NodeGroup, ready: Container[str]) -> GroupState:
-        sets = self.sets(group)
-        machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
-        machines.sort(key=lambda machine: machine.key)
-        state = GroupState(group, tuple(machines), is_rolling(sets))
-        joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))
-        return replace(state, joined=frozenset(joined))
+def _workload(view: View) -> WorkloadObjects:
+    return WorkloadObjects(
+        nodes=view.all(NODE),
+        pods=view.all(POD),
+        daemon_sets=view.all(DAEMON_SET),
+        budgets=view.all(POD_DISRUPTION_BUDGET),
+        namespaces=view.all(NAMESPACE),
+        csi_nodes=view.all(CSI_NODE),
+        book=_book(view),
+    )
 
 
-def _with_template(
-    state: GroupState, body: Obj, nodes: Mapping[str, NodeShape], shapes: Mapping[str, Shape]
-) -> GroupState:
-    real = [nodes[name] for name in sorted(state.joined) if name in nodes and not nodes[name].unschedulable]
-    if real:
-        return replace(state, template=templates.from_node(real[0], state.id))
+def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
+    """Of groups that go over several, by id. Asked for those alone whose provider says what their hosts are like."""
+    sets_of: dict[str, list[Obj]] = {}
+    for body in sets:
+        sets_of.setdefault(controller_uid(body), []).append(body)
+    found = {name: domain_order(body, sets_of.get(uid_of(body), ()), view=view) for name, body in groups.items()}
+    return {name: domains for name, domains in found.items() if domains}
+
+
+_UNRESOLVED = "it is being found out where its Nodes live"
+
+
+def _may_speak_of(body: Obj, ours: Key | None, *, unreachable: Unreachable | None) -> bool:
+    """Of groups of other Clusters others speak; and of our own, if it may have its Nodes in the management cluster
+    after all.
+    """
+    return ours is None or (
+        cluster_key_of(MACHINE_SET, body) == ours and (unreachable is None or bool(unreachable.secret))
+    )
+
+
+def _elsewhere(body: Obj, view: View, *, ours: Key | None) -> str:
+    """Why its Nodes are not ours to count; "" if they are. ``ours`` None: those in the management cluster."""
+    cluster = cluster_key_of(MACHINE_SET, body)
+    if ours is not None:
+        whose = f"of Cluster {cluster}" if cluster is not None else "of no Cluster"
+        return "" if cluster == ours else f"it is {whose}, and this autoscaler is for Cluster {ours}"
+    if cluster is None:
+        return ""
+    workload = view.of_cluster(cluster).workload
+    if isinstance(workload, ManagementCluster):
+        return ""
+    if isinstance(workload, Unreachable) and (workload.finding_out or not workload.secret):
+        return _UNRESOLVED
+    return f"its Nodes live in a cluster of their own ({cluster}); it takes an autoscaler with --cluster={cluster}"
+
+
+def _paused(body: Obj, view: View) -> str:
+    return paused_by((body, cluster_of(body, view)))
+
+
+def _book(view: View) -> VolumeBook:
+    claims = {(key_of(claim).namespace, key_of(claim).name): claim for claim in view.all(PERSISTENT_VOLUME_CLAIM)}
+    return VolumeBook(claims, _by_name(view, PERSISTENT_VOLUME), _by_name(view, STORAGE_CLASS))
+
+
+def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
+    return {key_of(body).name: body for body in view.all(kind)}
+
+
+def _other_autoscaler(view: View, namespace: str) -> str:
+    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    lease = view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE))
+    spec = (lease or {}).get("spec") or {}
+    holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
+    seconds = spec.get("leaseDurationSeconds")
+    if not holder or renewed is None:
+        return ""
+    lasts = timedelta(seconds=_OUTLIVES * (seconds if isinstance(seconds, int) else 15))
+    return str(holder) if view.now - renewed < lasts else ""
+
+
+def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptions, dict[Ref, str]]:
+    """The options with what ConfigMaps say of how to choose, and what is wrong with those."""
+    choosing, wrong = options.growth.choosing, {}
+    for expander, name, read in (
+        ("priority", names.AUTOSCALER_PRIORITIES, _with_priorities),
+        ("price", names.AUTOSCALER_PRICES, _with_prices),
+    ):
+        key = Key(options.namespace, name)
+        config = view.get(CONFIG_MAP, key) if expander in choosing.names else None
+        if config is not None:
+            choosing, problem = read(choosing, config)
+        else:
+            problem = f"the expander {expander} needs the ConfigMap {key}" if expander in choosing.names else ""
+        if problem:
+            wrong[Ref(CONFIG_MAP, key)] = problem
+    return replace(options, growth=replace(options.growth, choosing=choosing)), wrong
+
+
+def _with_priorities(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
     try:
-        return replace(state, template=templates.from_nothing(body, state.id, shapes.get(state.id)))
-    except ShapeError as error:
-        return replace(state, problem=str(error))
+        found = yamltext.load(_data(config, "priorities"))
+        priorities = expanders.priorities_of(found if isinstance(found, Mapping) else {})
+    except (yamltext.TextError, expanders.ExpanderError) as error:
+        return choosing, f"data.priorities: {error}"
+    return replace(choosing, priorities=priorities), ""
 
 
-def _with_zones(
-    state: GroupState, objects: Objects, sets: Sequence[Obj], ready: Mapping[str, Obj], now: datetime
-) -> GroupState:
-    """Not for a group of which something else is under way, or whose own words say where its Nodes are."""
-    shape, domains = objects.shapes.get(state.id), objects.domains.get(state.id, ())
-    if shape is None or not domains or state.template is None or state.is_whole or state.surplus or state.rolling:
-        return state
-    label = shape.failure_domain_label
-    zone_order = upcoming_zones_of(domains, label, state.machines, sets, now)
-    joined = (machine for machine in state.machines if machine.node_name in state.joined)
-    told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
-    if zone_order is None or not told or (not state.joined and label in state.template.labels):
-        return state
-    return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
+def _with_prices(choosing: expanders.Choosing, config: Obj) -> tuple[expanders.Choosing, str]:
+    try:
+        return replace(choosing, prices=prices.read_table(_data(config, "prices"))), ""
+    except prices.PriceTableError as error:
+        return choosing, f"data.prices: {error}"
 
 
-def _comes_again(pod: PodShape) -> bool:
-    keeping = pod.kind.keeping
-    return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
-
-
-def is_unschedulable(pod: Obj) -> bool:
-    if is_deleting(pod):
-        return False
-    said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-    return said.get("status") == "False" and said.get("reason") == "Unschedulable"
-
-
-def _is_ready(node: Obj) -> bool:
-    return not is_deleting(node) and is_true((node.get("status") or {}).get("conditions"), "Ready")
-
-
-def _protection(node: Obj) -> str:
-    if annotations_of(node).get(names.SCALE_DOWN_DISABLED_ANNOTATION) == "true":
-        return f'its annotation {names.SCALE_DOWN_DISABLED_ANNOTATION} is "true"'
-    label = next((label for label in CONTROL_PLANE_LABELS if label in labels_of(node)), "")
-    return f"it is a Node of the control plane ({label})" if label else ""
+def _data(config: Obj | None, key: str) -> str:
+    found: Any = ((config or {}).get("data") or {}).get(key)
+    return found if isinstance(found, str) else ""

@@ -1,90 +1,112 @@
-"""Observed → Decision: first the Nodes that are missing, then those that are too many, and what to remember of it."""
+"""Observed → Plan: the Nodes that are missing, then those that are too many; what is kept, written and told of it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-from controllers.autoscaler.growth import Growing, plan_growth
+from api import names
+from controllers.autoscaler import memory
+from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.figures import asleep, figures
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import project
-from controllers.autoscaler.shrinking import Shrinking, Victim, plan_shrinking
+from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
+from controllers.autoscaler.scale_up import ScaleUp, plan_scale_up
+from controllers.autoscaler.scaledown import actuation
+from controllers.autoscaler.scaledown.planner import ScaleDown, plan_scale_down
 from controllers.kernel.actions import Action, Event
-from controllers.kernel.plan import Step
-from controllers.kernel.refs import POD, Key, Ref
+from controllers.kernel.plan import Plan, Step, Wait, steps
+from controllers.kernel.refs import LEASE, Key, Ref
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.resize import ByName, Resize, Scaling
-from controllers.scheduling.shapes import PodShape
+from controllers.scaling.resize import Resize, Scaling
 
-MOST_EVENTS = 50
-"""Pods that are told in one reconcile which group grew for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """``steps`` in order; ``memory`` has to be kept before the first of them. ``frozen``: why nothing is decided."""
-
-    memory: Memory
-    growing: Growing = field(default_factory=Growing)
-    shrinking: Shrinking = field(default_factory=Shrinking)
-    steps: tuple[Step, ...] = ()
-    frozen: str = ""
-
-    def change_of(self, group: str) -> int:
-        """Nodes that the group gets more, or fewer."""
-        fewer = sum(1 for victim in self.shrinking.victims if victim.group == group)
-        return self.growing.added.get(group, 0) - fewer
+_SOON = 1.0
+"""Seconds after which to look again for something that is just being found out."""
 
 
-def plan(observed: Observed) -> Decision:
-    trouble = unhealthy(observed)
-    if trouble:
-        return Decision(
-            Memory({}, observed.memory.backoffs, observed.memory.grown, observed.memory.shrunk_at), frozen=trouble
-        )
-    backoffs = resting(observed)
-    projected = project(observed)
-    growing = plan_growth(observed, projected, backoffs)
-    shrinking = plan_shrinking(observed, projected, bool(growing.added))
-    left = any(victim.node for victim in shrinking.victims)
-    memory = Memory(
-        shrinking.unneeded,
-        backoffs,
-        _additions(observed, growing),
-        observed.now if left else observed.memory.shrunk_at,
+def plan(observed: Observed) -> Plan:
+    interval = observed.cluster.options.scan_interval.total_seconds()
+    pause = why_not(observed)
+    if pause:
+        wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
+        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), figures=asleep())
+    decision = decide(observed.cluster)
+    return Plan(
+        steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
+        outcome=Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
+        notes=(decision.frozen,) if decision.frozen else (),
+        figures=figures(observed, decision),
     )
-    return Decision(memory, growing, shrinking, _steps(observed, growing, shrinking))
 
 
-def _additions(observed: Observed, growing: Growing) -> tuple[Addition, ...]:
+def why_not(observed: Observed) -> str:
+    """Why nothing may be decided now; "" if it may."""
+    if observed.scope.other_autoscaler:
+        holder = observed.scope.other_autoscaler
+        return f"the Cluster Autoscaler is at work: {holder} holds the Lease {names.AUTOSCALER_LEASE}"
+    return observed.scope.unresolved
+
+
+def decide(cluster: ClusterState) -> Decision:
+    """First the Nodes that are missing; where some are added, none is removed."""
+    before = cluster.memory
+    if trouble := unhealthy(cluster):
+        return Decision(
+            memory=Memory(unneeded={}, backoffs=before.backoffs, grown=before.grown, shrunk_at=before.shrunk_at),
+            frozen=trouble,
+        )
+    backoffs = resting(cluster)
+    projected = project(cluster)
+    scale_up = plan_scale_up(cluster, projected, backoffs) if projected.unschedulable else ScaleUp()
+    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added))
+    left = any(victim.node for victim in scale_down.victims)
+    return Decision(
+        memory=Memory(
+            unneeded=scale_down.unneeded,
+            backoffs=backoffs,
+            grown=_additions(cluster, scale_up),
+            shrunk_at=cluster.now if left else before.shrunk_at,
+        ),
+        scale_up=scale_up,
+        scale_down=scale_down,
+        changes=_changes(cluster, scale_up, scale_down),
+        steps=_steps(cluster, scale_up, scale_down=scale_down),
+    )
+
+
+def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]:
     """What the rate and the delays still look at."""
-    reach = max(observed.options.growth.window, observed.options.shrink.delay_after_add)
-    kept = tuple(each for each in observed.memory.grown if observed.now - each.at <= reach)
-    nodes = sum(growing.added.values())
-    return (*kept, Addition(observed.now, nodes)) if nodes else kept
+    reach = max(cluster.options.growth.window, cluster.options.shrink.delay_after_add)
+    kept = tuple(each for each in cluster.memory.grown if cluster.now - each.at <= reach)
+    nodes = sum(scale_up.added.values())
+    return (*kept, Addition(cluster.now, nodes)) if nodes else kept
 
 
-def _steps(observed: Observed, growing: Growing, shrinking: Shrinking) -> tuple[Step, ...]:
-    """Marks before sizes, so that no other Machine goes; sizes before the events that speak of them."""
-    events = [*_growth_events(observed, growing), *_shrink_events(observed, shrinking.victims)]
+def _changes(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) -> dict[str, int]:
+    """2 Nodes more for pods and 3 Machines given up in one group: -1."""
+    fewer = actuation.fewer(scale_down)
+    return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.groups}
+
+
+def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> tuple[Step, ...]:
     return Scaling(
         scaler=Scaler.AUTOSCALER,
-        going=[ByName(victim.machine, victim.why) for victim in shrinking.victims],
-        staying=[ByName(machine, "it is needed after all") for machine in shrinking.unmarked],
-        sizes=_sizes(observed, growing, shrinking),
-    ).steps(events)
+        going=actuation.marked(scale_down),
+        staying=actuation.unmarked(scale_down),
+        sizes=_sizes(cluster, scale_up, scale_down),
+    ).steps([*_scale_up_events(cluster, scale_up), *actuation.events(scale_down)])
 
 
-def _sizes(observed: Observed, growing: Growing, shrinking: Shrinking) -> list[Resize]:
-    """One per group that gets another size."""
-    fewer = Counter(victim.group for victim in shrinking.victims)
+def _sizes(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) -> list[Resize]:
+    """One for each group that gets another size."""
+    fewer = actuation.fewer(scale_down)
     found: list[Resize] = []
-    for state in observed.groups:
-        more, less = growing.added.get(state.id, 0), fewer[state.id]
+    for state in cluster.groups:
+        more, less = scale_up.added.get(state.id, 0), fewer[state.id]
         if more == less:
             continue
         said = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
@@ -94,22 +116,28 @@ def _sizes(observed: Observed, growing: Growing, shrinking: Shrinking) -> list[R
     return found
 
 
-def _growth_events(observed: Observed, growing: Growing) -> Iterable[Action]:
-    refs = {state.id: state.group for state in observed.groups}
-    for name, nodes in growing.added.items():
-        before = refs[name].replicas
-        why = f"{name} goes from {before} to {before + nodes} (maximum {refs[name].bounds.max_size})"
-        yield Event(refs[name].ref, "Normal", "ScaledUpGroup", why)
-    told = [(helped.group, pod) for helped in growing.helped for pod in helped.pods]
-    for name, pod in told[:MOST_EVENTS]:
+def _scale_up_events(cluster: ClusterState, scale_up: ScaleUp) -> Iterator[Event]:
+    groups = {state.id: state.group for state in cluster.groups}
+    for name, nodes in scale_up.added.items():
+        before = groups[name].replicas
+        why = f"{name} goes from {before} to {before + nodes} (maximum {groups[name].bounds.max_size})"
+        yield Event(groups[name].ref, "Normal", "ScaledUpGroup", why)
+    helped = [(each.group, pod) for each in scale_up.helped for pod in each.pods]
+    for name, pod in helped[:MOST_EVENTS]:
         yield Event(ref_of_pod(pod), "Normal", "TriggeredScaleUp", f"new Nodes of {name} will take it")
 
 
-def _shrink_events(observed: Observed, victims: Iterable[Victim]) -> Iterable[Action]:
-    for victim in victims:
-        if victim.node:
-            yield Event(victim.machine.ref, "Normal", "ScaleDown" if victim.moves else "ScaleDownEmpty", victim.why)
+def _warned(observed: Observed) -> list[Action]:
+    """On the Lease: the ConfigMaps are the other's."""
+    key = Key(observed.cluster.options.namespace, names.AUTOSCALER_LEASE)
+    if not observed.scope.other_autoscaler:
+        return []
+    return [Event(Ref(LEASE, key), "Warning", "AnotherAutoscaler", "Nodewright's autoscaler does nothing meanwhile")]
 
 
-def ref_of_pod(pod: PodShape) -> Ref:
-    return Ref(POD, Key(pod.namespace, pod.name), pod.uid)
+def _remembered(observed: Observed, decision: Decision) -> tuple[Step, ...]:
+    """Before all else, or a rate or a delay would be forgotten by dying."""
+    before, text = observed.records.memory, memory.write(decision.memory)
+    if text == ((before or {}).get("data") or {}).get("memory"):
+        return ()
+    return steps([configured(observed.cluster.options.memory_key, before, data={"memory": text})])

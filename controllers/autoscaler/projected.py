@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.health import arriving, upcoming
-from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.reservations import Reservation, reserve_all
 from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
@@ -45,32 +45,41 @@ class ProjectedCluster:
         return sum(node.amount(resource) * count for node, count in self.nodes)
 
 
-def project(observed: Observed, asked: Iterable[PodKind] = ()) -> ProjectedCluster:
+def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCluster:
     """Big pods are seated first, on small Nodes first, or those that were asked for would seem too few.
 
     ``asked``: further kinds of pods that will be asked for.
     """
-    kinds = [pod.kind for pod in (*observed.pods, *observed.pending)]
-    kinds += [shape.kind for request in observed.requests if request.holds for shape, _ in request.left]
+    kinds = [pod.kind for pod in (*cluster.workload.pods, *cluster.workload.pending)]
+    kinds += [shape.kind for request in cluster.requests if request.holds for shape, _ in request.left]
     kinds += asked
-    classes = Classes((*kinds, *observed.daemons), observed.namespaces)
-    snapshot = Snapshot(observed.nodes, observed.pods, classes)
-    coming = {state.id: count for state in observed.groups if (count := upcoming(state, observed))}
-    daemons = tuple(classes.of(kind) for kind in observed.daemons)
-    nodes = [(node, 1) for node in observed.nodes]
-    for state in sorted(observed.groups, key=_offer):
-        for node, count in arriving(state, observed):
+    classes = Classes((*kinds, *cluster.workload.daemons), cluster.workload.namespaces)
+    snapshot = Snapshot(cluster.workload.nodes, cluster.workload.pods, classes)
+    coming = {state.id: count for state in cluster.groups if (count := upcoming(state, cluster))}
+    daemons = tuple(classes.of(kind) for kind in cluster.workload.daemons)
+    nodes = [(node, 1) for node in cluster.workload.nodes]
+    for state in sorted(cluster.groups, key=_offer):
+        for node, count in arriving(state, cluster):
             nodes.append((node, count))
             row = snapshot.add_nodes(node, count)
             for daemon in daemons:
                 if static_refusal(daemon, node) is None:
                     snapshot.place(daemon, row)
-    held = reserve_all(snapshot, observed.requests)
+    held = reserve_all(snapshot, cluster.requests) if cluster.requests else {}
     headroom = snapshot.free(PODS).copy()
-    filtered = filter_schedulable(snapshot, sorted(observed.pending, key=_size, reverse=True))
-    taken = np.flatnonzero(snapshot.free(PODS)[: len(observed.nodes)] < headroom[: len(observed.nodes)])
-    awaiting = frozenset(observed.nodes[row].name for row in taken)
-    return ProjectedCluster(snapshot, filtered.unschedulable, coming, daemons, tuple(nodes), awaiting, held)
+    pending = sorted(cluster.workload.pending, key=_size, reverse=True)
+    unschedulable = filter_schedulable(snapshot, pending).unschedulable if pending else ()
+    taken = np.flatnonzero(snapshot.free(PODS)[: len(cluster.workload.nodes)] < headroom[: len(cluster.workload.nodes)])
+    awaiting = frozenset(cluster.workload.nodes[row].name for row in taken)
+    return ProjectedCluster(
+        snapshot=snapshot,
+        unschedulable=unschedulable,
+        upcoming=coming,
+        daemons=daemons,
+        nodes=tuple(nodes),
+        awaiting=awaiting,
+        held=held,
+    )
 
 
 def _offer(state: GroupState) -> tuple[int, int]:

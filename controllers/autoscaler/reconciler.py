@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import names, provisioning_names
-from controllers.autoscaler.cluster_state import READS, ClusterState, gather
+from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.health import OUT_OF_CAPACITY
-from controllers.autoscaler.loop import plan
-from controllers.autoscaler.observe import is_unschedulable
+from controllers.autoscaler.observe import READS, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.plan import plan
 from controllers.kernel import machine_facts
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
@@ -45,7 +45,7 @@ def _config_maps(options: AutoscalerOptions) -> tuple[Key, ...]:
 
 
 class AutoscalerReconciler:
-    """Reconciler[ClusterState]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
+    """Reconciler[Observed]; ``options`` None: the defaults. Its key is the ConfigMap with its memory, there or not.
 
     ``reader``: a memory of what was read, not of what was decided: with a new one every look says the same.
     Reconcilers that look at the same cluster in one process may share it, so that each pod is read once.
@@ -78,10 +78,10 @@ class AutoscalerReconciler:
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return None
 
-    def observe(self, key: Key, view: View, hosts: HostReads | None) -> ClusterState | None:
-        return gather(view, self.options, self._reader) if key == self.key else None
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+        return observe(view, self.options, self._reader) if key == self.key else None
 
-    def plan(self, observed: ClusterState) -> Plan:
+    def plan(self, observed: Observed) -> Plan:
         return plan(observed)
 
     def _the_key(self, _obj: Obj, _view: View) -> Iterable[Key]:

@@ -64,12 +64,12 @@ def read(details: object) -> Record:
     found = {str(key): str(value) for key, value in details.items()} if isinstance(details, Mapping) else {}
     retries = found.get(RETRIES_DETAIL, "")
     return Record(
-        tuple(_words(found, BOOKED_NODES_DETAIL)),
-        dict(_sizes(_words(found, NODE_GROUPS_DETAIL))),
-        parse_time(found.get(PROVISIONING_SINCE_DETAIL)),
-        tuple(Key(*word.split("/", 1)) for word in _words(found, LEAVING_MACHINES_DETAIL) if "/" in word),
-        int(retries) if retries.isascii() and retries.isdigit() else 0,
-        parse_time(found.get(RETRY_AFTER_DETAIL)),
+        nodes=tuple(_words(found, BOOKED_NODES_DETAIL)),
+        groups=dict(_sizes(_words(found, NODE_GROUPS_DETAIL))),
+        since=parse_time(found.get(PROVISIONING_SINCE_DETAIL)),
+        leaving=tuple(Key(*word.split("/", 1)) for word in _words(found, LEAVING_MACHINES_DETAIL) if "/" in word),
+        retries=int(retries) if retries.isascii() and retries.isdigit() else 0,
+        retry_after=parse_time(found.get(RETRY_AFTER_DETAIL)),
     )
 
 

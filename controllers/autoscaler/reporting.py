@@ -7,75 +7,78 @@ from collections.abc import Iterator
 from api import names
 from api.conditions import DeploymentCondition, Reason
 from controllers.autoscaler import status
-from controllers.autoscaler.cluster_state import ClusterState
-from controllers.autoscaler.plan import MOST_EVENTS, Decision, ref_of_pod
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.observe import Observed
 from controllers.kernel.actions import Action, Create, Event, Patch
 from controllers.kernel.conditions import Condition, Moment, find, format_time, merge_in_place
 from controllers.kernel.plan import Step, steps
-from controllers.kernel.refs import CONFIG_MAP, Key, Obj, Ref, generation_of, ref_of, resource_version_of
+from controllers.kernel.refs import CONFIG_MAP, POD, Key, Obj, Ref, generation_of, ref_of, resource_version_of
+from controllers.scheduling.shapes import PodShape
 
 _TYPE = DeploymentCondition.SCALING_ACTIVE
 _LONGEST = 900
+MOST_EVENTS = 50
+"""Pods that are told in one reconcile which group grew for them, or why none did."""
 
 
-def report(cluster_state: ClusterState, decision: Decision) -> tuple[Step, ...]:
+def ref_of_pod(pod: PodShape) -> Ref:
+    return Ref(POD, Key(pod.namespace, pod.name), pod.uid)
+
+
+def report(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     """Writes first, then the events."""
-    problems = problems_of(cluster_state, decision)
-    writes = [*_status(cluster_state, decision), *_conditions(cluster_state, problems)]
-    return steps(writes, list(_events(cluster_state, decision, problems)))
+    problems = problems_of(observed, decision)
+    writes = [*_status(observed, decision), *_conditions(observed, problems)]
+    return steps(writes, list(_events(observed, decision, problems)))
 
 
-def problems_of(cluster_state: ClusterState, decision: Decision) -> dict[Ref, tuple[Reason, str]]:
+def problems_of(observed: Observed, decision: Decision) -> dict[Ref, tuple[Reason, str]]:
     """Group → why it is not scaled as it says it should be; the message names the field."""
-    found = {
-        bad.ref: (Reason.INVALID_CONFIGURATION, f"{bad.field}: {bad.message}") for bad in cluster_state.observed.bad
-    }
+    found = {bad.ref: (Reason.INVALID_CONFIGURATION, f"{bad.field}: {bad.message}") for bad in observed.cluster.bad}
     found |= {
-        ref: (Reason.NODES_ELSEWHERE, why)
-        for ref, why in cluster_state.elsewhere.items()
-        if _unspoken(cluster_state, ref)
+        ref: (Reason.NODES_ELSEWHERE, why) for ref, why in observed.scope.elsewhere.items() if _unspoken(observed, ref)
     }
-    for state in cluster_state.observed.groups:
-        if cluster_state.unreachable is not None:
-            found[state.group.ref] = (Reason.CONNECTION_DOWN, cluster_state.observed.unreachable)
+    for state in observed.cluster.groups:
+        if observed.scope.outage is not None:
+            found[state.group.ref] = (Reason.CONNECTION_DOWN, observed.cluster.health.unreachable)
             continue
         rest = decision.memory.backoffs.get(state.id)
-        if state.template is None and state.id in cluster_state.awaiting_template:
+        if state.template is None and state.id in observed.templates.awaiting:
             continue
         if state.template is None:
-            why = cluster_state.unknown_template.get(state.id, "")
+            why = observed.templates.unknown.get(state.id, "")
             text = f"{state.problem} ({why})" if why else state.problem
             found[state.group.ref] = (Reason.INVALID_CONFIGURATION, text)
-        elif rest is not None and rest.is_on(cluster_state.observed.now):
+        elif rest is not None and rest.is_on(observed.cluster.now):
             found[state.group.ref] = (Reason.BACKED_OFF, f"until {format_time(rest.until)}: {rest.why}")
-    return {ref: said for ref, said in found.items() if ref.uid in cluster_state.bodies}
+    return {ref: said for ref, said in found.items() if ref.uid in observed.records.bodies}
 
 
-def _unspoken(cluster_state: ClusterState, ref: Ref) -> bool:
+def _unspoken(observed: Observed, ref: Ref) -> bool:
     """Whether no other autoscaler has said how the group is: one that is for its Cluster knows better."""
-    return _previous(cluster_state.bodies.get(ref.uid) or {}).get("reason") in (None, Reason.NODES_ELSEWHERE)
+    return _previous(observed.records.bodies.get(ref.uid) or {}).get("reason") in (None, Reason.NODES_ELSEWHERE)
 
 
 def _previous(body: Obj) -> Obj:
     return find((body.get("status") or {}).get("conditions"), _TYPE) or {}
 
 
-def _status(cluster_state: ClusterState, decision: Decision) -> Iterator[Action]:
-    now, before, key = cluster_state.observed.now, cluster_state.previous, cluster_state.observed.options.status_key
+def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
+    now, before, key = observed.cluster.now, observed.records.status, observed.cluster.options.status_key
     old = str(((before or {}).get("data") or {}).get("status") or "")
-    said = status.status_of(cluster_state.observed, decision)
+    said = status.status_of(observed.cluster, decision)
     said["message"] = "; ".join(
         filter(
             None,
-            [decision.frozen, *(f"no group is called {key}, which --nodes names" for key in cluster_state.missing)],
+            [decision.frozen, *(f"no group is called {key}, which --nodes names" for key in observed.scope.missing)],
         )
     )
     text = status.written(said, now)
     if not status.says_the_same(old, text):
-        yield configured(key, before, {"status": status.written(said, now, old)}, format_time(now))
+        yield configured(key, before, data={"status": status.written(said, now, old)}, updated=format_time(now))
 
 
-def configured(key: Key, before: Obj | None, data: dict[str, str], updated: str = "") -> Create | Patch:
+def configured(key: Key, before: Obj | None, *, data: dict[str, str], updated: str = "") -> Create | Patch:
     """The ConfigMap ``key`` with ``data``; others' keys in it stay."""
     why = f"{key.name} is out of date"
     meta = {"annotations": {names.AUTOSCALER_LAST_UPDATED_ANNOTATION: updated}} if updated else {}
@@ -86,11 +89,11 @@ def configured(key: Key, before: Obj | None, data: dict[str, str], updated: str 
     return Patch(ref_of(CONFIG_MAP, before), patch, why, resource_version=resource_version_of(before))
 
 
-def _conditions(cluster_state: ClusterState, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Patch]:
+def _conditions(observed: Observed, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Patch]:
     """Only on groups that have a problem, or had one; not on those of which another autoscaler tells."""
     by_uid = {ref.uid: said for ref, said in problems.items()}
-    others = {ref.uid for ref in cluster_state.elsewhere} - by_uid.keys()
-    for uid, body in cluster_state.bodies.items():
+    others = {ref.uid for ref in observed.scope.elsewhere} - by_uid.keys()
+    for uid, body in observed.records.bodies.items():
         problem = by_uid.get(uid)
         before = (body.get("status") or {}).get("conditions")
         had = find(before, _TYPE)
@@ -98,34 +101,32 @@ def _conditions(cluster_state: ClusterState, problems: dict[Ref, tuple[Reason, s
             continue
         reason, why = problem or (Reason.SCALED, "")
         decided = Condition(_TYPE, "False" if problem else "True", reason, why)
-        moment = Moment(generation_of(body), cluster_state.observed.now)
+        moment = Moment(generation_of(body), observed.cluster.now)
         after = merge_in_place(before, [decided], [_TYPE], moment)
         if after != list(before or ()):
-            ref = cluster_state.refs[uid]
+            ref = observed.records.refs[uid]
             yield Patch(ref, {"status": {"conditions": after}}, f"{_TYPE} is out of date", "status",
                         resource_version_of(body))  # fmt: skip
 
 
-def _events(
-    cluster_state: ClusterState, decision: Decision, problems: dict[Ref, tuple[Reason, str]]
-) -> Iterator[Event]:
+def _events(observed: Observed, decision: Decision, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Event]:
     for ref, (reason, why) in problems.items():
-        previous = _previous(cluster_state.bodies[ref.uid])
+        previous = _previous(observed.records.bodies[ref.uid])
         if (previous.get("reason"), previous.get("message")) != (reason, why):
             name = "FailedToScaleUpGroup" if reason == Reason.BACKED_OFF else str(reason)
             yield Event(ref, "Warning", name, why)
-    whole = Ref(CONFIG_MAP, cluster_state.observed.options.status_key)
+    whole = Ref(CONFIG_MAP, observed.cluster.options.status_key)
     if decision.frozen:
         yield Event(whole, "Warning", "ClusterUnhealthy", decision.frozen)
-    for ref, why in cluster_state.misconfigured.items():
+    for ref, why in observed.records.misconfigured.items():
         yield Event(ref, "Warning", Reason.INVALID_CONFIGURATION, why)
-    if not cluster_state.awaiting_template:
+    if not observed.templates.awaiting:
         yield from _left(decision)
 
 
 def _left(decision: Decision) -> Iterator[Event]:
     previous = 0
-    for left in decision.growing.left:
+    for left in decision.scale_up.left:
         if not left.why:
             continue
         why = "; ".join(f"{group}: {reason}" for group, reason in left.why.items())

@@ -105,7 +105,7 @@ def consumed_by(pod: Obj) -> Key | None:
 
 
 def read_requests(
-    requests: Iterable[Obj], templates: Iterable[Obj], pods: Iterable[Obj], reader: Reader
+    requests: Iterable[Obj], templates: Iterable[Obj], *, pods: Iterable[Obj], reader: Reader
 ) -> tuple[Request, ...]:
     """In the order in which they are served."""
     by_key = {key_of(template): template for template in templates}
@@ -134,13 +134,13 @@ def _read(body: Obj, templates: Mapping[Key, Obj], consumers: Sequence[PodShape]
     kept = records.read((body.get("status") or {}).get("provisioningClassDetails"))
     moment = created or datetime.fromisoformat("1970-01-01T00:00:00+00:00")
     try:
-        pods = tuple(_pods_of(body, templates, reader))
+        pods = tuple(_pods_of(body, templates, reader=reader))
     except ShapeError as error:
-        return Request(ref, body, moment, problem=str(error), record=kept)
-    return Request(ref, body, moment, pods, _left(pods, consumers), "", kept)
+        return Request(ref=ref, body=body, created=moment, problem=str(error), record=kept)
+    return Request(ref=ref, body=body, created=moment, pods=pods, left=_left(pods, consumers), problem="", record=kept)
 
 
-def _pods_of(body: Obj, templates: Mapping[Key, Obj], reader: Reader) -> Iterable[tuple[PodShape, int]]:
+def _pods_of(body: Obj, templates: Mapping[Key, Obj], *, reader: Reader) -> Iterable[tuple[PodShape, int]]:
     """Raises ShapeError naming the field, or the PodTemplate that is missing or can't be read."""
     namespace, name = key_of(body).namespace, key_of(body).name
     for index, pod_set in enumerate((body.get("spec") or {}).get("podSets") or ()):

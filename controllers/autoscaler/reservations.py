@@ -33,7 +33,7 @@ class Reservation:
         """Seats of the pods that were short; ``other`` says which are short still."""
         groups = {*self.upcoming, *other.upcoming}
         both = {group: self.upcoming.get(group, 0) + other.upcoming.get(group, 0) for group in sorted(groups)}
-        return Reservation(tuple(sorted({*self.nodes, *other.nodes})), both, other.short)
+        return Reservation(nodes=tuple(sorted({*self.nodes, *other.nodes})), upcoming=both, short=other.short)
 
 
 def reserve(snapshot: Snapshot, pods: Pods, rows: Ints | Sequence[int]) -> Reservation:
@@ -49,8 +49,10 @@ def reserve(snapshot: Snapshot, pods: Pods, rows: Ints | Sequence[int]) -> Reser
         nodes.update(snapshot.nodes[share.row].name for share in placed.shares if share.row not in before)
         if placed.count < count:
             short.append((shape, count - placed.count))
-    taken = _upcoming(snapshot, order, before, first_new)
-    return Reservation(tuple(sorted(name for name in nodes if not name.startswith(PREFIX))), taken, tuple(short))
+    taken = _upcoming(snapshot, order, before=before, first_new=first_new)
+    return Reservation(
+        nodes=tuple(sorted(name for name in nodes if not name.startswith(PREFIX))), upcoming=taken, short=tuple(short)
+    )
 
 
 def reserve_all(snapshot: Snapshot, requests: Iterable[Request]) -> dict[Ref, Reservation]:
@@ -79,7 +81,7 @@ def _row(snapshot: Snapshot, name: str) -> int | None:
 
 
 def _upcoming(
-    snapshot: Snapshot, order: Ints, before: Mapping[int, Mapping[PodClass, int]], first_new: int
+    snapshot: Snapshot, order: Ints, *, before: Mapping[int, Mapping[PodClass, int]], first_new: int
 ) -> dict[str, int]:
     """Nodes to come that got pods. A row that was cut off stands right behind the one that it was cut from."""
     found: dict[str, int] = {}

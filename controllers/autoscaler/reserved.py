@@ -51,10 +51,10 @@ def _reservations(capacity: Quantities, settings: Mapping[str, str]) -> Iterator
     for signal, text in _pairs(key, settings.get(key, ""), "<"):
         resource = _SIGNALS.get(signal)
         if resource is not None:
-            yield key, {resource: _threshold(text, capacity.get(resource, Decimal(0)), key, signal)}
+            yield key, {resource: _threshold(text, capacity.get(resource, Decimal(0)), key=key, signal=signal)}
 
 
-def _threshold(text: str, capacity: Decimal, key: str, signal: str) -> Decimal:
+def _threshold(text: str, capacity: Decimal, *, key: str, signal: str) -> Decimal:
     percent = _PERCENT.match(text)
     if percent:
         return capacity * Decimal(percent[1]) / 100

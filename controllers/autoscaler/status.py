@@ -14,30 +14,29 @@ from typing import Any
 import orjson
 
 from api import yamltext
-from controllers.autoscaler.counts import Counts, count, together
-from controllers.autoscaler.health import unhealthy, upcoming
-from controllers.autoscaler.observe import GroupState, Observed
-from controllers.autoscaler.plan import Decision
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.health import Counts, count, count_all, unhealthy, upcoming
 from controllers.kernel.conditions import format_time
 
 _TIMES = re.compile(r"^\s*(?:- )?(?:time|lastProbeTime|lastTransitionTime): .*\n", re.MULTILINE)
 _PARTS = ("health", "scaleUp", "scaleDown")
 
 
-def status_of(observed: Observed, decision: Decision) -> dict[str, Any]:
+def status_of(cluster: ClusterState, decision: Decision) -> dict[str, Any]:
     """All that it says, without times."""
-    counts = {state.id: count(state, observed) for state in observed.groups}
-    coming = {state.id: upcoming(state, observed) for state in observed.groups}
-    candidates = _candidates(observed, decision)
-    resting = {name for name, rest in decision.memory.backoffs.items() if rest.is_on(observed.now)}
-    moving = any(coming.values()) or bool(decision.growing.added)
+    counts = {state.id: count(state, cluster) for state in cluster.groups}
+    coming = {state.id: upcoming(state, cluster) for state in cluster.groups}
+    candidates = _candidates(cluster, decision)
+    resting = {name for name, rest in decision.memory.backoffs.items() if rest.is_on(cluster.now)}
+    moving = any(coming.values()) or bool(decision.scale_up.added)
     return {
         "autoscalerStatus": "Running",
         "message": decision.frozen,
         "clusterWide": {
             "health": {
-                "status": "Unhealthy" if unhealthy(observed) else "Healthy",
-                "nodeCounts": _nodes(together(observed, counts.values())),
+                "status": "Unhealthy" if unhealthy(cluster) else "Healthy",
+                "nodeCounts": _nodes(count_all(cluster, counts.values())),
             },
             "scaleUp": {"status": "InProgress" if moving else "NoActivity"},
             "scaleDown": _scale_down(sum(candidates.values())),
@@ -46,16 +45,16 @@ def status_of(observed: Observed, decision: Decision) -> dict[str, Any]:
             {
                 "name": state.id,
                 "health": {
-                    "status": "Unhealthy" if _is_ill(counts[state.id], observed) else "Healthy",
+                    "status": "Unhealthy" if _is_ill(counts[state.id], cluster) else "Healthy",
                     "nodeCounts": _nodes(counts[state.id]),
-                    "cloudProviderTarget": state.group.replicas + decision.change_of(state.id),
+                    "cloudProviderTarget": state.group.replicas + decision.changes.get(state.id, 0),
                     "minSize": state.group.bounds.min_size,
                     "maxSize": state.group.bounds.max_size,
                 },
-                "scaleUp": _scale_up(state, decision, coming[state.id], state.id in resting),
+                "scaleUp": _scale_up(state, decision, coming=coming[state.id], resting=state.id in resting),
                 "scaleDown": _scale_down(candidates[state.id]),
             }
-            for state in observed.groups
+            for state in cluster.groups
         ],
     }
 
@@ -69,13 +68,13 @@ def written(status: Mapping[str, Any], now: datetime, before: str = "") -> str:
     """As YAML with times. What was told ``before`` with the same status keeps its time of transition."""
     earlier = _read(before)
     stamped = {"time": format_time(now), **status}
-    stamped["clusterWide"] = _stamped(status["clusterWide"], earlier.get("clusterWide"), now)
+    stamped["clusterWide"] = _stamped(status["clusterWide"], earlier.get("clusterWide"), now=now)
     known = {group.get("name"): group for group in earlier.get("nodeGroups") or () if isinstance(group, Mapping)}
-    stamped["nodeGroups"] = [_stamped(group, known.get(group["name"]), now) for group in status["nodeGroups"]]
+    stamped["nodeGroups"] = [_stamped(group, known.get(group["name"]), now=now) for group in status["nodeGroups"]]
     return "\n".join(_lines(stamped)) + "\n"
 
 
-def _stamped(status: Mapping[str, Any], before: Any, now: datetime) -> dict[str, Any]:
+def _stamped(status: Mapping[str, Any], before: Any, *, now: datetime) -> dict[str, Any]:
     found = dict(status)
     for part in _PARTS:
         old = before.get(part) if isinstance(before, Mapping) else None
@@ -129,24 +128,24 @@ def _nodes(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _is_ill(counts: Counts, observed: Observed) -> bool:
-    limits = observed.options.health
+def _is_ill(counts: Counts, cluster: ClusterState) -> bool:
+    limits = cluster.options.health
     bad = counts.unready + counts.long_unregistered
     return bad > max(limits.ok_unready, limits.most_unready * (counts.registered + counts.long_unregistered))
 
 
-def _scale_up(state: GroupState, decision: Decision, coming: int, resting: bool) -> dict[str, Any]:
+def _scale_up(state: GroupState, decision: Decision, *, coming: int, resting: bool) -> dict[str, Any]:
     if resting:
         why = decision.memory.backoffs[state.id].why
         code = why.partition(":")[0]
         return {"status": "Backoff", "backoffInfo": {"errorCode": code, "errorMessage": why}}
-    return {"status": "InProgress" if coming or decision.growing.added.get(state.id) else "NoActivity"}
+    return {"status": "InProgress" if coming or decision.scale_up.added.get(state.id) else "NoActivity"}
 
 
 def _scale_down(candidates: int) -> dict[str, Any]:
     return {"status": "CandidatesPresent" if candidates else "NoCandidates", "candidates": candidates}
 
 
-def _candidates(observed: Observed, decision: Decision) -> dict[str, int]:
-    unneeded = decision.shrinking.unneeded
-    return {state.id: sum(1 for m in state.machines if m.node_name in unneeded) for state in observed.groups}
+def _candidates(cluster: ClusterState, decision: Decision) -> dict[str, int]:
+    unneeded = decision.scale_down.unneeded
+    return {state.id: sum(1 for m in state.machines if m.node_name in unneeded) for state in cluster.groups}

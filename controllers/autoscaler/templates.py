@@ -73,7 +73,7 @@ def capacity_of(body: Obj, shape: Shape | None = None) -> Amounts:
     return whole(_capacity(body, shape))
 
 
-def from_nothing(body: Obj, group: str, shape: Shape | None = None) -> NodeShape:
+def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeShape:
     """For a group without Nodes. Raises ShapeError naming the field that is missing or can't be read."""
     annotations = annotations_of(body)
     spec = _machine_spec(body)

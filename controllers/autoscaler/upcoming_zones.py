@@ -51,7 +51,7 @@ class UpcomingZones:
         return replace(template, labels={**template.labels, self.label: domain}) if domain else template
 
 
-def domain_order(body: Obj, sets: Sequence[Obj], view: View) -> tuple[str, ...]:
+def domain_order(body: Obj, sets: Sequence[Obj], *, view: View) -> tuple[str, ...]:
     """() if its Machines don't go to several, or as long as one of its MachineSets was not told of it."""
     found = domains_of(body, cluster_of(body, view))
     told = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
@@ -59,7 +59,7 @@ def domain_order(body: Obj, sets: Sequence[Obj], view: View) -> tuple[str, ...]:
 
 
 def upcoming_zones_of(
-    domains: Sequence[str], label: str, machines: Collection[MachineFacts], sets: Sequence[Obj], now: datetime
+    domains: Sequence[str], label: str, *, machines: Collection[MachineFacts], sets: Sequence[Obj], now: datetime
 ) -> UpcomingZones | None:
     """None if a domain of which something is short, or a Machine that is kept aside, makes it uncertain."""
     active = [machine for machine in machines if not machine.deleting]
@@ -68,4 +68,6 @@ def upcoming_zones_of(
     if not domains or not label or uncertain:
         return None
     open_ = tuple(domain for domain in domains if domain not in resting)
-    return UpcomingZones(label, open_ or tuple(domains), Counter(machine.failure_domain for machine in active))
+    return UpcomingZones(
+        label=label, open=open_ or tuple(domains), loads=Counter(machine.failure_domain for machine in active)
+    )

@@ -44,8 +44,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import NAMESPACE, OWNER, View
 from controllers.scaling.delete_marks import Scaler, is_marked_by
-from controllers.scaling.node_group import UNBOUNDED, NodeGroup
-from controllers.scaling.scaled_group import ScaledGroup
+from controllers.scaling.node_group import UNBOUNDED, NodeGroup, ScaledGroup
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)}
 READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)

@@ -18,9 +18,8 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.node_group import NodeGroup
+from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
 from controllers.scaling.resize import ByName, Resize, Scaling
-from controllers.scaling.scaled_group import Obstacle, ScaledGroup, is_rolling
 
 MARK = Scaler.EXTERNAL_GRPC
 
@@ -115,7 +114,7 @@ class Joint:
 
 
 def facts_of(
-    group: NodeGroup, machines: tuple[MachineFacts, ...], body: Obj, machine_sets: Sequence[Obj]
+    group: NodeGroup, machines: tuple[MachineFacts, ...], *, body: Obj, machine_sets: Sequence[Obj]
 ) -> GroupFacts:
     """``body``: the group's object. ``machine_sets``: those that make its Machines; itself if it is one."""
     listed = annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")
@@ -148,7 +147,7 @@ def increase(facts: GroupFacts, delta: int) -> Decision:
         return _impossible(f"size increase too large - desired:{size} max:{group.bounds.max_size}")
     if facts.leaving:
         return NotNow(f"{_names(facts.leaving)} of {group.id} are yet to go: a larger size would keep them")
-    return _edit(facts, size, (), f"{counted(delta, 'Node')} more asked for over gRPC")
+    return _edit(facts, size, going=(), why=f"{counted(delta, 'Node')} more asked for over gRPC")
 
 
 def delete(facts: GroupFacts, asked: Sequence[Asked]) -> Decision:
@@ -162,8 +161,8 @@ def delete(facts: GroupFacts, asked: Sequence[Asked]) -> Decision:
         return Done()
     size = group.replicas - len(going)
     if size < group.bounds.min_size:
-        return _below_minimum(group, len(going), group.replicas)
-    return _removal(facts, going, size, "not needed, says a caller over gRPC")
+        return _below_minimum(group, len(going), replicas=group.replicas)
+    return _removal(facts, going, size=size, why="not needed, says a caller over gRPC")
 
 
 def delete_jointly(facts: GroupFacts, requests: Sequence[Sequence[Asked]]) -> Joint:
@@ -180,12 +179,12 @@ def delete_jointly(facts: GroupFacts, requests: Sequence[Sequence[Asked]]) -> Jo
         elif not wanted:
             answers[position] = Done()
         elif group.replicas - len(going | wanted) < group.bounds.min_size:
-            answers[position] = _below_minimum(group, len(wanted), group.replicas - len(going))
+            answers[position] = _below_minimum(group, len(wanted), replicas=group.replicas - len(going))
         else:
             members.append(position)
             going |= wanted
     together = [each for position in members for each in requests[position]]
-    return Joint(answers, tuple(members), delete(facts, together) if members else None)
+    return Joint(answers=answers, members=tuple(members), decision=delete(facts, together) if members else None)
 
 
 def decrease(facts: GroupFacts, delta: int) -> Decision:
@@ -206,7 +205,7 @@ def decrease(facts: GroupFacts, delta: int) -> Decision:
         existing = len(staying) - len(waiting)
         text = f"attempt to delete existing nodes targetSize:{group.replicas} delta:{delta} existingNodes: {existing}"
         return _impossible(text)
-    return _removal(facts, waiting[:needed], size, "given up over gRPC before it was a Node")
+    return _removal(facts, waiting[:needed], size=size, why="given up over gRPC before it was a Node")
 
 
 def _wrong(group_id: str, asked: Sequence[Asked]) -> Refusal | None:
@@ -222,7 +221,7 @@ def _wrong(group_id: str, asked: Sequence[Asked]) -> Refusal | None:
     return None
 
 
-def _removal(facts: GroupFacts, going: Sequence[MachineFacts], size: int, why: str) -> Decision:
+def _removal(facts: GroupFacts, going: Sequence[MachineFacts], *, size: int, why: str) -> Decision:
     """Down to ``size``, with exactly these Machines gone."""
     group = facts.group
     chosen = {machine.key for machine in (*going, *facts.leaving)}
@@ -239,10 +238,10 @@ def _removal(facts: GroupFacts, going: Sequence[MachineFacts], size: int, why: s
         return NotNow(f"{group.id} has yet to let {facts.balance} Machines go")
     if facts.balance < len(facts.leaving) and going:
         return NotNow(f"{group.id} has yet to make {len(facts.leaving) - facts.balance} Machines")
-    return _edit(facts, size, going, why)
+    return _edit(facts, size, going=going, why=why)
 
 
-def _edit(facts: GroupFacts, size: int, going: Sequence[MachineFacts], why: str) -> Edit:
+def _edit(facts: GroupFacts, size: int, *, going: Sequence[MachineFacts], why: str) -> Edit:
     """Marks first; marks of requests that were never finished are taken back, or they would choose the victim."""
     group = facts.group
     kept = {machine.key for machine in (*going, *facts.leaving)}
@@ -256,7 +255,7 @@ def _edit(facts: GroupFacts, size: int, going: Sequence[MachineFacts], why: str)
         sizes=[Resize(group=group, replicas=size, why=why, record=record)],
     )
     told = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
-    return Edit(Plan(scaling.steps([told])), group, size, removed)
+    return Edit(plan=Plan(scaling.steps([told])), group=group, replicas=size, removed=removed)
 
 
 def was_done(body: Obj, edit: Edit) -> bool | None:
@@ -280,7 +279,7 @@ def _names(machines: Sequence[MachineFacts]) -> str:
     return f"Machines {shown}" + (f" and {more} more" if more > 0 else "")
 
 
-def _below_minimum(group: NodeGroup, count: int, replicas: int) -> Refusal:
+def _below_minimum(group: NodeGroup, count: int, *, replicas: int) -> Refusal:
     text = f"unable to delete {count} machines in {group.id}, machine replicas are {replicas}"
     return _impossible(f"{text}, minSize is {group.bounds.min_size}: min size reached, nodes will not be deleted")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from api.conditions import ProvisioningCondition
-from controllers.autoscaler.observe import is_unschedulable
-from controllers.autoscaler.plan import MOST_EVENTS
+from controllers.autoscaler.cluster_state import is_unschedulable
+from controllers.autoscaler.reporting import MOST_EVENTS
 from controllers.autoscaler.requests import Request, consumed_by
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import POD, Key, Obj, Ref, is_deleting, ref_of

@@ -69,7 +69,7 @@ class RequestPlanner:
     def __init__(self, observed: Observed, trial_snapshot: TrialSnapshot) -> None:
         self._observed = observed
         self._trial_snapshot = trial_snapshot
-        self._cluster = observed.cluster_state.observed
+        self._cluster = observed.autoscaler.cluster
         self._frozen = unhealthy(self._cluster)
         self._tries = MOST_TRIED
         self._leaving_machines = {key for request in observed.requests for key in request.record.leaving}
@@ -113,7 +113,9 @@ class RequestPlanner:
         if self._observed.now < until:
             text = f"{request.problem}; waited for until {format_time(until)}"
             said = Condition(_PROVISIONED, _FALSE, Reason.FAILED_TO_CREATE_PODS, text)
-            return Decided(request, Stage.INCOMPLETE, (_accepted(), said), note=request.problem)
+            return Decided(
+                request=request, stage=Stage.INCOMPLETE, conditions=(_accepted(), said), note=request.problem
+            )
         return self._fail(request, Reason.FAILED_TO_CREATE_PODS, request.problem)
 
     def _expired(self, request: Request) -> Decided:
@@ -139,7 +141,7 @@ class RequestPlanner:
 
     def _moved(self, request: Request, held: Reservation) -> Decided:
         """Booked pods whose room is gone get other room if there is any."""
-        there = {node.name for node in self._cluster.nodes}
+        there = {node.name for node in self._cluster.workload.nodes}
         gone = [name for name in request.record.nodes if name not in there]
         reservation = self._trial_snapshot.move(request)
         if not reservation.short and reservation.upcoming:
@@ -173,7 +175,7 @@ class RequestPlanner:
     def _unresolved(self, request: Request) -> str:
         """Why nobody can say now what is on its way for it; "" if that is known."""
         states = {state.id: state for state in self._cluster.groups}
-        there = {f"{ref.kind.name}/{ref.key}" for ref in self._observed.cluster_state.refs.values()}
+        there = {f"{ref.kind.name}/{ref.key}" for ref in self._observed.autoscaler.records.refs.values()}
         for name in request.record.groups:
             if name not in states and name in there:
                 return f"{name} is left alone for now"
@@ -233,7 +235,7 @@ class RequestPlanner:
         return _said(request, _accepted(), said, record=record)
 
     def _leaving(self, request: Request) -> Decided:
-        left = still_here(request.record.leaving, self._observed.cluster_state)
+        left = still_here(request.record.leaving, self._observed.autoscaler)
         if left:
             return Decided(request, Stage.LEAVING, note=f"{len(left)} Machines have yet to go")
         if request.over:
@@ -258,7 +260,7 @@ class RequestPlanner:
                 record = replace(request.record, nodes=(), groups=dict(added), since=self._observed.now)
                 return self._on_its_way(request, reservation, record, added)
             case NotFound(why):
-                if self._observed.cluster_state.awaiting_template:
+                if self._observed.autoscaler.templates.awaiting:
                     return Decided(request, Stage.FRESH, note="providers have yet to say what their hosts are like")
                 return self._tried_in_vain(request, request.record, why)
 
@@ -283,7 +285,7 @@ class RequestPlanner:
 def _said(
     request: Request, *conditions: Condition, record: Record | None = None, added: Mapping[str, int] | None = None
 ) -> Decided:
-    return Decided(request, Stage.FRESH, conditions, record, added or {})
+    return Decided(request=request, stage=Stage.FRESH, conditions=conditions, record=record, added=added or {})
 
 
 def _over(request: Request, condition: Condition) -> Decided:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from api import provisioning_names
-from controllers.autoscaler.cluster_state import ClusterState, gather
+from controllers.autoscaler import observe as autoscaler
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request
 from controllers.kernel.conditions import find, is_true, parse_time
@@ -19,13 +19,13 @@ from controllers.provisioningrequest.options import ClassDefaults, ProvisioningO
 from controllers.scheduling.reading import Reader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """``shaken``: Nodes that are not Ready and may well be again soon. ``defaults`` by class. ``waiting``: pods that
-    consume a request and found no Node.
+    """``autoscaler``: what it sees of the cluster. ``shaken``: Nodes that are not Ready and may well be again soon.
+    ``defaults`` by class. ``waiting``: pods that consume a request and found no Node.
     """
 
-    cluster_state: ClusterState
+    autoscaler: autoscaler.Observed
     options: ProvisioningOptions = field(default_factory=ProvisioningOptions)
     classes: Mapping[str, ProvisioningClass] = field(default_factory=lambda: dict(BUILT_IN))
     defaults: Mapping[str, ClassDefaults] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Observed:
 
     @property
     def now(self) -> datetime:
-        return self.cluster_state.observed.now
+        return self.autoscaler.cluster.now
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        return self.cluster_state.observed.requests
+        return self.autoscaler.cluster.requests
 
     def defaults_of(self, request: Request) -> ClassDefaults:
         return self.defaults.get(request.class_name) or ClassDefaults(limits=self.options.limits)
@@ -59,14 +59,13 @@ class Setting:
 def observe(view: View, setting: Setting, reader: Reader) -> Observed:
     config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, provisioning_names.PROVISIONING_CLASSES))
     options = setting.options
-    cluster_state = gather(view, setting.autoscaler, reader)
     return Observed(
-        cluster_state,
-        options,
-        setting.classes,
-        read_defaults((config or {}).get("data") or {}, options.limits),
-        frozenset(node["metadata"]["name"] for node in view.all(NODE) if _is_shaken(node, view.now, options)),
-        waiting_for_place(view.all(POD)),
+        autoscaler=autoscaler.observe(view, setting.autoscaler, reader),
+        options=options,
+        classes=setting.classes,
+        defaults=read_defaults((config or {}).get("data") or {}, options.limits),
+        shaken=frozenset(node["metadata"]["name"] for node in view.all(NODE) if _is_shaken(node, view.now, options)),
+        waiting=waiting_for_place(view.all(POD)),
     )
 
 

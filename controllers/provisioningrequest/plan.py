@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
+from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import unhealthy
-from controllers.autoscaler.loop import why_not
-from controllers.autoscaler.observe import Observed as Cluster
+from controllers.autoscaler.plan import why_not
 from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.conditions import Condition, Moment, find, merge_in_place
 from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
@@ -42,30 +42,32 @@ _TOLD = (
 
 
 def plan(observed: Observed) -> Plan:
-    options = observed.cluster_state.observed.options
-    pause = why_not(observed.cluster_state)
+    options = observed.autoscaler.cluster.options
+    pause = why_not(observed.autoscaler)
     if pause:
-        return Plan((), Wait(options.scan_interval.total_seconds(), pause), (pause,))
+        return Plan(steps=(), outcome=Wait(options.scan_interval.total_seconds(), pause), notes=(pause,))
     trial_snapshot = TrialSnapshot(_without_ended(observed))
     decided = decide_all(observed, trial_snapshot)
     leaving = Leaving(marked=True)
-    if not unhealthy(observed.cluster_state.observed):
-        leaving = plan_leaving((key for each in decided for key in _going(each)), observed.cluster_state.observed)
+    if not unhealthy(observed.autoscaler.cluster):
+        leaving = plan_leaving((key for each in decided for key in _going(each)), observed.autoscaler.cluster)
     busy = any(each.stage not in _AT_REST for each in decided)
     wait = options.scan_interval if busy else _IDLE
     if any(each.note == NEXT_REQUEUE for each in decided):
         wait = _AT_ONCE
     return Plan(
-        _steps(observed, decided, leaving),
-        Wait(wait.total_seconds(), "the next look") if decided or leaving.marked or observed.waiting else Settled(),
-        tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
-        figures(observed, decided, trial_snapshot),
+        steps=_steps(observed, decided, leaving),
+        outcome=Wait(wait.total_seconds(), "the next look")
+        if decided or leaving.marked or observed.waiting
+        else Settled(),
+        notes=tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
+        figures=figures(observed, decided, trial_snapshot),
     )
 
 
-def _without_ended(observed: Observed) -> Cluster:
+def _without_ended(observed: Observed) -> ClusterState:
     """The cluster in which bookings that end now hold nothing any more."""
-    cluster = observed.cluster_state.observed
+    cluster = observed.autoscaler.cluster
     requests = (replace(each, ended=end_of_booking(each, observed) is not None) for each in cluster.requests)
     return replace(cluster, requests=tuple(requests))
 
@@ -96,7 +98,7 @@ def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> 
     for each in decided:
         more.update(each.added)
     found: list[Resize] = []
-    for state in observed.cluster_state.observed.groups:
+    for state in observed.autoscaler.cluster.groups:
         added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
         if added == fewer:
             continue

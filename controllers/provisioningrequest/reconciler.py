@@ -47,7 +47,9 @@ class ProvisioningRequestReconciler:
         reader: Reader | None = None,
     ) -> None:
         like = AutoscalerReconciler(replace(autoscaler or AutoscalerOptions(), provisioning_requests=True))
-        self.setting = Setting(like.options, options or ProvisioningOptions(), {**(classes or {}), **BUILT_IN})
+        self.setting = Setting(
+            autoscaler=like.options, options=options or ProvisioningOptions(), classes={**(classes or {}), **BUILT_IN}
+        )
         self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
         self.parts: Mapping[Kind, tuple[Key, ...]] = like.parts

@@ -11,16 +11,15 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.health import unprovisionable
-from controllers.autoscaler.observe import GroupState
-from controllers.autoscaler.observe import Observed as Cluster
+from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.reservations import Reservation
 from controllers.kernel.refs import Key, Ref
 from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.node_group import Obstacle
 from controllers.scaling.resize import ByName
-from controllers.scaling.scaled_group import Obstacle
 
 _COUNTED_TOGETHER = (Scaler.PROVISIONING_REQUEST, Scaler.AUTOSCALER)
 """The autoscaler's own marks are left to it: what it marks it also counts."""
@@ -29,7 +28,7 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def made_for(
-    request: Request, held: Mapping[Ref, Reservation], cluster: Cluster, spoken_for: Container[Key]
+    request: Request, held: Mapping[Ref, Reservation], cluster: ClusterState, spoken_for: Container[Key]
 ) -> tuple[Key, ...]:
     """Machines that were made for it and that nobody else needs: younger than the request, without pods of others,
     within what it asked for, and no more than the group's minimum allows. ``spoken_for``: those that go for
@@ -45,7 +44,7 @@ def made_for(
     return tuple(found)
 
 
-def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservation], cluster: Cluster) -> list[Key]:
+def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservation], cluster: ClusterState) -> list[Key]:
     """Those that will be no Node first, then those that are none yet, then Nodes; the youngest first."""
     since = request.record.since
     young = [m for m in state.machines if since is None or m.created > since - _CLOCKS_DIFFER]
@@ -54,7 +53,9 @@ def _of_group(request: Request, state: GroupState, held: Mapping[Ref, Reservatio
     lost = {machine.key for machine, _ in unprovisionable(state, cluster)}
     others = [reservation for ref, reservation in held.items() if ref != request.ref]
     theirs = {name for reservation in others for name in reservation.nodes}
-    busy = {pod.node for pod in cluster.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror}
+    busy = {
+        pod.node for pod in cluster.workload.pods if not pod.kind.keeping.daemon_set and not pod.kind.keeping.mirror
+    }
     coming = [m for m in young if not m.node_name and m.key not in lost]
     promised = sum(reservation.upcoming.get(state.id, 0) for reservation in others)
     free = coming[: max(0, len(coming) - promised)]
@@ -74,18 +75,18 @@ class Leaving:
     marked: bool = False
 
 
-def still_here(keys: Iterable[Key], cluster_state: ClusterState) -> tuple[Key, ...]:
+def still_here(keys: Iterable[Key], observed: Observed) -> tuple[Key, ...]:
     """Those that are not on their way out yet. A group that may not shrink any more keeps its own; of one that is left
     alone for now nobody knows, and it is waited for.
     """
-    groups = cluster_state.observed.groups
+    groups = observed.cluster.groups
     known = {machine.key: state for state in groups for machine in state.machines}
     alive = {machine.key for state in groups for machine in state.machines if not machine.deleting}
     going = {key for key in alive if known[key].surplus or known[key].group.spare}
-    return tuple(key for key in keys if key in going or (cluster_state.paused and key not in known))
+    return tuple(key for key in keys if key in going or (observed.scope.paused and key not in known))
 
 
-def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
+def plan_leaving(leaving: Iterable[Key], cluster: ClusterState) -> Leaving:
     """Nothing is done to a group that has yet to let Machines go, or in which somebody else marked one to go first."""
     wanted = set(leaving)
     going: list[ByName] = []
@@ -103,4 +104,4 @@ def plan_leaving(leaving: Iterable[Key], cluster: Cluster) -> Leaving:
         unwanted = (machine for machine in marked[state.id] if machine.key not in wanted)
         staying += [ByName(machine, "its ProvisioningRequest is gone") for machine in unwanted]
     less = {name: count for name, count in fewer.items() if count}
-    return Leaving(tuple(going), tuple(staying), less, any(marked.values()))
+    return Leaving(going=tuple(going), staying=tuple(staying), fewer=less, marked=any(marked.values()))

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controllers.autoscaler.backoff import Backoff
-from controllers.autoscaler.growth import Growing, plan_growth
+from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import resting
-from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import ProjectedCluster, project
 from controllers.autoscaler.requests import Pods, Request
 from controllers.autoscaler.reservations import Reservation, real_rows, reserve
+from controllers.autoscaler.scale_up import ScaleUp, plan_scale_up
 from controllers.kernel.refs import Ref
 from controllers.kernel.wording import counted
 from controllers.provisioningrequest.classes import Growth, NotFound, ProvisioningClass, Verdict
@@ -27,12 +27,12 @@ _MOST_NAMED = 5
 class _World:
     """What changes when Nodes are promised, beside the snapshot."""
 
-    observed: Observed
+    cluster: ClusterState
     projected: ProjectedCluster
 
     def grown(self, added: Mapping[str, int]) -> _World:
         """With the Nodes that were promised as Nodes on their way."""
-        states = {state.id: state for state in self.observed.groups}
+        states = {state.id: state for state in self.cluster.groups}
         nodes = list(self.projected.nodes)
         upcoming = dict(self.projected.upcoming)
         for name, count in added.items():
@@ -42,21 +42,21 @@ class _World:
             if state.template is not None:
                 nodes.append((state.template, count))
         projected = replace(self.projected, upcoming=upcoming, nodes=tuple(nodes))
-        return _World(replace(self.observed, groups=tuple(states.values())), projected)
+        return _World(replace(self.cluster, groups=tuple(states.values())), projected)
 
     def added_to(self, before: _World) -> dict[str, int]:
-        sizes = {state.id: state.group.replicas for state in before.observed.groups}
-        more = {state.id: state.group.replicas - sizes[state.id] for state in self.observed.groups}
+        sizes = {state.id: state.group.replicas for state in before.cluster.groups}
+        more = {state.id: state.group.replicas - sizes[state.id] for state in self.cluster.groups}
         return {name: count for name, count in more.items() if count}
 
 
 class TrialSnapshot:
     """``held``: what each request holds, by its Ref; promises are added to it."""
 
-    def __init__(self, observed: Observed) -> None:
-        asked = (shape.kind for request in observed.requests for shape, _ in request.pods)
-        self._world = _World(observed, project(observed, asked))
-        self._resting: Mapping[str, Backoff] = resting(observed)
+    def __init__(self, cluster: ClusterState) -> None:
+        asked = (shape.kind for request in cluster.requests for shape, _ in request.pods)
+        self._world = _World(cluster, project(cluster, asked))
+        self._resting: Mapping[str, Backoff] = resting(cluster)
         self.held: dict[Ref, Reservation] = dict(self._world.projected.held)
         self._refused: dict[object, NotFound] = {}
         """What was refused in this look, by what was asked: equal requests need not be tried again."""
@@ -67,7 +67,9 @@ class TrialSnapshot:
         known = self._refused.get(asked)
         if known is not None:
             return known
-        trial = _Trial(self._world, self._resting, request, request.left, parameters)
+        trial = _Trial(
+            world=self._world, resting=self._resting, request=request, pods=request.left, parameters=parameters
+        )
         verdict = self._try(trial, lambda: _asked_of(class_, trial))
         if isinstance(verdict, NotFound):
             self._refused[asked] = verdict
@@ -76,7 +78,9 @@ class TrialSnapshot:
     def more(self, request: Request, parameters: Mapping[str, str]) -> Verdict:
         """Room for the pods of a request that are short although Nodes were made for it."""
         held = self.held[request.ref]
-        trial = _Trial(self._world, self._resting, request, held.short, parameters)
+        trial = _Trial(
+            world=self._world, resting=self._resting, request=request, pods=held.short, parameters=parameters
+        )
         verdict = self._try(trial, trial.grow)
         if isinstance(verdict, NotFound):
             return verdict
@@ -144,7 +148,7 @@ class _Trial:
         reservation = reserve(snapshot, self.pods, snapshot.rows)
         for groups in in_order(self._groups(reservation.short)):
             projected = replace(world.projected, unschedulable=tuple(groups))
-            growing = plan_growth(world.observed, projected, self.resting, explained=False)
+            growing = plan_scale_up(world.cluster, projected, self.resting, explained=False)
             if growing.left:
                 return NotFound(self._why(growing, world))
             reservation = reservation.with_more(Reservation(upcoming=growing.added))
@@ -159,28 +163,28 @@ class _Trial:
         return [Group(pod_class, (shape,) * count) for pod_class, (shape, count) in merged.items()]
 
     def _choosy_first(self, groups: list[Group]) -> list[list[Group]]:
-        templates = [state.template for state in self.world.observed.groups if state.template is not None]
+        templates = [state.template for state in self.world.cluster.groups if state.template is not None]
 
         def choices(group: Group) -> int:
             return sum(1 for template in templates if static_refusal(group.pod_class, template) is None)
 
         return [[group] for group in sorted(groups, key=choices)]
 
-    def _why(self, growing: Growing, world: _World) -> str:
+    def _why(self, growing: ScaleUp, world: _World) -> str:
         """Which pods have no room, and what hinders each group."""
         missing = sum(len(left.pods) for left in growing.left)
         wanted = sum(count for _, count in self.request.pods)
         said = [f"{missing} of {wanted} pods would have no room"]
         pod_class = world.projected.snapshot.classes.of(growing.left[0].pods[0].kind)
-        for state in world.observed.groups[:_MOST_NAMED]:
+        for state in world.cluster.groups[:_MOST_NAMED]:
             why = growing.skipped.get(state.id) or state.problem
             if not why and state.template is not None:
                 why = str(static_refusal(pod_class, state.template) or "its Nodes are too small, or too few of them")
             said.append(f"{state.id}: {why}")
-        more = len(world.observed.groups) - _MOST_NAMED
+        more = len(world.cluster.groups) - _MOST_NAMED
         if more > 0:
             said.append(f"and {counted(more, 'group')} more")
-        return "; ".join(said) if world.observed.groups else f"{said[0]}; there is no node group"
+        return "; ".join(said) if world.cluster.groups else f"{said[0]}; there is no node group"
 
 
 def _asked_of(class_: ProvisioningClass, trial: _Trial) -> Verdict:

@@ -44,14 +44,14 @@ def needs_mark(machine: MachineFacts, scaler: Scaler) -> bool:
 
 def mark(machine: MachineFacts, scaler: Scaler, why: str) -> Patch:
     """Refused by the API server (409) if the Machine has changed since it was read."""
-    return _write(machine, str(scaler), why)
+    return _write(machine, str(scaler), why=why)
 
 
 def unmark(machine: MachineFacts, why: str) -> Patch:
     """As ``mark``, guarded; for a mark of the caller's own."""
-    return _write(machine, None, why)
+    return _write(machine, None, why=why)
 
 
-def _write(machine: MachineFacts, value: str | None, why: str) -> Patch:
+def _write(machine: MachineFacts, value: str | None, *, why: str) -> Patch:
     patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
     return Patch(machine.ref, patch, why, resource_version=machine.resource_version)

@@ -78,7 +78,7 @@ class Discovery:
 
 
 def discover(
-    machine_deployments: Iterable[Obj], machine_sets: Iterable[Obj], discovery: Discovery | None = None
+    machine_deployments: Iterable[Obj], machine_sets: Iterable[Obj], *, discovery: Discovery | None = None
 ) -> tuple[tuple[NodeGroup, ...], tuple[BadGroup, ...]]:
     """Groups in the order of their ids, and what is wrong with the others. Objects without bounds are neither."""
     looked_for = discovery or Discovery()
@@ -86,7 +86,7 @@ def discover(
     bad: list[BadGroup] = []
     for kind, found in ((MACHINE_DEPLOYMENT, machine_deployments), (MACHINE_SET, machine_sets)):
         for body in found:
-            judged = _judge(kind, body, looked_for)
+            judged = _judge(kind, body, discovery=looked_for)
             if isinstance(judged, NodeGroup):
                 groups.append(judged)
             elif judged is not None:
@@ -106,12 +106,14 @@ def with_options(
     for group in groups:
         found, faults = node_group_options(annotations_of(bodies[group.ref.uid]))
         if faults:
-            bad.append(BadGroup(group.ref, f"metadata.annotations[{faults[0].field}]", faults[0].message))
+            bad.append(
+                BadGroup(ref=group.ref, field=f"metadata.annotations[{faults[0].field}]", message=faults[0].message)
+            )
         elif found.zero_or_max and 0 < group.bounds.min_size < group.bounds.max_size:
             field = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
             least, most = group.bounds.min_size, group.bounds.max_size
             why = f"a group that has no Nodes or {most} can't have a minimum of {least}"
-            bad.append(BadGroup(group.ref, f"metadata.annotations[{field}]", why))
+            bad.append(BadGroup(ref=group.ref, field=f"metadata.annotations[{field}]", message=why))
         else:
             options[group.id] = found
     return tuple(group for group in groups if group.id in options), options, tuple(bad)
@@ -126,20 +128,20 @@ def bounds_of(annotations: Mapping[str, str]) -> Bounds | None:
     return None
 
 
-def _judge(kind: Kind, body: Obj, discovery: Discovery) -> NodeGroup | BadGroup | None:
+def _judge(kind: Kind, body: Obj, *, discovery: Discovery) -> NodeGroup | BadGroup | None:
     if kind is MACHINE_SET and _belongs_to_deployment(body):
         return None
     ref = ref_of(kind, body)
     try:
         bounds = discovery.bounds(body)
     except BoundsError as error:
-        return BadGroup(ref, f"metadata.annotations[{error.field}]", error.message)
+        return BadGroup(ref=ref, field=f"metadata.annotations[{error.field}]", message=error.message)
     if bounds is None or body["metadata"].get("deletionTimestamp"):
         return None
     replicas: Any = (body.get("spec") or {}).get("replicas", 1)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        return BadGroup(ref, "spec.replicas", f"{replicas!r} is no number of replicas")
-    return NodeGroup(ref, bounds, replicas, resource_version_of(body))
+        return BadGroup(ref=ref, field="spec.replicas", message=f"{replicas!r} is no number of replicas")
+    return NodeGroup(ref=ref, bounds=bounds, replicas=replicas, resource_version=resource_version_of(body))
 
 
 def _belongs_to_deployment(body: Obj) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 import orjson
 
 from api import names
+from controllers.autoscaler.cluster_state import GroupObjects, Objects, WorkloadObjects, read_cluster
+from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.observe import Objects, observe
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.plan import Decision, plan
+from controllers.autoscaler.plan import decide
 from controllers.kernel.refs import POD
 from controllers.scheduling.reading import Reader
 from hack.bench.figures import Figure
@@ -34,7 +35,7 @@ def loop() -> list[Figure]:
     cluster = _Cluster()
     settle_in()  # as the process does once all is read
     cold, decision = _timed(cluster.decide)
-    if not decision.growing.added or not decision.shrinking.unneeded:
+    if not decision.scale_up.added or not decision.scale_down.unneeded:
         raise RuntimeError("nothing was decided: a figure for that is worth nothing")
     warm = []
     for zone_order in range(5):
@@ -68,15 +69,11 @@ class _Cluster:
 
     def decide(self) -> Decision:
         objects = Objects(
-            self.deployments,
-            self.sets,
-            self.machines,
-            self.nodes,
-            tuple(self.pods),
-            budgets=_BUDGETS,
+            groups=GroupObjects(machine_deployments=self.deployments, machine_sets=self.sets, machines=self.machines),
+            workload=WorkloadObjects(nodes=self.nodes, pods=tuple(self.pods), budgets=_BUDGETS),
             reader=self.reader,
         )
-        return plan(observe(objects, NOW, AutoscalerOptions(), Memory()))
+        return decide(read_cluster(objects, now=NOW, options=AutoscalerOptions(), memory=Memory()))
 
     def change(self, zone_order: int, count: int) -> None:
         """As the watch tells it: so many pods were replaced by new ones."""

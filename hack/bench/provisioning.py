@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from api import names, provisioning_names
-from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.cluster_state import GroupObjects, Objects, WorkloadObjects, read_cluster
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.observe import Objects, observe
+from controllers.autoscaler.observe import Observed as AutoscalerObserved
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
 from controllers.kernel.actions import Patch, Scale
 from controllers.kernel.plan import Plan
@@ -77,15 +77,14 @@ class _Cluster:
 
     def decide(self, now: datetime = NOW) -> Plan:
         objects = Objects(
-            self.groups,
-            self.sets,
-            self.machines,
-            self.nodes,
+            groups=GroupObjects(machine_deployments=self.groups, machine_sets=self.sets, machines=self.machines),
+            workload=WorkloadObjects(nodes=self.nodes),
             reader=Reader(),
             requests=self.requests,
             pod_templates=self.templates,
         )
-        return plan(Observed(ClusterState(observe(objects, now, OPTIONS, Memory()))))
+        cluster = read_cluster(objects, now=now, options=OPTIONS, memory=Memory())
+        return plan(Observed(autoscaler=AutoscalerObserved(cluster=cluster)))
 
     def carry_out(self, decided: Plan) -> int:
         """What was written; returns how many steps changed sizes."""

@@ -17,10 +17,10 @@ def test_what_the_autoscaler_has_read_the_room_of_requests_need_not_read_again()
     view, made = office.view(), on_request()
     autoscaler, requests = made["autoscaler"](), made["provisioningrequest"]()
     (first,), (second,) = (
-        looked.pods
+        looked.workload.pods
         for looked in (
-            autoscaler.observe(autoscaler.key, view, None).observed,  # type: ignore[attr-defined]
-            requests.observe(requests.key, view, None).cluster_state.observed,  # type: ignore[attr-defined]
+            autoscaler.observe(autoscaler.key, view, None).cluster,  # type: ignore[attr-defined]
+            requests.observe(requests.key, view, None).autoscaler.cluster,  # type: ignore[attr-defined]
         )
     )
     assert first.name == "web"

@@ -17,8 +17,8 @@ from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from controllers.autoscaler.cluster_state import ClusterState
     from controllers.autoscaler.explaining import Answer
+    from controllers.autoscaler.observe import Observed
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.refs import Key, Obj
     from controllers.kernel.view import View
@@ -82,7 +82,7 @@ def _kind_of(word: str) -> str:
 
 
 async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Answer:
-    from controllers.autoscaler.cluster_state import gather  # noqa: PLC0415
+    from controllers.autoscaler.observe import observe  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
@@ -95,10 +95,10 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
         hosts.read_secrets_by(secrets_by(client))
         try:
             look = await _reader(client, options, hosts)
-            gather(look(), options)
+            observe(look(), options)
             await hosts.shapes_are_known()
             view = look()
-            return _answer(gather(view, options), view, kind, key)
+            return _answer(observe(view, options), view, kind, key)
         finally:
             await hosts.close(0.0)
 
@@ -130,17 +130,17 @@ async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object)
     return lambda: replace(now_view(cache), shapes=hosts.shape, sees=of_cluster)
 
 
-def _answer(cluster_state: ClusterState, view: View, kind: str, key: Key) -> Answer:
+def _answer(observed: Observed, view: View, kind: str, key: Key) -> Answer:
     from controllers.autoscaler import explaining  # noqa: PLC0415
     from controllers.kernel import refs  # noqa: PLC0415
 
     if kind == "Node":
         _there(view.get(refs.NODE, refs.Key("", key.name)), f"Node {key.name}")
-        return explaining.explain_node(cluster_state, key.name)
+        return explaining.explain_node(observed, key.name)
     if kind == "Pod":
-        return explaining.explain_pod(cluster_state, _there(view.get(refs.POD, key), f"Pod {key}"))
+        return explaining.explain_pod(observed, _there(view.get(refs.POD, key), f"Pod {key}"))
     of = refs.MACHINE_DEPLOYMENT if kind == "MachineDeployment" else refs.MACHINE_SET
-    return explaining.explain_group(cluster_state, refs.ref_of(of, _there(view.get(of, key), f"{kind} {key}")))
+    return explaining.explain_group(observed, refs.ref_of(of, _there(view.get(of, key), f"{kind} {key}")))
 
 
 def _there(found: Obj | None, title: str) -> Obj:

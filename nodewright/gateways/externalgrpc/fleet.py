@@ -34,8 +34,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID, ShapeRead
 from controllers.scaling.discovery import BadGroup, Discovery, Filter, discover
-from controllers.scaling.node_group import NodeGroup
-from controllers.scaling.scaled_group import is_rolling
+from controllers.scaling.node_group import NodeGroup, is_rolling
 from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
@@ -148,7 +147,7 @@ class Fleet:
         if known is None or body is None:
             return None
         group = replace(known, replicas=self.replicas(known), resource_version=resource_version_of(body))
-        return decide.facts_of(group, self.machines(group), body, list(self._sets(group)))
+        return decide.facts_of(group, self.machines(group), body=body, machine_sets=list(self._sets(group)))
 
     async def moved(self) -> None:
         """Return once anything has changed."""
@@ -175,7 +174,7 @@ class Fleet:
 
     def _discover(self) -> None:
         stores = self._cache.stores
-        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], self._discovery)
+        found, bad = discover(stores[MACHINE_DEPLOYMENT], stores[MACHINE_SET], discovery=self._discovery)
         self._groups = {group.id: group for group in found if not self._pause(group)}
         self._by_set = {}
         for group in self._groups.values():

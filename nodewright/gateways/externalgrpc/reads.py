@@ -107,7 +107,7 @@ class Reads:
         read = self._fleet.shape(body)
         shape = read if isinstance(read, Shape) else None
         try:
-            node = templates.from_nothing(body, group.id, shape)
+            node = templates.from_nothing(body, group.id, shape=shape)
             return translate.template(node, templates.capacity_of(body, shape), group.id)
         except ShapeError as error:
             if isinstance(read, ShapeUnknown) and read.asked:
@@ -136,7 +136,7 @@ class Reads:
                 body = self._body(group)
                 read = self._fleet.shape(body)
                 shape = read if isinstance(read, Shape) else None
-                shapes.append(templates.from_nothing(body, group.id, shape).labels)
+                shapes.append(templates.from_nothing(body, group.id, shape=shape).labels)
             except (ShapeError, CallError):
                 continue  # asked for its template, the group says what is missing
         return translate.gpu_types(shapes, self._options.gpu_label)

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
+from controllers.autoscaler.cluster_state import ClusterState, GroupObjects, Objects, WorkloadObjects, read_cluster
+from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory, read, write
-from controllers.autoscaler.observe import Objects, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.plan import Decision, plan
+from controllers.autoscaler.plan import decide
 from controllers.kernel.actions import Action, Patch, Scale
 from controllers.kernel.conditions import format_time
 
@@ -143,20 +144,25 @@ class Fleet:
                 pod["spec"]["nodeName"] = next((name for name in sorted(self.nodes) if self._fits(pod, name)), "")
                 pod["status"]["conditions"] = [] if pod["spec"]["nodeName"] else [UNSCHEDULABLE]
 
-    def observed(self) -> Observed:
+    def observed(self) -> ClusterState:
         objects = Objects(
-            tuple(self.deployments.values()),
-            tuple(self.sets.values()),
-            tuple(self.machines.values()),
-            tuple(self.nodes.values()),
-            tuple(self.pods.values()),
-            tuple(self.others.get("daemon_sets", ())),
-            tuple(self.others.get("budgets", ())),
+            groups=GroupObjects(
+                machine_deployments=tuple(self.deployments.values()),
+                machine_sets=tuple(self.sets.values()),
+                machines=tuple(self.machines.values()),
+            ),
+            workload=WorkloadObjects(
+                nodes=tuple(self.nodes.values()),
+                pods=tuple(self.pods.values()),
+                daemon_sets=tuple(self.others.get("daemon_sets", ())),
+                budgets=tuple(self.others.get("budgets", ())),
+            ),
         )
-        return observe(objects, self.now, self.options, read(self.text) if self.text else Memory())
+        memory = read(self.text) if self.text else Memory()
+        return read_cluster(objects, now=self.now, options=self.options, memory=memory)
 
     def decide(self) -> Decision:
-        return plan(self.observed())
+        return decide(self.observed())
 
     def round(self, steps: int = 9, after: timedelta = timedelta(seconds=10)) -> Decision:
         """Decide, keep the memory, carry out the first ``steps`` steps; then time passes."""

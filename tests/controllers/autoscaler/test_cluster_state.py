@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.autoscaler.cluster_state import gather
 from controllers.autoscaler.expanders import Choosing
-from controllers.autoscaler.loop import plan
 from controllers.autoscaler.memory import read
+from controllers.autoscaler.observe import observe
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
+from controllers.autoscaler.plan import plan
 from controllers.kernel.actions import Create, Event, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Wait
@@ -33,7 +33,7 @@ from controllers.scaling.node_group import Bounds
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet
-from tests.controllers.autoscaler.town import NAMESPACE, cluster_state_of, config_map, view_of
+from tests.controllers.autoscaler.town import NAMESPACE, config_map, observed_of, view_of
 
 ELSEWHERE = Key("ns", "far")
 
@@ -47,19 +47,19 @@ def fleet() -> Fleet:
 
 
 def scaled(fleet: Fleet, **more: object) -> dict[str, int]:
-    found = plan(cluster_state_of(fleet, **more))  # type: ignore[arg-type]
+    found = plan(observed_of(fleet, **more))  # type: ignore[arg-type]
     return {action.target.key.name: action.replicas for action in found.actions() if isinstance(action, Scale)}
 
 
 def test_what_has_to_be_remembered_is_written_before_the_size(fleet: Fleet) -> None:
-    first, second, *_ = plan(cluster_state_of(fleet)).steps
+    first, second, *_ = plan(observed_of(fleet)).steps
     (kept,), (size,) = first, second
     assert isinstance(kept, Create)
     assert kept.body["metadata"] == {"namespace": NAMESPACE, "name": names.AUTOSCALER_MEMORY}
     assert [each.nodes for each in read(kept.body["data"]["memory"]).grown] == [1]
     assert isinstance(size, Scale)
     before = config_map(names.AUTOSCALER_MEMORY, memory="{}")
-    (kept,), *_ = plan(cluster_state_of(fleet, (CONFIG_MAP, before))).steps
+    (kept,), *_ = plan(observed_of(fleet, (CONFIG_MAP, before))).steps
     assert isinstance(kept, Patch)
     assert kept.resource_version == "9", "nobody else may have remembered something meanwhile"
 
@@ -82,8 +82,8 @@ def test_groups_whose_nodes_live_elsewhere_are_left_alone(
         elsewhere = FakeView()
         elsewhere._workload = workload
         view._clusters[ELSEWHERE] = elsewhere
-    cluster_state = gather(view, fleet.options)
-    found = plan(cluster_state)
+    observed = observe(view, fleet.options)
+    found = plan(observed)
     assert {a.target.key.name: a.replicas for a in found.actions() if isinstance(a, Scale)} == wanted
     told = [a for a in found.actions() if isinstance(a, Patch) and a.subresource == "status"]
     assert bool(told) != bool(wanted)
@@ -104,7 +104,7 @@ def test_while_nobody_knows_where_nodes_live_nothing_is_decided(fleet: Fleet, se
     view, unknown = view_of(fleet), FakeView()
     unknown._workload = Unreachable(secret, "Unreachable", "it is being found out", finding_out=True)
     view._clusters[ELSEWHERE] = unknown
-    found = plan(gather(view, fleet.options))
+    found = plan(observe(view, fleet.options))
     assert not found.steps
     assert isinstance(found.outcome, Wait)
     assert found.outcome.after == 1
@@ -119,7 +119,7 @@ def test_a_lease_that_nobody_renews_any_more_stops_nobody(fleet: Fleet) -> None:
         }
         return LEASE, {"metadata": {"namespace": NAMESPACE, "name": names.AUTOSCALER_LEASE, "uid": "l"}, "spec": spec}
 
-    held, old = (plan(cluster_state_of(fleet, lease(timedelta(seconds=age)))) for age in (59, 61))  # type: ignore[arg-type]
+    held, old = (plan(observed_of(fleet, lease(timedelta(seconds=age)))) for age in (59, 61))  # type: ignore[arg-type]
     assert not [action for action in held.actions() if not hasattr(action, "reason")], "only an event"
     assert [action for action in old.actions() if isinstance(action, Scale)]
 
@@ -130,12 +130,12 @@ def test_a_group_from_nothing_grows_by_what_its_provider_says(fleet: Fleet) -> N
         del annotations[key]
     config = {"apiVersion": "x/v1", "kind": "Config"}
     fleet.deployments["web"]["spec"]["template"]["spec"] = {"providerConfig": {"value": config}}
-    asked = plan(gather(view_of(fleet).shaped(config, ShapeUnknown("asked", asked=True)), fleet.options))
+    asked = plan(observe(view_of(fleet).shaped(config, ShapeUnknown("asked", asked=True)), fleet.options))
     assert not [a for a in asked.actions() if not isinstance(a, Create)], "nothing is said before it has answered"
     assert isinstance(asked.outcome, Wait)
     assert asked.outcome.after == 1
     shape = Shape({"cpu": "4", "memory": "8Gi"})
-    known = plan(gather(view_of(fleet).shaped(config, shape), fleet.options))
+    known = plan(observe(view_of(fleet).shaped(config, shape), fleet.options))
     assert [a.replicas for a in known.actions() if isinstance(a, Scale)] == [1]
 
 
@@ -147,12 +147,10 @@ def test_options_name_groups_and_narrow_the_annotated_ones(fleet: Fleet) -> None
     full = Discovery(
         {Key("ns", "web"): Bounds(0, 0), Key("ns", "other"): Bounds(2, 9), Key("ns", "gone"): Bounds(0, 1)}
     )
-    cluster_state = cluster_state_of(fleet, options=AutoscalerOptions(discovery=full))
-    assert {state.group.ref.key.name: state.group.bounds for state in cluster_state.observed.groups}["other"] == Bounds(
-        2, 9
-    )
-    assert cluster_state.missing == (Key("ns", "gone"),)
-    assert "no group is called ns/gone" in str([a for a in plan(cluster_state).actions() if isinstance(a, Create)])
+    observed = observed_of(fleet, options=AutoscalerOptions(discovery=full))
+    assert {state.group.ref.key.name: state.group.bounds for state in observed.cluster.groups}["other"] == Bounds(2, 9)
+    assert observed.scope.missing == (Key("ns", "gone"),)
+    assert "no group is called ns/gone" in str([a for a in plan(observed).actions() if isinstance(a, Create)])
 
 
 def test_priorities_come_from_a_config_map_and_faults_in_it_are_named(fleet: Fleet) -> None:
@@ -161,13 +159,13 @@ def test_priorities_come_from_a_config_map_and_faults_in_it_are_named(fleet: Fle
     for wanted in ("spot", "web"):
         text = f"10: ['.*']\n50: ['/{wanted}$']"
         priorities = config_map(names.AUTOSCALER_PRIORITIES, priorities=text)
-        found = plan(cluster_state_of(fleet, (CONFIG_MAP, priorities), options=options))
+        found = plan(observed_of(fleet, (CONFIG_MAP, priorities), options=options))
         assert [a.target.key.name for a in found.actions() if isinstance(a, Scale)] == [wanted]
     for text, fault in (("x: [a]", "priorities[x]: the priority must be"), ("{", "data.priorities: ")):
         priorities = config_map(names.AUTOSCALER_PRIORITIES, priorities=text)
-        cluster_state = cluster_state_of(fleet, (CONFIG_MAP, priorities), options=options)
-        assert fault in cluster_state.misconfigured[Ref(CONFIG_MAP, Key(NAMESPACE, names.AUTOSCALER_PRIORITIES))]
-        assert [a for a in plan(cluster_state).actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
+        observed = observed_of(fleet, (CONFIG_MAP, priorities), options=options)
+        assert fault in observed.records.misconfigured[Ref(CONFIG_MAP, Key(NAMESPACE, names.AUTOSCALER_PRIORITIES))]
+        assert [a for a in plan(observed).actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
 
 
 def test_the_cheapest_group_grows_by_a_table_in_a_config_map(fleet: Fleet) -> None:
@@ -183,7 +181,7 @@ def test_the_cheapest_group_grows_by_a_table_in_a_config_map(fleet: Fleet) -> No
         ("nodes: {m.web: 7}", "web"),
     ):
         prices = config_map(names.AUTOSCALER_PRICES, prices=table)
-        found = plan(cluster_state_of(fleet, (CONFIG_MAP, prices), options=options))
+        found = plan(observed_of(fleet, (CONFIG_MAP, prices), options=options))
         assert [a.target.key.name for a in found.actions() if isinstance(a, Scale)] == [wanted], table
 
 
@@ -198,7 +196,7 @@ def test_the_cheapest_group_grows_by_a_table_in_a_config_map(fleet: Fleet) -> No
 def test_a_table_of_prices_that_is_missing_or_faulty_is_named(fleet: Fleet, table: str | None, fault: str) -> None:
     options = replace(fleet.options, growth=GrowthOptions(Choosing(("price",), seed="s")))
     there = [] if table is None else [(CONFIG_MAP, config_map(names.AUTOSCALER_PRICES, prices=table))]
-    found = plan(cluster_state_of(fleet, *there, options=options))
+    found = plan(observed_of(fleet, *there, options=options))
     ref = Ref(CONFIG_MAP, Key(NAMESPACE, names.AUTOSCALER_PRICES))
     assert [a.why for a in found.actions() if isinstance(a, Event) and a.target == ref] == [fault]
     assert [a for a in found.actions() if isinstance(a, Scale)], "pods get their Nodes all the same"
@@ -221,6 +219,6 @@ def test_a_pod_whose_volumes_no_node_may_take_any_more_gets_a_new_one(fleet: Fle
         more.append((PERSISTENT_VOLUME_CLAIM, {"metadata": claim, "spec": {"volumeName": pod}}))
         source = {"csi": {"driver": "csi", "volumeHandle": pod}}
         more.append((PERSISTENT_VOLUME, {"metadata": {"name": pod}, "spec": source}))
-    (decided,) = [a for a in plan(cluster_state_of(fleet, *more)).actions() if isinstance(a, Scale)]
+    (decided,) = [a for a in plan(observed_of(fleet, *more)).actions() if isinstance(a, Scale)]
     assert decided.replicas == 2
-    assert not [a for a in plan(cluster_state_of(fleet, *more[1:])).actions() if isinstance(a, Scale)], "it would fit"
+    assert not [a for a in plan(observed_of(fleet, *more[1:])).actions() if isinstance(a, Scale)], "it would fit"

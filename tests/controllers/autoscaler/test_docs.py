@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from controllers.autoscaler.shrinking import Needed
+from controllers.autoscaler.scaledown.eligibility import Needed
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "autoscaler.md"

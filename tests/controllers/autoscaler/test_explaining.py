@@ -12,7 +12,7 @@ from controllers.autoscaler.memory import Memory, write
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import CONFIG_MAP, LEASE, MACHINE_DEPLOYMENT, ref_of
 from tests.controllers.autoscaler.fleet import Fleet
-from tests.controllers.autoscaler.town import NAMESPACE, cluster_state_of, config_map
+from tests.controllers.autoscaler.town import NAMESPACE, config_map, observed_of
 
 
 def told(said: Answer) -> str:
@@ -27,11 +27,11 @@ def fleet() -> Fleet:
 
 
 def of_pod(fleet: Fleet, name: str) -> str:
-    return told(explain_pod(cluster_state_of(fleet), fleet.pods[name]))
+    return told(explain_pod(observed_of(fleet), fleet.pods[name]))
 
 
 def of_group(fleet: Fleet, name: str) -> str:
-    return told(explain_group(cluster_state_of(fleet), ref_of(MACHINE_DEPLOYMENT, fleet.deployments[name])))
+    return told(explain_group(observed_of(fleet), ref_of(MACHINE_DEPLOYMENT, fleet.deployments[name])))
 
 
 def test_a_pod_that_new_nodes_will_take(fleet: Fleet) -> None:
@@ -103,16 +103,16 @@ def test_a_node_says_since_when_nobody_needs_it_and_what_it_waits_for(fleet: Fle
     fleet.settle()
     (name,) = fleet.nodes
     memory = config_map(names.AUTOSCALER_MEMORY, memory=write(Memory({name: fleet.now - timedelta(minutes=4)})))
-    found = told(explain_node(cluster_state_of(fleet, (CONFIG_MAP, memory)), name))
+    found = told(explain_node(observed_of(fleet, (CONFIG_MAP, memory)), name))
     assert f"is Machine ns/{name} of MachineDeployment/ns/web" in found
     assert f"nobody needs it since {format_time(fleet.now - timedelta(minutes=4))}" in found
     assert "stays: NotUnneededLongEnough" in found
-    assert "stays: it is no Node of a group" in told(explain_node(cluster_state_of(fleet), "other"))
+    assert "stays: it is no Node of a group" in told(explain_node(observed_of(fleet), "other"))
 
 
 def test_beside_another_autoscaler_that_is_all_there_is_to_say(fleet: Fleet) -> None:
     fleet.pod("p")
     spec = {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": format_time(fleet.now)}
     lease = {"metadata": {"namespace": NAMESPACE, "name": names.AUTOSCALER_LEASE, "uid": "l"}, "spec": spec}
-    found = told(explain_pod(cluster_state_of(fleet, (LEASE, lease)), fleet.pods["p"]))
+    found = told(explain_pod(observed_of(fleet, (LEASE, lease)), fleet.pods["p"]))
     assert "nothing is decided: the Cluster Autoscaler is at work: other holds the Lease" in found

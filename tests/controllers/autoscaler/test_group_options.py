@@ -13,7 +13,7 @@ from api.conditions import Reason
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
 from controllers.autoscaler.reporting import problems_of
 from tests.controllers.autoscaler.fleet import READY, Fleet
-from tests.controllers.autoscaler.town import cluster_state_of
+from tests.controllers.autoscaler.town import observed_of
 
 OURS, CAPIS = names.AUTOSCALING_OPTIONS_PREFIX, names.CAPI_AUTOSCALING_OPTIONS_PREFIX
 LONG = timedelta(minutes=11)
@@ -33,13 +33,13 @@ def fleet_of(*groups: str, **shrink: Any) -> Fleet:
 
 
 def unneeded(fleet: Fleet) -> set[str]:
-    return {name.partition("-")[0] for name in fleet.decide().shrinking.unneeded}
+    return {name.partition("-")[0] for name in fleet.decide().scale_down.unneeded}
 
 
 def gone(fleet: Fleet, after: timedelta) -> set[str]:
     fleet.round()
     fleet.round(after=after)
-    return {victim.group.rpartition("/")[2] for victim in fleet.decide().shrinking.victims}
+    return {victim.group.rpartition("/")[2] for victim in fleet.decide().scale_down.victims}
 
 
 @pytest.mark.parametrize("family", [OURS, CAPIS])
@@ -52,9 +52,9 @@ def test_a_group_has_a_threshold_of_its_own(family: str) -> None:
     fleet.join(fleet.machine("spare"))
     fleet.pod("keeps", "3", node="spare-3")
     decision = fleet.decide()
-    assert "own-1" not in decision.shrinking.unneeded
-    assert decision.shrinking.staying["own-1"].why == "38% of it is asked for, more than 20%"
-    assert "usual-2" in decision.shrinking.unneeded
+    assert "own-1" not in decision.scale_down.unneeded
+    assert decision.scale_down.staying["own-1"].why == "38% of it is asked for, more than 20%"
+    assert "usual-2" in decision.scale_down.unneeded
 
 
 def test_ours_counts_before_the_other_family() -> None:
@@ -79,9 +79,9 @@ def test_a_group_waits_for_its_machines_as_long_as_it_says() -> None:
         fleet.machine(name)
     desired(fleet, "slow", "maxnodeprovisiontime", "1h")
     fleet.now += timedelta(minutes=20)
-    assert {victim.group for victim in fleet.decide().shrinking.victims} == {"MachineDeployment/ns/usual"}
+    assert {victim.group for victim in fleet.decide().scale_down.victims} == {"MachineDeployment/ns/usual"}
     fleet.now += timedelta(minutes=41)
-    assert {victim.group for victim in fleet.decide().shrinking.victims} == {
+    assert {victim.group for victim in fleet.decide().scale_down.victims} == {
         "MachineDeployment/ns/slow",
         "MachineDeployment/ns/usual",
     }
@@ -91,9 +91,9 @@ def test_a_node_that_is_not_ready_yet_is_unready_by_its_group_s_time() -> None:
     fleet = fleet_of("slow")
     fleet.nodes["slow-1"]["status"]["conditions"] = [{**READY, "status": "False"}]
     fleet.now += timedelta(minutes=20)
-    assert fleet.observed().unready == 1
+    assert fleet.observed().health.unready == 1
     desired(fleet, "slow", "maxnodeprovisiontime", "1h")
-    assert fleet.observed().unready == 0
+    assert fleet.observed().health.unready == 0
 
 
 def test_pods_of_daemon_sets_count_unless_the_group_says_otherwise() -> None:
@@ -104,7 +104,7 @@ def test_pods_of_daemon_sets_count_unless_the_group_says_otherwise() -> None:
     desired(fleet, "web", "ignoredaemonsetsutilization", "true")
     assert unneeded(fleet) == {"web", "other"}
     fleet.pod("app", "900m", node="web-1")
-    assert fleet.decide().shrinking.staying["web-1"].why == "90% of it is asked for, more than 50%"
+    assert fleet.decide().scale_down.staying["web-1"].why == "90% of it is asked for, more than 50%"
 
 
 def test_of_nodes_with_gpus_only_those_count() -> None:
@@ -112,13 +112,13 @@ def test_of_nodes_with_gpus_only_those_count() -> None:
     fleet.nodes["gpu-1"]["status"]["allocatable"]["nvidia.com/gpu"] = "4"
     fleet.pod("busy", "3", node="gpu-1")
     fleet.pod("room", "100m", node="other-2")
-    assert "gpu-1" not in fleet.decide().shrinking.staying or "asked for" not in (
-        fleet.decide().shrinking.staying["gpu-1"].why
+    assert "gpu-1" not in fleet.decide().scale_down.staying or "asked for" not in (
+        fleet.decide().scale_down.staying["gpu-1"].why
     )
     requests = {"cpu": "1", "nvidia.com/gpu": "1"}
     fleet.pod("train", node="gpu-1", containers=[{"name": "c", "resources": {"requests": requests}}])
     desired(fleet, "gpu", "scaledowngpuutilizationthreshold", "0.1")
-    assert fleet.decide().shrinking.staying["gpu-1"].why == "25% of its nvidia.com/gpu is asked for, more than 10%"
+    assert fleet.decide().scale_down.staying["gpu-1"].why == "25% of its nvidia.com/gpu is asked for, more than 10%"
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_of_nodes_with_gpus_only_those_count() -> None:
 def test_a_faulty_option_is_named_and_the_other_groups_go_on(option: str, value: str, said: str) -> None:
     fleet = fleet_of("bad", "good")
     desired(fleet, "bad", option, value, OURS)
-    cluster_state = cluster_state_of(fleet)
-    ref = next(ref for ref in cluster_state.refs.values() if ref.key.name == "bad")
-    problems = problems_of(cluster_state, fleet.decide())
+    observed = observed_of(fleet)
+    ref = next(ref for ref in observed.records.refs.values() if ref.key.name == "bad")
+    problems = problems_of(observed, fleet.decide())
     assert problems == {ref: (Reason.INVALID_CONFIGURATION, f"metadata.annotations[{OURS}{option}]: {said}")}
     assert gone(fleet, LONG) == {"good"}
 

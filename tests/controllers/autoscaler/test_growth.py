@@ -49,7 +49,7 @@ def test_a_restart_asks_for_nothing_twice() -> None:
     fleet.text = ""
     assert not fleet.decide().steps
     fleet.settle()
-    assert not fleet.decide().growing.added
+    assert not fleet.decide().scale_up.added
     assert all(pod["spec"].get("nodeName") for pod in fleet.pods.values())
 
 
@@ -58,8 +58,8 @@ def test_several_groups_grow_in_one_plan() -> None:
     fleet.group("web", most=2)
     fleet.group("big", most=1, cpu="2")
     decision = fleet.decide()
-    assert decision.growing.added == {WEB: 2, BIG: 1}
-    assert decision.growing.left == ()
+    assert decision.scale_up.added == {WEB: 2, BIG: 1}
+    assert decision.scale_up.left == ()
 
 
 def test_pods_that_no_group_helps_are_told_why_by_each_group() -> None:
@@ -72,7 +72,7 @@ def test_pods_that_no_group_helps_are_told_why_by_each_group() -> None:
     unknown = fleet.group("unknown")
     del unknown["metadata"]["annotations"][names.CAPACITY_MEMORY_ANNOTATION]
     decision = fleet.decide()
-    told = {left.pods[0].name: left.why for left in decision.growing.left}
+    told = {left.pods[0].name: left.why for left in decision.scale_up.left}
     assert told["huge"][WEB] == "Insufficient cpu"
     assert told["picky"][WEB] == "node(s) didn't match Pod's node affinity/selector"
     assert told["huge"]["MachineDeployment/ns/full"] == "it has its maximum of 1 Nodes"
@@ -96,7 +96,7 @@ def test_limits_of_the_whole_cluster(name: str) -> None:
     fleet.group("web")
     fleet.round()
     assert fleet.size("web") == expected
-    assert bool(fleet.decide().growing.left) == (expected < 5), "those on their way count"
+    assert bool(fleet.decide().scale_up.left) == (expected < 5), "those on their way count"
 
 
 def test_nodes_at_a_time() -> None:
@@ -129,12 +129,12 @@ def test_a_group_out_of_stock_rests_and_the_next_one_is_taken_at_once(reason: st
     fleet.machine("web", {"type": "Ready", "status": "False", "reason": reason, "message": "no cores"})
     decision = fleet.round()
     assert (fleet.size("web"), fleet.size("small")) == (0, 2)
-    assert decision.growing.skipped[WEB].endswith(f"{reason}: no cores")
+    assert decision.scale_up.skipped[WEB].endswith(f"{reason}: no cores")
     fleet.settle()
     fleet.pod("later", "3.5")
-    assert fleet.decide().growing.added == {}, "it still rests"
+    assert fleet.decide().scale_up.added == {}, "it still rests"
     fleet.now += timedelta(minutes=6)
-    assert fleet.decide().growing.added == {WEB: 1}
+    assert fleet.decide().scale_up.added == {WEB: 1}
 
 
 def test_alike_groups_share() -> None:
@@ -142,9 +142,9 @@ def test_alike_groups_share() -> None:
     for zone in ("a", "b"):
         fleet.group(f"web-{zone}", labels=f"topology.kubernetes.io/zone={zone}")
     fleet.group("other", labels="disk=ssd")
-    assert sorted(fleet.decide().growing.added.values()) in ([2, 2], [4])
+    assert sorted(fleet.decide().scale_up.added.values()) in ([2, 2], [4])
     fleet.deployments.pop("other")
-    assert fleet.decide().growing.added == {"MachineDeployment/ns/web-a": 2, "MachineDeployment/ns/web-b": 2}
+    assert fleet.decide().scale_up.added == {"MachineDeployment/ns/web-a": 2, "MachineDeployment/ns/web-b": 2}
 
 
 def test_daemons_take_their_part() -> None:
@@ -156,7 +156,7 @@ def test_daemons_take_their_part() -> None:
     one = {"metadata": meta, "spec": {"template": {"metadata": {}, "spec": {"containers": [container]}}}}
     fleet.others["daemon_sets"] = [one, {**one, "metadata": {**meta, "name": "other"}}]
     decision = fleet.decide()
-    assert decision.growing.added == {WEB: 2}, "two of four cores are the DaemonSets'"
+    assert decision.scale_up.added == {WEB: 2}, "two of four cores are the DaemonSets'"
 
 
 def test_one_bad_pod_node_or_group_does_not_disturb_the_others() -> None:
@@ -169,7 +169,7 @@ def test_one_bad_pod_node_or_group_does_not_disturb_the_others() -> None:
     observed = fleet.observed()
     assert [bad.ref.key.name for bad in observed.bad] == ["bad"]
     assert "Pod default/odd" in observed.unreadable
-    assert fleet.decide().growing.added == {WEB: 1}
+    assert fleet.decide().scale_up.added == {WEB: 1}
 
 
 def test_an_unhealthy_cluster_is_left_alone() -> None:
@@ -200,13 +200,13 @@ def test_never_beyond_the_maximum_and_no_more_than_helps(
     decision = fleet.round()
     for index, (most, _) in enumerate(sizes):
         assert fleet.size(f"g-{index}") <= most
-    foreseen = sum(len(helped.pods) for helped in decision.growing.helped)
-    left = sum(len(left.pods) for left in decision.growing.left)
+    foreseen = sum(len(helped.pods) for helped in decision.scale_up.helped)
+    left = sum(len(left.pods) for left in decision.scale_up.left)
     assert foreseen + left == len(pods)
-    assert sum(decision.growing.added.values()) <= foreseen
+    assert sum(decision.scale_up.added.values()) <= foreseen
     if len({cpu for _, cpu in sizes}) == 1:
         fleet.text = ""
-        assert not fleet.decide().growing.added, "what was asked for is enough, restart or not"
+        assert not fleet.decide().scale_up.added, "what was asked for is enough, restart or not"
 
 
 def test_nodes_that_have_just_begun_are_no_sign_of_trouble() -> None:
@@ -216,7 +216,7 @@ def test_nodes_that_have_just_begun_are_no_sign_of_trouble() -> None:
     for _ in range(8):
         node = fleet.join(fleet.machine("web"))
         node["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
-    assert fleet.decide().growing.added == {WEB: 2}, "8 of 10 are on their way"
+    assert fleet.decide().scale_up.added == {WEB: 2}, "8 of 10 are on their way"
     fleet.now += timedelta(minutes=16)
     assert fleet.decide().frozen == "8 of 8 Nodes are not ready"
 
@@ -228,8 +228,8 @@ def test_pods_of_a_node_that_goes_need_room_until_they_are_evicted() -> None:
     fleet.join(fleet.machine("web"))
     fleet.machines["web-1"]["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
     fleet.pod("moves", node="web-1")
-    assert fleet.decide().growing.added == {WEB: 1}
+    assert fleet.decide().scale_up.added == {WEB: 1}
     fleet.pods["moves"]["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
-    assert fleet.decide().growing.added == {}
+    assert fleet.decide().scale_up.added == {}
     fleet.pod("in-its-place")
-    assert fleet.decide().growing.added == {WEB: 1}
+    assert fleet.decide().scale_up.added == {WEB: 1}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from api import names
-from controllers.autoscaler.cluster_state import ClusterState, gather
 from controllers.autoscaler.explaining import explain_group
-from controllers.autoscaler.loop import plan
 from controllers.autoscaler.memory import Memory, read, write
+from controllers.autoscaler.observe import Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.plan import plan
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.actions import Action, Create, Event, Patch, Scale
 from controllers.kernel.reconciler import cluster_seen_by
@@ -54,21 +54,19 @@ def fleet() -> Fleet:
     return fleet
 
 
-def cluster_state(
-    fleet: Fleet, workload: Workload = FOUND, *more: Any, options: AutoscalerOptions = OPTIONS
-) -> ClusterState:
-    return gather(view_of(fleet, *more).living_in(workload), options)
+def observed_in(fleet: Fleet, workload: Workload = FOUND, *more: Any, options: AutoscalerOptions = OPTIONS) -> Observed:
+    return observe(view_of(fleet, *more).living_in(workload), options)
 
 
-def actions(found: ClusterState) -> list[Action]:
+def actions(found: Observed) -> list[Action]:
     return list(plan(found).actions())
 
 
-def sizes(found: ClusterState) -> dict[str, int]:
+def sizes(found: Observed) -> dict[str, int]:
     return {action.target.key.name: action.replicas for action in actions(found) if isinstance(action, Scale)}
 
 
-def told(found: ClusterState) -> dict[str, tuple[str, str]]:
+def told(found: Observed) -> dict[str, tuple[str, str]]:
     """Group → status and reason of the condition that is written."""
     return {
         action.target.key.name: (condition["status"], condition["reason"])
@@ -86,18 +84,18 @@ def with_condition(fleet: Fleet, group: str, status: str, reason: str) -> None:
 def test_its_cluster_s_groups_are_scaled_and_nothing_is_said_of_others(fleet: Fleet) -> None:
     fleet.deployments["other"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "few"
     with_condition(fleet, "near", "False", "InvalidConfiguration")
-    found = cluster_state(fleet)
+    found = observed_in(fleet)
     assert sizes(found) == {"web": 1}
     assert told(found) == {}
     assert {a.target.key.name for a in actions(found) if isinstance(a, Event)} == {"web", "p"}
-    (why,) = explain_group(found, found.refs["md-near"]).below
+    (why,) = explain_group(found, found.records.refs["md-near"]).below
     assert why.text == "is left alone: it is of no Cluster, and this autoscaler is for Cluster ns/prod"
-    (why,) = explain_group(found, found.refs["md-other"]).below
+    (why,) = explain_group(found, found.records.refs["md-other"]).below
     assert why.text == "is left alone: it is of Cluster ns/test, and this autoscaler is for Cluster ns/prod"
 
 
 def test_autoscalers_of_several_clusters_may_share_a_namespace(fleet: Fleet) -> None:
-    made = {a.body["metadata"]["name"] for a in actions(cluster_state(fleet)) if isinstance(a, Create)}
+    made = {a.body["metadata"]["name"] for a in actions(observed_in(fleet)) if isinstance(a, Create)}
     assert made == {f"{names.AUTOSCALER_MEMORY}.ns.prod", f"{names.AUTOSCALER_STATUS}.ns.prod"}
     keys = [AutoscalerOptions(cluster=Key(*each)).memory_key for each in (("a", "b.c"), ("a-b", "c"), ("a", "b-c"))]
     assert len({*keys, AutoscalerOptions().memory_key}) == 4
@@ -115,8 +113,8 @@ def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say
     fleet.pod("q", cpu="64")
     unneeded = Memory({name: fleet.now - timedelta(hours=1) for name in fleet.nodes})
     kept = config_map(OPTIONS.memory_key.name, memory=write(unneeded))
-    assert sizes(cluster_state(fleet, FOUND, (CONFIG_MAP, kept))), "it would shrink"
-    found = cluster_state(fleet, workload, (CONFIG_MAP, kept))
+    assert sizes(observed_in(fleet, FOUND, (CONFIG_MAP, kept))), "it would shrink"
+    found = observed_in(fleet, workload, (CONFIG_MAP, kept))
     assert not sizes(found)
     assert not [a for a in actions(found) if isinstance(a, Patch) and a.target.kind.name == "Machine"]
     assert told(found) == {"web": ("False", "ConnectionDown")}
@@ -127,17 +125,15 @@ def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say
 
 
 def test_what_is_said_in_the_dark_is_said_once_and_taken_back(fleet: Fleet) -> None:
-    (condition,) = [
-        a for a in actions(cluster_state(fleet, LOST)) if isinstance(a, Patch) and a.subresource == "status"
-    ]
+    (condition,) = [a for a in actions(observed_in(fleet, LOST)) if isinstance(a, Patch) and a.subresource == "status"]
     fleet.deployments["web"]["status"] = condition.patch["status"]
-    assert told(cluster_state(fleet, LOST)) == {}
-    assert told(cluster_state(fleet)) == {"web": ("True", "Scaled")}
+    assert told(observed_in(fleet, LOST)) == {}
+    assert told(observed_in(fleet)) == {"web": ("True", "Scaled")}
 
 
 def test_of_a_cluster_without_an_api_of_its_own_the_autoscaler_at_home_speaks(fleet: Fleet) -> None:
     with_condition(fleet, "web", "False", "BackedOff")
-    found = cluster_state(fleet, NO_SECRET)
+    found = observed_in(fleet, NO_SECRET)
     assert not sizes(found)
     assert told(found) == {}
     assert {a.reason for a in actions(found) if isinstance(a, Event)} == {"ClusterUnhealthy"}
@@ -165,7 +161,7 @@ def test_at_home_it_speaks_of_groups_elsewhere_only_where_nobody_else_does(
             fleet.deployments["web"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "few"
         view = view_of(fleet)
         view._clusters[PROD] = FakeView(now=fleet.now).living_in(FOUND)
-        found = gather(view, AutoscalerOptions())
+        found = observe(view, AutoscalerOptions())
         assert sizes(found) == {"near": 1}
         assert told(found) == wanted
         assert bool([a for a in actions(found) if isinstance(a, Event) and a.reason == "NodesElsewhere"]) == bool(
@@ -182,7 +178,7 @@ def test_a_machine_has_its_time_to_become_a_node_from_when_that_can_be_seen(flee
 
     def after(outage_ended: float | None) -> dict[str, int]:
         view = view_of(fleet).living_in(FOUND)
-        return sizes(gather(view if outage_ended is None else view.outage(NODE, outage_ended), OPTIONS))
+        return sizes(observe(view if outage_ended is None else view.outage(NODE, outage_ended), OPTIONS))
 
     assert after(None) == {"web": 0}
     assert after(60.0) == {}
@@ -196,9 +192,9 @@ def test_a_machine_whose_own_controller_can_t_see_the_cluster_is_waited_for(flee
     said = {"type": "Ready", "status": "Unknown", "reason": "ConnectionDown"}
     machine = fleet.machine("web", said)
     fleet.now += timedelta(minutes=20)
-    assert sizes(cluster_state(fleet)) == {}
+    assert sizes(observed_in(fleet)) == {}
     machine["status"] = {"conditions": [{**said, "reason": "WaitingForNode"}]}
-    assert sizes(cluster_state(fleet)) == {"web": 0}
+    assert sizes(observed_in(fleet)) == {"web": 0}
 
 
 def test_the_lease_of_the_cluster_autoscaler_and_all_that_pods_need_are_read_where_the_pods_are() -> None:

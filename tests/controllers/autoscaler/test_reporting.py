@@ -10,17 +10,17 @@ import yaml
 from api import names
 from controllers.autoscaler import status
 from controllers.autoscaler.figures import MEASURES
-from controllers.autoscaler.loop import plan
+from controllers.autoscaler.plan import plan
 from controllers.kernel.actions import Create, Event, Patch
 from controllers.kernel.refs import CONFIG_MAP
 from tests.controllers.autoscaler.fleet import Fleet
-from tests.controllers.autoscaler.town import cluster_state_of, config_map
+from tests.controllers.autoscaler.town import config_map, observed_of
 
 
 def written(fleet: Fleet, before: str = "") -> str:
     """The text that is written to the status ConfigMap; "" if none is."""
     known = ((CONFIG_MAP, config_map(names.AUTOSCALER_STATUS, status=before)),) if before else ()
-    for action in plan(cluster_state_of(fleet, *known)).actions():
+    for action in plan(observed_of(fleet, *known)).actions():
         if isinstance(action, Create) and action.body["metadata"]["name"] == names.AUTOSCALER_STATUS:
             return str(action.body["data"]["status"])
         if isinstance(action, Patch) and action.target.key.name == names.AUTOSCALER_STATUS:
@@ -29,7 +29,7 @@ def written(fleet: Fleet, before: str = "") -> str:
 
 
 def figures(fleet: Fleet) -> dict[tuple[str, ...], float]:
-    found = plan(cluster_state_of(fleet)).figures
+    found = plan(observed_of(fleet)).figures
     return {(each.measure.name.removeprefix("cluster_autoscaler_"), *each.labels): each.value for each in found}
 
 
@@ -110,10 +110,10 @@ def test_figures_have_upstream_s_names_and_say_what_is() -> None:
 
 def test_a_group_in_trouble_is_told_once() -> None:
     fleet = busy()
-    actions = list(plan(cluster_state_of(fleet)).actions())
+    actions = list(plan(observed_of(fleet)).actions())
     (patch,) = [a for a in actions if isinstance(a, Patch) and a.subresource == "status"]
     assert "FailedToScaleUpGroup" in {a.reason for a in actions if isinstance(a, Event)}
     fleet.deployments["full"]["status"] = patch.patch["status"]
-    again = list(plan(cluster_state_of(fleet)).actions())
+    again = list(plan(observed_of(fleet)).actions())
     assert not [a for a in again if isinstance(a, Patch) and a.subresource == "status"]
     assert "FailedToScaleUpGroup" not in {a.reason for a in again if isinstance(a, Event)}

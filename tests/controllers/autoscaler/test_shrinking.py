@@ -30,13 +30,13 @@ def fleet_of(nodes: int, least: int = 0, growth: GrowthOptions | None = None, **
 def gone(fleet: Fleet) -> list[str]:
     """Nodes that go after they were unneeded for long enough."""
     fleet.round(after=LONG)
-    return [victim.node for victim in fleet.decide().shrinking.victims]
+    return [victim.node for victim in fleet.decide().scale_down.victims]
 
 
 def test_pods_gone_the_group_shrinks_to_its_minimum() -> None:
     fleet = fleet_of(5, least=1)
     assert not fleet.round().steps, "not unneeded for long enough"
-    assert fleet.decide().shrinking.staying["web-1"].reason == "NotUnneededLongEnough"
+    assert fleet.decide().scale_down.staying["web-1"].reason == "NotUnneededLongEnough"
     fleet.now += LONG
     decision = fleet.round()
     kinds = [[type(action) for action in step] for step in decision.steps]
@@ -45,7 +45,7 @@ def test_pods_gone_the_group_shrinks_to_its_minimum() -> None:
     fleet.settle()
     assert not fleet.round(after=LONG).steps
     assert not fleet.round().steps, "the steady state writes nothing"
-    assert fleet.decide().shrinking.staying["web-5"].reason == "NodeGroupMinSizeReached"
+    assert fleet.decide().scale_down.staying["web-5"].reason == "NodeGroupMinSizeReached"
 
 
 def test_a_node_that_is_needed_for_a_moment_begins_anew() -> None:
@@ -53,10 +53,10 @@ def test_a_node_that_is_needed_for_a_moment_begins_anew() -> None:
     fleet.round(after=timedelta(minutes=8))
     fleet.pod("busy", "3", node="web-1")
     fleet.round(after=timedelta(minutes=8))
-    assert fleet.decide().shrinking.staying["web-1"].reason == "NotUnderutilized"
+    assert fleet.decide().scale_down.staying["web-1"].reason == "NotUnderutilized"
     del fleet.pods["busy"]
-    assert not fleet.round(after=timedelta(minutes=8)).shrinking.victims
-    assert fleet.decide().shrinking.victims == ()
+    assert not fleet.round(after=timedelta(minutes=8)).scale_down.victims
+    assert fleet.decide().scale_down.victims == ()
 
 
 def test_what_is_known_survives_a_restart() -> None:
@@ -130,7 +130,7 @@ def test_what_keeps_a_node(name: str) -> None:
     elif name == "somebody's mark":
         fleet.machines["web-1"]["metadata"]["annotations"][names.DELETE_MACHINE_ANNOTATION] = "yes"
     assert gone(fleet) == []
-    staying = fleet.decide().shrinking.staying["web-1"]
+    staying = fleet.decide().scale_down.staying["web-1"]
     assert staying.reason == STAYS[name]
     assert staying.why
 
@@ -153,7 +153,7 @@ def test_delays() -> None:
         kept = read(fleet.text)
         fleet.text = write(Memory(kept.unneeded, memory.backoffs, memory.grown))
         decision = fleet.decide()
-        assert decision.shrinking.cooldown.startswith(why)
+        assert decision.scale_down.cooldown.startswith(why)
         assert not decision.steps
         fleet.text = write(kept)
     assert fleet.decide().steps
@@ -168,8 +168,8 @@ def test_no_node_goes_while_others_come() -> None:
     fleet.round(after=LONG)
     fleet.pod("huge", "8")
     fleet.group("big", cpu="16")
-    assert fleet.decide().shrinking.victims == ()
-    assert fleet.decide().shrinking.cooldown == "Nodes are added"
+    assert fleet.decide().scale_down.victims == ()
+    assert fleet.decide().scale_down.cooldown == "Nodes are added"
 
 
 def test_room_for_pending_pods_is_no_room_to_spare() -> None:
@@ -177,8 +177,8 @@ def test_room_for_pending_pods_is_no_room_to_spare() -> None:
     fleet = fleet_of(1)
     fleet.round(after=LONG)
     fleet.pod("coming")
-    assert fleet.decide().shrinking.staying["web-1"].reason == "ReceivesPods"
-    assert fleet.decide().shrinking.victims == ()
+    assert fleet.decide().scale_down.staying["web-1"].reason == "ReceivesPods"
+    assert fleet.decide().scale_down.victims == ()
 
 
 class TestKilledInBetween:
@@ -218,6 +218,6 @@ def test_a_machine_that_never_became_a_node_is_given_up() -> None:
     fleet.pod("busy", "3", node="web-1")
     decision = fleet.round()
     assert fleet.size("web") == 1
-    assert [victim.machine.key.name for victim in decision.shrinking.victims] == ["web-2"]
+    assert [victim.machine.key.name for victim in decision.scale_down.victims] == ["web-2"]
     assert fleet.machines["web-2"]["metadata"]["annotations"][names.DELETE_MACHINE_ANNOTATION] == Scaler.AUTOSCALER
     assert "MachineDeployment/ns/web" in decision.memory.backoffs

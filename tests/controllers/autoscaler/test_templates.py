@@ -47,7 +47,7 @@ def test_annotations_say_all() -> None:
 def test_the_provider_says_what_annotations_do_not_and_the_machine_template_adds_its_own() -> None:
     taints = [{"key": "own", "effect": "NoExecute"}]
     spec = {"template": {"spec": {"metadata": {"labels": {"team": "x"}}, "taints": taints}}}
-    node = from_nothing({"metadata": {"annotations": {f"{P}cpu": "4"}}, "spec": spec}, "g", SHAPE)
+    node = from_nothing({"metadata": {"annotations": {f"{P}cpu": "4"}}, "spec": spec}, "g", shape=SHAPE)
     assert (node.amount("cpu"), node.amount("memory"), node.amount("pods")) == (4000, 16 * 1024**3, 110)
     assert (node.labels["zone"], node.labels["team"]) == ("a", "x")
     assert node.taints == (Taint("spot", "yes", "NoSchedule"), Taint("own", "", "NoExecute"))
@@ -88,7 +88,7 @@ RESERVED = {f"{K}KubeReserved": "cpu=200m, memory=1Gi", f"{K}SystemReserved": "m
 def test_what_kubelets_keep_for_themselves_is_not_for_pods() -> None:
     settings = {**RESERVED, f"{K}EvictionHard": "memory.available<512Mi,nodefs.available<10%,imagefs.available<15%"}
     body = {"metadata": {"annotations": {**settings, f"{P}ephemeral-disk": "100Gi"}}}
-    node = from_nothing(body, "g", SHAPE)
+    node = from_nothing(body, "g", shape=SHAPE)
     assert dict(node.allocatable) == {
         "cpu": 7800,
         "memory": 14 * 1024**3,
@@ -106,7 +106,7 @@ def test_what_kubelets_keep_for_themselves_is_not_for_pods() -> None:
 def test_the_template_says_it_more_exactly_than_its_group_and_capacity_annotations_go_first() -> None:
     template = {"metadata": {"annotations": {f"{K}KubeReserved": "cpu=1", f"{K}MaxPods": "30"}}}
     body = {"metadata": {"annotations": {**SIZE, f"{K}KubeReserved": "cpu=500m"}}, "spec": {"template": template}}
-    node = from_nothing(body, "g", SHAPE)
+    node = from_nothing(body, "g", shape=SHAPE)
     assert (node.amount("cpu"), node.amount("pods")) == (1000, 30)
     body["metadata"]["annotations"][f"{P}maxPods"] = "20"
     assert from_nothing(body, "g").amount("pods") == 20
@@ -170,9 +170,9 @@ def test_an_annotation_counts_before_the_failure_domain() -> None:
     body = _group(PINNED)
     shape = shape_of(body, _view(SPREAD, None))
     assert isinstance(shape, Shape)
-    assert from_nothing(body, "g", shape).labels[ZONE] == "west"
+    assert from_nothing(body, "g", shape=shape).labels[ZONE] == "west"
     body["metadata"]["annotations"] = {f"{P}labels": f"{ZONE}=said"}
-    assert from_nothing(body, "g", shape).labels[ZONE] == "said"
+    assert from_nothing(body, "g", shape=shape).labels[ZONE] == "said"
 
 
 def _group(spec: dict[str, Any]) -> dict[str, Any]:

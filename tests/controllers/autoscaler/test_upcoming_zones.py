@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
-from controllers.autoscaler.cluster_state import ClusterState, gather
-from controllers.autoscaler.loop import plan
-from controllers.autoscaler.plan import plan as decide
+from controllers.autoscaler import observe as autoscaler
+from controllers.autoscaler.plan import decide, plan
 from controllers.autoscaler.upcoming_zones import domain_order, upcoming_zones_of
 from controllers.kernel import machine_facts
 from controllers.kernel.actions import Scale
@@ -47,20 +46,20 @@ def web() -> Fleet:
     return fleet
 
 
-def look(fleet: Fleet) -> ClusterState:
-    return gather(view_of(fleet).shaped(CONFIG, SHAPE), fleet.options)
+def look(fleet: Fleet) -> autoscaler.Observed:
+    return autoscaler.observe(view_of(fleet).shaped(CONFIG, SHAPE), fleet.options)
 
 
 def order(fleet: Fleet) -> list[str]:
     """The domains as the set takes them."""
-    (state,) = look(fleet).observed.groups
+    (state,) = look(fleet).cluster.groups
     assert state.zone_order is not None
     return list(state.zone_order.open)
 
 
 def grow(fleet: Fleet) -> int:
     """What the group is scaled by; its Machines are made as a MachineSet makes them."""
-    (state,) = look(fleet).observed.groups
+    (state,) = look(fleet).cluster.groups
     asked = [action.replicas for action in plan(look(fleet)).actions() if isinstance(action, Scale)]
     before = fleet.size("web")
     for replicas in asked:
@@ -143,13 +142,13 @@ def test_nothing_is_expected_of_a_group_that_is_short_of_a_host_somewhere(fleet:
     fleet.sets["web"]["status"] = {"restingFailureDomains": [rest]}
     assert sorted(order(fleet)) == ["b", "c"], "a domain that rests takes none"
     fleet.sets["old"] = {**fleet.sets["web"], "metadata": {**fleet.sets["web"]["metadata"], "name": "old", "uid": "o"}}
-    (state,) = look(fleet).observed.groups
+    (state,) = look(fleet).cluster.groups
     assert state.zone_order is None, "which set makes the next Machine is not known"
 
 
 def test_a_set_that_was_not_told_of_the_domains_yet_is_waited_for(fleet: Fleet) -> None:
     fleet.sets["web"]["spec"]["failureDomains"] = ["a", "b"]
-    (state,) = look(fleet).observed.groups
+    (state,) = look(fleet).cluster.groups
     assert state.zone_order is None
 
 
@@ -184,7 +183,7 @@ def test_it_grows_until_all_fit_and_no_further(wanted: list[tuple[str, str | Non
     for machine in list(fleet.machines.values()):
         join(fleet, machine["spec"]["failureDomain"])
         assert grow(fleet) == 0
-    assert not decide(look(fleet).observed).growing.left, "nobody is left without a place"
+    assert not decide(look(fleet).cluster).scale_up.left, "nobody is left without a place"
 
 
 @given(
@@ -236,6 +235,6 @@ def test_the_machine_set_makes_them_where_they_are_expected(
     assert observed is not None
     made = places(observed, spread(observed), range(100, 100 + number))
     facts = [machine_facts.read(machine) for machine in machines]
-    zone_order = upcoming_zones_of(domain_order(body, (), view), ZONE, facts, [body], view.now)
+    zone_order = upcoming_zones_of(domain_order(body, (), view=view), ZONE, machines=facts, sets=[body], now=view.now)
     assert zone_order is not None
     assert zone_order.after(0, number) == [made[ordinal] for ordinal in sorted(made)]

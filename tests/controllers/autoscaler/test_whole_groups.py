@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
+from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range, ShrinkOptions
-from controllers.autoscaler.plan import Decision
 from tests.controllers.autoscaler.fleet import START, Fleet
 
 WHOLE = f"{names.AUTOSCALING_OPTIONS_PREFIX}zeroormaxnodescaling"
@@ -35,19 +35,19 @@ def there(most: int = 4, **options: Any) -> Fleet:
 
 
 def gone(decision: Decision) -> list[str]:
-    return sorted(victim.node for victim in decision.shrinking.victims)
+    return sorted(victim.node for victim in decision.scale_down.victims)
 
 
 def test_one_pod_makes_all_nodes_come() -> None:
     fleet = fleet_of()
     fleet.pod("one")
-    assert fleet.decide().growing.added == {SLICE: 4}
+    assert fleet.decide().scale_up.added == {SLICE: 4}
 
 
 def test_pods_that_fit_on_no_node_of_it_make_none_come() -> None:
     fleet = fleet_of()
     fleet.pod("huge", "99")
-    assert not fleet.decide().growing.added
+    assert not fleet.decide().scale_up.added
 
 
 def test_a_group_of_which_some_nodes_are_there_is_completed() -> None:
@@ -57,7 +57,7 @@ def test_a_group_of_which_some_nodes_are_there_is_completed() -> None:
     fleet.pod("fills", "4")
     fleet.schedule()
     fleet.pod("more")
-    assert fleet.decide().growing.added == {SLICE: 3}
+    assert fleet.decide().scale_up.added == {SLICE: 3}
 
 
 def test_pods_that_wait_find_room_on_the_nodes_that_nobody_needed_yet() -> None:
@@ -66,7 +66,7 @@ def test_pods_that_wait_find_room_on_the_nodes_that_nobody_needed_yet() -> None:
     fleet.round()
     fleet.group("other")
     fleet.pod("two", "4")
-    assert not fleet.decide().growing.added, "three Nodes are on their way with nothing on them"
+    assert not fleet.decide().scale_up.added, "three Nodes are on their way with nothing on them"
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_less_than_all_is_none(growth: dict[str, Any], why: str) -> None:
     fleet = fleet_of(growth=GrowthOptions(**growth))
     fleet.pod("one")
     decision = fleet.decide()
-    assert not decision.growing.added
-    assert decision.growing.skipped[SLICE] == why
+    assert not decision.scale_up.added
+    assert decision.scale_up.skipped[SLICE] == why
 
 
 def test_waste_counts_the_empty_nodes_too() -> None:
     fleet = fleet_of()
     fleet.group("single")
     fleet.pod("one")
-    assert fleet.decide().growing.added == {"MachineDeployment/ns/single": 1}
+    assert fleet.decide().scale_up.added == {"MachineDeployment/ns/single": 1}
 
 
 def test_its_nodes_are_shared_out_to_nobody_and_it_takes_none_of_others() -> None:
@@ -97,7 +97,7 @@ def test_its_nodes_are_shared_out_to_nobody_and_it_takes_none_of_others() -> Non
     fleet.group("single", most=2)
     for number in range(12):
         fleet.pod(f"p{number}", "4")
-    assert fleet.decide().growing.added == {"MachineDeployment/ns/single": 2, SLICE: 4}
+    assert fleet.decide().scale_up.added == {"MachineDeployment/ns/single": 2, SLICE: 4}
 
 
 def test_all_go_when_nobody_needs_any_though_only_some_may_go_at_a_time() -> None:
@@ -114,8 +114,8 @@ def test_if_one_is_needed_all_stay() -> None:
     fleet.now += LONG
     decision = fleet.decide()
     assert gone(decision) == []
-    assert decision.shrinking.unneeded == {}
-    staying = decision.shrinking.staying["slice-2"]
+    assert decision.scale_down.unneeded == {}
+    staying = decision.scale_down.staying["slice-2"]
     assert staying.reason == "AtomicScaleDownFailed"
     assert staying.why == f"{SLICE} is scaled as a whole, and not all of its 4 Machines may go"
 
@@ -157,7 +157,7 @@ def test_it_waits_until_what_is_going_has_gone() -> None:
     fleet.machines["other-5"] = {**machine, "metadata": going}
     decision = fleet.decide()
     assert gone(decision) == []
-    assert decision.shrinking.staying["slice-1"].why == "4 Nodes go at once, when the 1 that are going have gone"
+    assert decision.scale_down.staying["slice-1"].why == "4 Nodes go at once, when the 1 that are going have gone"
 
 
 def test_marks_that_were_set_on_some_when_we_died_are_completed_or_taken_back() -> None:
@@ -170,7 +170,7 @@ def test_marks_that_were_set_on_some_when_we_died_are_completed_or_taken_back() 
     fleet.options = AutoscalerOptions(shrink=ShrinkOptions(enabled=False))
     decision = fleet.decide()
     assert gone(decision) == []
-    assert [machine.key.name for machine in decision.shrinking.unmarked] == ["slice-1"]
+    assert [machine.key.name for machine in decision.scale_down.unmarked] == ["slice-1"]
 
 
 def failing(fleet: Fleet, most: int = 4) -> None:
@@ -188,8 +188,8 @@ def test_where_one_host_can_not_be_had_the_others_go_too_and_the_group_rests() -
     fleet.pod("one", "5")
     fleet.pod("two")
     decision = fleet.decide()
-    assert len(decision.shrinking.victims) == 4
-    (why,) = {victim.why for victim in decision.shrinking.victims}
+    assert len(decision.scale_down.victims) == 4
+    (why,) = {victim.why for victim in decision.scale_down.victims}
     assert why == f"{SLICE} is scaled as a whole, and its Machine slice-4 is no Node: StockOut: none left"
     assert SLICE in decision.memory.backoffs
     fleet.round()
@@ -213,8 +213,8 @@ def test_what_is_not_given_up_is_still_waited_for() -> None:
     fleet = fleet_of(least=4)
     hosts_on_their_way(fleet)
     decision = fleet.decide()
-    assert decision.shrinking.victims == ()
-    assert decision.growing.added == {}
+    assert decision.scale_down.victims == ()
+    assert decision.scale_up.added == {}
 
 
 def test_a_group_is_given_up_as_a_whole_or_not_while_one_of_its_machines_goes_already() -> None:
@@ -224,7 +224,7 @@ def test_a_group_is_given_up_as_a_whole_or_not_while_one_of_its_machines_goes_al
     machine = fleet.machines["slice-1"]
     going = {**machine["metadata"], "deletionTimestamp": "2026-06-01T00:00:00Z"}
     fleet.machines["slice-1"] = {**machine, "metadata": going}
-    assert fleet.decide().shrinking.victims == ()
+    assert fleet.decide().scale_down.victims == ()
 
 
 def test_a_group_with_a_node_that_is_not_ready_is_not_given_up() -> None:
@@ -232,14 +232,14 @@ def test_a_group_with_a_node_that_is_not_ready_is_not_given_up() -> None:
     fleet = fleet_of()
     failing(fleet)
     fleet.nodes["slice-1"]["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "NotReady"}]
-    assert fleet.decide().shrinking.victims == ()
+    assert fleet.decide().scale_down.victims == ()
 
 
 def test_nodes_with_work_on_them_stay_though_one_host_can_not_be_had() -> None:
     fleet = fleet_of()
     failing(fleet)
     fleet.pod("works", node="slice-1")
-    assert fleet.decide().shrinking.victims == ()
+    assert fleet.decide().scale_down.victims == ()
 
 
 come = st.tuples(st.just("come"), st.integers(1, 4), st.sampled_from(["0.5", "1", "3"]))

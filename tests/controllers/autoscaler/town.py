@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.autoscaler.cluster_state import ClusterState, gather
+from controllers.autoscaler.observe import Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel import refs
 from controllers.kernel.refs import Kind, key_of
@@ -38,7 +38,5 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": meta, "data": data}
 
 
-def cluster_state_of(
-    fleet: Fleet, *more: tuple[Kind, dict[str, Any]], options: AutoscalerOptions | None = None
-) -> ClusterState:
-    return gather(view_of(fleet, *more), options or fleet.options)
+def observed_of(fleet: Fleet, *more: tuple[Kind, dict[str, Any]], options: AutoscalerOptions | None = None) -> Observed:
+    return observe(view_of(fleet, *more), options or fleet.options)

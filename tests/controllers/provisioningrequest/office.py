@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from api import provisioning_names
-from controllers.autoscaler.cluster_state import gather
+from controllers.autoscaler.observe import observe
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.plan import plan as autoscale
+from controllers.autoscaler.plan import decide as autoscale
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Plan
@@ -117,7 +117,7 @@ class Office:
 
     def autoscale(self, after: timedelta = timedelta(seconds=10)) -> None:
         """A round of the autoscaler, which knows of the requests."""
-        decision = autoscale(gather(self.view(), self.fleet.options).observed)
+        decision = autoscale(observe(self.view(), self.fleet.options).cluster)
         for step in decision.steps:
             for action in step:
                 self.fleet._carry_out(action)

@@ -12,9 +12,8 @@ from controllers.kernel.actions import Action, Event, Patch, Scale
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import MACHINE_SET, Key, Ref
 from controllers.scaling.delete_marks import Scaler, is_marked_by, is_marked_by_another, needs_mark
-from controllers.scaling.node_group import UNBOUNDED, Bounds, NodeGroup
+from controllers.scaling.node_group import UNBOUNDED, Bounds, NodeGroup, Obstacle, ScaledGroup, is_rolling
 from controllers.scaling.resize import ByName, Resize, Scaling, annotate
-from controllers.scaling.scaled_group import Obstacle, ScaledGroup, is_rolling
 from tests.builders.objects import machine, machine_set
 
 REF = Ref(MACHINE_SET, Key("default", "workers"), "u1")

@@ -35,7 +35,7 @@ def container() -> Any:
 
 
 def test_it_may_do_what_it_does_and_nothing_else() -> None:
-    """List and watch what it keeps in memory; read a size again and write it; read a Machine again and mark it; and tell in Events."""
+    """List and watch what it keeps; read sizes and Machines again, write the size, mark; and tell in Events."""
     needed = {right(kind, verb) for kind in KINDS for verb in ("list", "watch")}
     needed |= {right(kind, verb) for kind in (MACHINE_DEPLOYMENT, MACHINE_SET) for verb in ("get", "patch")}
     needed |= {right(MACHINE, "get"), right(MACHINE, "patch"), right(EVENT, "create"), right(EVENT, "patch")}

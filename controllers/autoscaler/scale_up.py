@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from controllers.autoscaler.allowance import Allowance
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.balancing import alike, balance
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.expanders import Option, choose
-from controllers.autoscaler.observe import GroupState, Observed
 from controllers.autoscaler.projected import ProjectedCluster
+from controllers.autoscaler.resource_limits import ResourceLimits
 from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
 from controllers.scaling.node_group import NodeGroup
@@ -48,7 +48,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
+class ScaleUp:
     """``added``: group → new Nodes, never 0. ``skipped``: group → why it could not grow (any further)."""
 
     added: Mapping[str, int] = field(default_factory=dict)
@@ -57,24 +57,24 @@ class Growing:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_growth(
-    observed: Observed, projected: ProjectedCluster, resting: Mapping[str, Backoff], *, explained: bool = True
-) -> Growing:
+def plan_scale_up(
+    cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff], *, explained: bool = True
+) -> ScaleUp:
     """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
-    growth = _Growth(observed, projected, resting)
+    growth = _Growth(cluster, projected, resting)
     while growth.left and growth.step():
         pass
     return growth.result(_MOST_EXPLAINED if explained else 0)
 
 
 class _Growth:
-    def __init__(self, observed: Observed, projected: ProjectedCluster, resting: Mapping[str, Backoff]) -> None:
-        self._observed = observed
+    def __init__(self, cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff]) -> None:
+        self._cluster = cluster
         self._projected = projected
         self._resting = resting
-        self._allowance = Allowance(observed, projected)
-        self._groups = {state.id: state.group for state in observed.groups}
-        self._states = {state.id: state for state in observed.groups}
+        self._allowance = ResourceLimits(cluster, projected)
+        self._groups = {state.id: state.group for state in cluster.groups}
+        self._states = {state.id: state for state in cluster.groups}
         self.left: dict[PodClass, list[PodShape]] = {
             group.pod_class: list(group.pods) for group in projected.unschedulable
         }
@@ -87,9 +87,9 @@ class _Growth:
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates = {}
-        options = [option for state in self._observed.groups if (option := self._option(state)) is not None]
-        choosing = self._observed.options.growth.choosing
-        chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._observed.now)))
+        options = [option for state in self._cluster.groups if (option := self._option(state)) is not None]
+        choosing = self._cluster.options.growth.choosing
+        chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
         if chosen is None:
             return False
         shared = self._shared(chosen)
@@ -101,11 +101,11 @@ class _Growth:
         self._helped.append(Helped(chosen.group, self._reserve(chosen.estimate)))
         return True
 
-    def result(self, explained: int) -> Growing:
+    def result(self, explained: int) -> ScaleUp:
         left = []
         for position, (pod_class, pods) in enumerate(self.left.items()):
             left.append(Left(tuple(pods), self._refusals(pod_class) if position < explained else {}))
-        return Growing(dict(self._added), tuple(self._helped), tuple(left), self._skipped)
+        return ScaleUp(added=dict(self._added), helped=tuple(self._helped), left=tuple(left), skipped=self._skipped)
 
     def _option(self, state: GroupState) -> Option | None:
         template = state.template
@@ -119,17 +119,21 @@ class _Growth:
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
             return None
         zone_order = state.zone_order
-        found = self._estimated(template, min(free, allowed), zone_order.label if zone_order else "")
+        found = self._estimated(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
         if state.is_whole and found.nodes:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
         if zone_order is not None and in_zone_order:
             limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
-            found = self._estimated_in_order(template, zone_order, self._next(state, limit))
-        price = self._observed.options.growth.choosing.price(state.id, template)
-        return Option(state.id, template, found, price, in_zone_order) if found.nodes else None
+            found = self._estimated_in_order(template, zone_order, domains=self._next(state, limit))
+        price = self._cluster.options.growth.choosing.price(state.id, template)
+        return (
+            Option(group=state.id, node=template, estimate=found, price=price, in_zone_order=in_zone_order)
+            if found.nodes
+            else None
+        )
 
-    def _estimated(self, template: NodeShape, limit: int, unknown: str = "") -> Estimate:
+    def _estimated(self, template: NodeShape, limit: int, *, unknown: str = "") -> Estimate:
         """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
         labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
         like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
@@ -146,7 +150,9 @@ class _Growth:
         snapshot = self._projected.snapshot
         return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
 
-    def _estimated_in_order(self, template: NodeShape, zone_order: UpcomingZones, domains: Sequence[str]) -> Estimate:
+    def _estimated_in_order(
+        self, template: NodeShape, zone_order: UpcomingZones, *, domains: Sequence[str]
+    ) -> Estimate:
         nodes = {domain: zone_order.node(template, domain) for domain in domains}
         kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
         coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)
@@ -172,7 +178,7 @@ class _Growth:
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
-        if rest is not None and rest.is_on(self._observed.now):
+        if rest is not None and rest.is_on(self._cluster.now):
             return f"it rests until {format_time(rest.until)}: {rest.why}"
         if state.template is None:
             return f"nobody knows what its Nodes would be like: {state.problem}"
@@ -181,11 +187,11 @@ class _Growth:
 
     def _sharing(self, state: GroupState, template: NodeShape) -> list[NodeGroup]:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._observed.options.growth.balance or state.is_whole:
+        if not self._cluster.options.growth.balance or state.is_whole:
             return [self._groups[state.id]]
         return [
             self._groups[other.id]
-            for other in self._observed.groups
+            for other in self._cluster.groups
             if other.id == state.id
             or (
                 other.template is not None
@@ -213,7 +219,7 @@ class _Growth:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
         there = self._projected.snapshot.occupied()
         found = {}
-        for state in self._observed.groups:
+        for state in self._cluster.groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from api.durations import format_duration
-from controllers.autoscaler.observe import Observed
+from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
 
 MILLI = 1000
 
 
-class Allowance:
+class ResourceLimits:
     """What is left; ``take`` lowers it."""
 
-    def __init__(self, observed: Observed, projected: ProjectedCluster) -> None:
-        options = observed.options.growth
+    def __init__(self, cluster: ClusterState, projected: ProjectedCluster) -> None:
+        options = cluster.options.growth
         coming = sum(projected.upcoming.values())
         self._counts: list[tuple[int, str]] = [
             (options.nodes_per_scale_up, f"{options.nodes_per_scale_up} Nodes are added at a time")
         ]
         if options.max_nodes:
-            left = options.max_nodes - observed.all_nodes - coming
+            left = options.max_nodes - cluster.health.total - coming
             self._counts.append((left, f"the cluster may have {options.max_nodes} Nodes"))
         if options.nodes_per_window:
-            left = options.nodes_per_window - observed.memory.grown_since(observed.now - options.window)
+            left = options.nodes_per_window - cluster.memory.grown_since(cluster.now - options.window)
             why = f"{options.nodes_per_window} Nodes may be added in {format_duration(options.window)}"
             self._counts.append((left, why))
         self._amounts = {
