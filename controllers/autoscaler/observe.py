@@ -132,7 +132,7 @@ class Observed:
     records: Records = Records()
 
 
-def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None) -> Observed:
+def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = None) -> Observed:
     """``reader``: the one of the last reconcile, so that only pods that have changed since are read."""
     kept = view.get(CONFIG_MAP, options.memory_key)
     options, misconfigured = _configured(options, view)
@@ -142,7 +142,7 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
     refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
     groups, bad = discover(deployments, sets, discovery=options.discovery)
     refs_of = [*(group.ref for group in groups), *(each.ref for each in bad)]
-    scope = _scope(view, options, {ref: bodies[ref.uid] for ref in refs_of})
+    scope = _scope(view, options, groups={ref: bodies[ref.uid] for ref in refs_of})
     paused = {group.ref: why for group in groups if (why := _paused(bodies[group.ref.uid], view))}
     apart = {ref.uid for ref in (*scope.elsewhere, *paused)}
     reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in groups if group.ref.uid not in apart}
@@ -153,7 +153,9 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
             machine_sets=[body for body in sets if uid_of(body) not in apart],
             machines=view.all(MACHINE),
             shapes=shapes,
-            domains=_domains({group.id: bodies[group.ref.uid] for group in groups if group.id in shapes}, sets, view),
+            domains=_domains(
+                {group.id: bodies[group.ref.uid] for group in groups if group.id in shapes}, sets, view=view
+            ),
         ),
         workload=_workload(view),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
@@ -195,7 +197,7 @@ def observe(view: View, options: AutoscalerOptions, reader: Reader | None = None
     )
 
 
-def _scope(view: View, options: AutoscalerOptions, groups: Mapping[Ref, Obj]) -> Scope:
+def _scope(view: View, options: AutoscalerOptions, *, groups: Mapping[Ref, Obj]) -> Scope:
     """``groups``: faulty ones too; where they belong is told of them all the same."""
     elsewhere = {ref: why for ref, body in groups.items() if (why := _elsewhere(body, view, ours=options.cluster))}
     return Scope(
@@ -218,7 +220,7 @@ def _workload(view: View) -> WorkloadObjects:
     )
 
 
-def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], view: View) -> dict[str, tuple[str, ...]]:
+def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], *, view: View) -> dict[str, tuple[str, ...]]:
     """Of groups that go over several, by id. Asked for those alone whose provider says what their hosts are like."""
     sets_of: dict[str, list[Obj]] = {}
     for body in sets:

@@ -61,7 +61,7 @@ def decide(cluster: ClusterState) -> Decision:
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up = plan_scale_up(cluster, projected, backoffs) if projected.unschedulable else ScaleUp()
+    scale_up = plan_scale_up(cluster, projected, resting=backoffs) if projected.unschedulable else ScaleUp()
     scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added))
     left = any(victim.node for victim in scale_down.victims)
     return Decision(
@@ -73,7 +73,7 @@ def decide(cluster: ClusterState) -> Decision:
         ),
         scale_up=scale_up,
         scale_down=scale_down,
-        changes=_changes(cluster, scale_up, scale_down),
+        changes=_changes(cluster, scale_up, scale_down=scale_down),
         steps=_steps(cluster, scale_up, scale_down=scale_down),
     )
 
@@ -86,7 +86,7 @@ def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]
     return (*kept, Addition(cluster.now, nodes)) if nodes else kept
 
 
-def _changes(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) -> dict[str, int]:
+def _changes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> dict[str, int]:
     """2 Nodes more for pods and 3 Machines given up in one group: -1."""
     fewer = actuation.fewer(scale_down)
     return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.groups}
@@ -97,11 +97,11 @@ def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
         scaler=Scaler.AUTOSCALER,
         going=actuation.marked(scale_down),
         staying=actuation.unmarked(scale_down),
-        sizes=_sizes(cluster, scale_up, scale_down),
+        sizes=_sizes(cluster, scale_up, scale_down=scale_down),
     ).steps([*_scale_up_events(cluster, scale_up), *actuation.events(scale_down)])
 
 
-def _sizes(cluster: ClusterState, scale_up: ScaleUp, scale_down: ScaleDown) -> list[Resize]:
+def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> list[Resize]:
     """One for each group that gets another size."""
     fewer = actuation.fewer(scale_down)
     found: list[Resize] = []

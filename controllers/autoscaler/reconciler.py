@@ -79,7 +79,7 @@ class AutoscalerReconciler:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(view, self.options, self._reader) if key == self.key else None
+        return observe(view, self.options, reader=self._reader) if key == self.key else None
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

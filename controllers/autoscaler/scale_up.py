@@ -58,7 +58,7 @@ class ScaleUp:
 
 
 def plan_scale_up(
-    cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff], *, explained: bool = True
+    cluster: ClusterState, projected: ProjectedCluster, *, resting: Mapping[str, Backoff], explained: bool = True
 ) -> ScaleUp:
     """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
     growth = _Growth(cluster, projected, resting)

@@ -60,7 +60,7 @@ def observe(view: View, setting: Setting, reader: Reader) -> Observed:
     config = view.get(CONFIG_MAP, Key(setting.autoscaler.namespace, provisioning_names.PROVISIONING_CLASSES))
     options = setting.options
     return Observed(
-        autoscaler=autoscaler.observe(view, setting.autoscaler, reader),
+        autoscaler=autoscaler.observe(view, setting.autoscaler, reader=reader),
         options=options,
         classes=setting.classes,
         defaults=read_defaults((config or {}).get("data") or {}, options.limits),

@@ -148,7 +148,7 @@ class _Trial:
         reservation = reserve(snapshot, self.pods, snapshot.rows)
         for groups in in_order(self._groups(reservation.short)):
             projected = replace(world.projected, unschedulable=tuple(groups))
-            growing = plan_scale_up(world.cluster, projected, self.resting, explained=False)
+            growing = plan_scale_up(world.cluster, projected, resting=self.resting, explained=False)
             if growing.left:
                 return NotFound(self._why(growing, world))
             reservation = reservation.with_more(Reservation(upcoming=growing.added))

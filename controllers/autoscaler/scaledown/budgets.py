@@ -40,7 +40,7 @@ def budgets_of(context: Context) -> Budgets:
     )
 
 
-def at_once(context: Context, names: Iterable[str], budgets: Budgets) -> tuple[list[str], dict[str, Staying]]:
+def at_once(context: Context, names: Iterable[str], *, budgets: Budgets) -> tuple[list[str], dict[str, Staying]]:
     """Without the Nodes of a whole group that is too large to go beside those that are going: it waits for them."""
     names = list(names)
     sizes = Counter(group for name in names if (group := context.atomic_group(name)))

@@ -43,6 +43,11 @@ class Owner(NamedTuple):
     state: GroupState
     machine: MachineFacts
 
+    @property
+    def name(self) -> str:
+        """Of the Node."""
+        return self.machine.node_name
+
 
 class GroupLimit(NamedTuple):
     """``spare``: Nodes that the group's minimum lets go. ``unsettled``: why which ones go is not ours to say now."""
@@ -100,7 +105,7 @@ def eligible(context: Context) -> tuple[list[str], dict[str, Staying]]:
     staying: dict[str, Staying] = {}
     found = set()
     for name, owner in sorted(context.owners.items()):
-        stays = next((stays for check in CHECKS if (stays := check(context, name, owner))), None)
+        stays = next((stays for check in CHECKS if (stays := check(context, owner))), None)
         if stays is None:
             found.add(name)
         else:
@@ -129,49 +134,49 @@ def first(own: T | None, whole: T) -> T:
     return whole if own is None else own
 
 
-def _is_going(_: Context, __: str, owner: Owner) -> Staying | None:
+def _is_going(_: Context, owner: Owner) -> Staying | None:
     if owner.state.is_going(owner.machine):
         return Staying(Needed.IN_PROGRESS, f"its Machine {owner.machine.key} is going")
     return None
 
 
-def _is_given_up(context: Context, _: str, owner: Owner) -> Staying | None:
+def _is_given_up(context: Context, owner: Owner) -> Staying | None:
     why = context.given_up.get(owner.machine.key)
     return Staying(Needed.IN_PROGRESS, why) if why is not None else None
 
 
-def _group_is_unsettled(context: Context, _: str, owner: Owner) -> Staying | None:
+def _group_is_unsettled(context: Context, owner: Owner) -> Staying | None:
     why = context.limits[owner.state.id].unsettled
     return Staying(Needed.OTHER, why) if why else None
 
 
-def _is_protected(context: Context, name: str, _: Owner) -> Staying | None:
-    why = context.cluster.workload.protected.get(name)
+def _is_protected(context: Context, owner: Owner) -> Staying | None:
+    why = context.cluster.workload.protected.get(owner.name)
     return Staying(Needed.DISABLED, why) if why is not None else None
 
 
-def _group_has_its_minimum(context: Context, _: str, owner: Owner) -> Staying | None:
+def _group_has_its_minimum(context: Context, owner: Owner) -> Staying | None:
     if context.limits[owner.state.id].spare > 0:
         return None
     least = owner.state.group.bounds.min_size
     return Staying(Needed.MIN_SIZE, f"{owner.state.id} has its minimum of {least} Nodes")
 
 
-def _is_booked(context: Context, name: str, _: Owner) -> Staying | None:
-    request = context.booked.get(name)
+def _is_booked(context: Context, owner: Owner) -> Staying | None:
+    request = context.booked.get(owner.name)
     return Staying(Needed.OTHER, f"{request} holds room on it") if request is not None else None
 
 
-def _pods_are_about_to_come(context: Context, name: str, _: Owner) -> Staying | None:
-    if name in context.projected.awaiting:
+def _pods_are_about_to_come(context: Context, owner: Owner) -> Staying | None:
+    if owner.name in context.projected.awaiting:
         return Staying(removal.Staying.RECEIVES_PODS, "pending pods are about to find room on it")
     return None
 
 
-def _is_used(context: Context, name: str, owner: Owner) -> Staying | None:
+def _is_used(context: Context, owner: Owner) -> Staying | None:
     """Too much of it is asked for; of a Node with GPUs, of those."""
     own, whole = owner.state.options, context.cluster.options.shrink
-    node, pods_by_node = context.nodes[name], context.pods_by_node
+    node, pods_by_node = context.nodes[owner.name], context.pods_by_node
     gpu = gpu_of(node)
     if gpu:
         most = first(own.gpu_utilization_threshold, whole.gpu_utilization_threshold)
@@ -186,7 +191,7 @@ def _is_used(context: Context, name: str, owner: Owner) -> Staying | None:
     return Staying(Needed.NOT_UNDERUTILIZED, f"{used:.0%} of {what} is asked for, more than {most:.0%}")
 
 
-CHECKS: tuple[Callable[[Context, str, Owner], Staying | None], ...] = (
+CHECKS: tuple[Callable[[Context, Owner], Staying | None], ...] = (
     # It is going already: nothing is decided about it any more.
     _is_going,
     # Its Machine goes for another reason in this very reconcile.

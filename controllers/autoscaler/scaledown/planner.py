@@ -187,7 +187,7 @@ def _long_enough(
 def _within_budgets(context: Context, names: Iterable[str]) -> tuple[list[Victim], dict[str, Staying]]:
     """As many as may go at a time. Asked once more which can go together: with fewer candidates more pods stay put."""
     limits = budgets.budgets_of(context)
-    chosen, staying = budgets.at_once(context, names, limits)
+    chosen, staying = budgets.at_once(context, names, budgets=limits)
     candidates = [
         Candidate(name, context.group_of(name).id, atomic_group=context.atomic_group(name)) for name in chosen
     ]
