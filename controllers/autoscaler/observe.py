@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -52,7 +52,8 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import ManagementCluster, ShapeUnknown, Unreachable, View
 from controllers.kernel.workload import cluster_key_of
-from controllers.scaling.discovery import discover
+from controllers.scaling.discovery import BadGroup, discover
+from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
@@ -132,79 +133,100 @@ class Observed:
     records: Records = Records()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """What may be a group. ``bodies`` and ``refs`` by uid; ``bad``: what would be one but for a fault."""
+
+    deployments: Sequence[Obj]
+    sets: Sequence[Obj]
+    bodies: Mapping[str, Obj]
+    refs: Mapping[str, Ref]
+    groups: tuple[NodeGroup, ...]
+    bad: tuple[BadGroup, ...]
+
+    def body(self, ref: Ref) -> Obj:
+        return self.bodies[ref.uid]
+
+
 def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = None) -> Observed:
     """``reader``: the one of the last reconcile, so that only pods that have changed since are read."""
-    kept = view.get(CONFIG_MAP, options.memory_key)
+    kept, status = (view.get(CONFIG_MAP, key) for key in (options.memory_key, options.status_key))
     options, misconfigured = _configured(options, view)
-    deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
-    bodies = {uid_of(body): body for body in (*deployments, *sets)}
-    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
-    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
-    groups, bad = discover(deployments, sets, discovery=options.discovery)
-    refs_of = [*(group.ref for group in groups), *(each.ref for each in bad)]
-    scope = _scope(view, options, groups={ref: bodies[ref.uid] for ref in refs_of})
-    paused = {group.ref: why for group in groups if (why := _paused(bodies[group.ref.uid], view))}
-    apart = {ref.uid for ref in (*scope.elsewhere, *paused)}
-    reads = {group.id: shape_of(bodies[group.ref.uid], view) for group in groups if group.ref.uid not in apart}
+    candidates = _candidates(view, options)
+    scope = _scope(view, options, candidates=candidates)
+    apart = {ref.uid for ref in (*scope.elsewhere, *scope.paused)}
+    reads = {g.id: shape_of(candidates.body(g.ref), view) for g in candidates.groups if g.ref.uid not in apart}
+    unknown = {name: read for name, read in reads.items() if isinstance(read, ShapeUnknown)}
     shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
     objects = Objects(
-        groups=GroupObjects(
-            machine_deployments=[body for body in deployments if uid_of(body) not in apart],
-            machine_sets=[body for body in sets if uid_of(body) not in apart],
-            machines=view.all(MACHINE),
-            shapes=shapes,
-            domains=_domains(
-                {group.id: bodies[group.ref.uid] for group in groups if group.id in shapes}, sets, view=view
-            ),
-        ),
+        groups=_group_objects(view, candidates, apart=apart, shapes=shapes),
         workload=_workload(view),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         reader=reader or Reader(),
     )
-    unknown = {name: read for name, read in reads.items() if isinstance(read, ShapeUnknown)}
+    health = NodeHealth(
+        followed_since=view.current_since(NODE) or view.now,
+        unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
+    )
+    remembered = memory.read(_data(kept, "memory"))
     return Observed(
-        cluster=read_cluster(
-            objects,
-            now=view.now,
-            options=options,
-            memory=memory.read(_data(kept, "memory")),
-            health=NodeHealth(
-                followed_since=view.current_since(NODE) or view.now,
-                unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
-            ),
-        ),
-        scope=replace(
-            scope,
-            paused=paused,
-            missing=tuple(sorted(options.discovery.given.keys() - {ref.key for ref in refs.values()})),
-        ),
+        cluster=read_cluster(objects, now=view.now, options=options, memory=remembered, health=health),
+        scope=scope,
         templates=Templates(
             unknown={name: read.why for name, read in unknown.items()},
             awaiting=frozenset(name for name, read in unknown.items() if read.asked),
         ),
         records=Records(
             memory=kept,
-            status=view.get(CONFIG_MAP, options.status_key),
-            bodies={
-                uid: body
-                for uid, body in bodies.items()
-                if _may_speak_of(body, options.cluster, unreachable=scope.outage)
-            },
-            refs=refs,
+            status=status,
+            bodies=_ours_to_speak_of(candidates.bodies, options.cluster, unreachable=scope.outage),
+            refs=candidates.refs,
             misconfigured=misconfigured,
         ),
     )
 
 
-def _scope(view: View, options: AutoscalerOptions, *, groups: Mapping[Ref, Obj]) -> Scope:
-    """``groups``: faulty ones too; where they belong is told of them all the same."""
-    elsewhere = {ref: why for ref, body in groups.items() if (why := _elsewhere(body, view, ours=options.cluster))}
+def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
+    deployments, sets = view.all(MACHINE_DEPLOYMENT), view.all(MACHINE_SET)
+    refs = {uid_of(body): ref_of(MACHINE_DEPLOYMENT, body) for body in deployments}
+    refs |= {uid_of(body): ref_of(MACHINE_SET, body) for body in sets}
+    groups, bad = discover(deployments, sets, discovery=options.discovery)
+    return _Candidates(
+        deployments=deployments,
+        sets=sets,
+        bodies={uid_of(body): body for body in (*deployments, *sets)},
+        refs=refs,
+        groups=groups,
+        bad=bad,
+    )
+
+
+def _scope(view: View, options: AutoscalerOptions, *, candidates: _Candidates) -> Scope:
+    """Where faulty groups belong is told too; a pause is asked for of those alone that would be scaled."""
+    known = [*(group.ref for group in candidates.groups), *(each.ref for each in candidates.bad)]
+    elsewhere = {ref: why for ref in known if (why := _elsewhere(candidates.body(ref), view, ours=options.cluster))}
+    there = {ref.key for ref in candidates.refs.values()}
     return Scope(
         elsewhere=elsewhere,
+        paused={g.ref: why for g in candidates.groups if (why := _paused(candidates.body(g.ref), view))},
+        missing=tuple(sorted(options.discovery.given.keys() - there)),
         other_autoscaler=_other_autoscaler(view, options.namespace),
         unresolved=next((why for why in elsewhere.values() if why == _UNRESOLVED), ""),
         outage=view.workload if isinstance(view.workload, Unreachable) else None,
+    )
+
+
+def _group_objects(
+    view: View, candidates: _Candidates, *, apart: Container[str], shapes: Mapping[str, Shape]
+) -> GroupObjects:
+    bodies = {group.id: candidates.body(group.ref) for group in candidates.groups if group.id in shapes}
+    return GroupObjects(
+        machine_deployments=[body for body in candidates.deployments if uid_of(body) not in apart],
+        machine_sets=[body for body in candidates.sets if uid_of(body) not in apart],
+        machines=view.all(MACHINE),
+        shapes=shapes,
+        domains=_domains(bodies, candidates.sets, view=view),
     )
 
 
@@ -232,13 +254,17 @@ def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], *, view: View) -> d
 _UNRESOLVED = "it is being found out where its Nodes live"
 
 
-def _may_speak_of(body: Obj, ours: Key | None, *, unreachable: Unreachable | None) -> bool:
+def _ours_to_speak_of(
+    bodies: Mapping[str, Obj], ours: Key | None, *, unreachable: Unreachable | None
+) -> Mapping[str, Obj]:
     """Of groups of other Clusters others speak; and of our own, if it may have its Nodes in the management cluster
     after all.
     """
-    return ours is None or (
-        cluster_key_of(MACHINE_SET, body) == ours and (unreachable is None or bool(unreachable.secret))
-    )
+    if ours is None:
+        return bodies
+    if unreachable is not None and not unreachable.secret:
+        return {}
+    return {uid: body for uid, body in bodies.items() if cluster_key_of(MACHINE_SET, body) == ours}
 
 
 def _elsewhere(body: Obj, view: View, *, ours: Key | None) -> str:

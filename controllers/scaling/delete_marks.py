@@ -42,7 +42,7 @@ def needs_mark(machine: MachineFacts, scaler: Scaler) -> bool:
     return not machine.annotated or is_marked_by(machine, *(other for other in Scaler if other != scaler))
 
 
-def mark(machine: MachineFacts, scaler: Scaler, why: str) -> Patch:
+def mark(machine: MachineFacts, scaler: Scaler, *, why: str) -> Patch:
     """Refused by the API server (409) if the Machine has changed since it was read."""
     return _write(machine, str(scaler), why=why)
 

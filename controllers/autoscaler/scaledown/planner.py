@@ -131,14 +131,14 @@ def cooldown_of(cluster: ClusterState, *, grows: bool) -> str:
     if grows:
         return "Nodes are added"
 
-    def since(moment: datetime | None, delay: timedelta, what: str) -> str:
-        return f"{what} less than {format_duration(delay)} ago" if moment is not None and now - moment < delay else ""
-
-    return (
-        since(memory.grown_at, options.delay_after_add, "Nodes were added")
-        or since(memory.shrunk_at, options.delay_after_delete, "a Node was removed")
-        or since(memory.failed_at, options.delay_after_failure, "a group failed to grow")
-    )
+    for moment, delay, what in (
+        (memory.grown_at, options.delay_after_add, "Nodes were added"),
+        (memory.shrunk_at, options.delay_after_delete, "a Node was removed"),
+        (memory.failed_at, options.delay_after_failure, "a group failed to grow"),
+    ):
+        if moment is not None and now - moment < delay:
+            return f"{what} less than {format_duration(delay)} ago"
+    return ""
 
 
 def _simulate(context: Context, candidates: list[Candidate], *, most: int | None = None) -> RemovalPlan:
