@@ -249,18 +249,28 @@ def _removal(facts: GroupFacts, going: Sequence[MachineFacts], *, size: int, why
 def _edit(facts: GroupFacts, size: int, *, going: Sequence[MachineFacts], why: str) -> Edit:
     """Marks first; marks of requests that were never finished are taken back, or they would choose the victim."""
     group = facts.group
-    kept = {machine.key for machine in (*going, *facts.leaving)}
-    unfinished = (machine for machine in facts.marked_by(MARK) if machine.key not in kept)
     removed = ",".join(sorted(machine.key.name for machine in (*going, *facts.leaving)))
     record = {names.REMOVED_MACHINES_ANNOTATION: removed or None}
     scaling = Scaling(
         scaler=MARK,
         going=[ByName(machine, why) for machine in going],
-        staying=[ByName(machine, "that removal was not finished") for machine in unfinished],
+        staying=_unfinished(facts, going),
         sizes=[Resize(group=group, replicas=size, why=why, record=record)],
     )
     told = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
     return Edit(plan=Plan(scaling.steps([told])), group=group, replicas=size, removed=removed)
+
+
+def given_up(facts: GroupFacts) -> Plan:
+    """After a request that was refused once some of its Machines were marked: none of them is to go first."""
+    return Plan(Scaling(scaler=MARK, staying=_unfinished(facts, ())).steps())
+
+
+def _unfinished(facts: GroupFacts, going: Sequence[MachineFacts]) -> list[ByName]:
+    """Machines with a mark of this gateway for which no size was lowered."""
+    kept = {machine.key for machine in (*going, *facts.leaving)}
+    unwanted = (machine for machine in facts.marked_by(MARK) if machine.key not in kept)
+    return [ByName(machine, "that removal was not finished") for machine in unwanted]
 
 
 def was_done(body: Obj, edit: Edit) -> bool | None:

@@ -98,15 +98,15 @@ def _unneeded(question: Question, found: ScaleDown) -> ScaleDown:
     marked = {m.node_name for state in cluster.groups for m in state.marked if not state.surplus}
     cooldown = cooldown_of(cluster, grows=question.grows)
     if cooldown:
-        ripe: Collection[str] = marked & unneeded.keys()
+        due: Collection[str] = marked & unneeded.keys()
     else:
-        ripe, young = _long_enough(context, unneeded, marked=marked)
+        due, young = _long_enough(context, unneeded, marked=marked)
         staying |= young
-    ripe, incomplete = in_whole_groups(context, ripe)
+    due, incomplete = in_whole_groups(context, due)
     staying |= incomplete
     victims = found.victims
-    if ripe and not question.grows:
-        going, over = _within_budgets(context, ripe)
+    if due and not question.grows:
+        going, over = _within_budgets(context, due)
         staying |= over
         victims += tuple(going)
     return replace(found, victims=victims, unneeded=unneeded, staying=staying, cooldown=cooldown)
@@ -171,17 +171,17 @@ def _long_enough(
 ) -> tuple[set[str], dict[str, Staying]]:
     """Nodes that have been unneeded for their time, or that an earlier reconcile has marked."""
     cluster = context.cluster
-    ripe: set[str] = set()
+    due: set[str] = set()
     staying: dict[str, Staying] = {}
     for name, since in unneeded.items():
         time = first(context.group_of(name).options.unneeded_time, cluster.options.shrink.unneeded_time)
         if name in marked or cluster.now - since >= time:
-            ripe.add(name)
+            due.add(name)
         else:
             so_far = format_duration(timedelta(seconds=int((cluster.now - since).total_seconds())))
             why = f"nobody has needed it for {so_far} of {format_duration(time)}"
             staying[name] = Staying(Needed.NOT_LONG_ENOUGH, why)
-    return ripe, staying
+    return due, staying
 
 
 def _within_budgets(context: Context, names: Iterable[str]) -> tuple[list[Victim], dict[str, Staying]]:

@@ -99,9 +99,11 @@ class Removals:
     async def _write_once(self, group_id: str) -> None:
         """Settle at least all calls that are open now, by one write at most; on a newer view where needed."""
         members: list[_Call] = []
-        for _ in range(MOST_ATTEMPTS):
+        for attempt in range(MOST_ATTEMPTS):
             members, edit = await self._decided(group_id)
             if edit is None:
+                if attempt:
+                    await self._scaler.give_up(group_id)
                 return
             try:
                 done = await self._scaler.carried_out(group_id, edit)

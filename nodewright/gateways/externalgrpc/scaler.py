@@ -63,8 +63,13 @@ class Scaler:
         self.must_serve(group_id)
         async with self.turn(group_id):
             patience = asyncio.get_running_loop().time() + PATIENCE
-            for _ in range(MOST_ATTEMPTS):
-                edit = await self._decided(group_id, judge, patience)
+            for attempt in range(MOST_ATTEMPTS):
+                try:
+                    edit = await self._decided(group_id, judge, patience)
+                except RefusedError:
+                    if attempt:
+                        await self.give_up(group_id)
+                    raise
                 if edit is None or await self.carried_out(group_id, edit):
                     return
         raise changes_too_often(group_id)
@@ -90,6 +95,12 @@ class Scaler:
     async def carried_out(self, group_id: str, edit: Edit) -> bool:
         """False: decide again. Goes on to its end if this is cancelled. Raises UnavailableError."""
         return await asyncio.shield(self._carried_out(group_id, edit))
+
+    async def give_up(self, group_id: str) -> None:
+        """Take marks back that were set for a request before it was refused. If that fails, the next change does it."""
+        facts = self._fleet.facts(group_id)
+        if facts is not None:
+            await asyncio.shield(self._executor.execute(decide.given_up(facts)))
 
     async def _decided(self, group_id: str, judge: Callable[[GroupFacts], Decision], until: float) -> Edit | None:
         """None: it is so already."""

@@ -61,6 +61,29 @@ async def test_a_machine_that_becomes_a_node_meanwhile_is_not_given_up(
         assert mark_of(town, "a") is None
 
 
+@pytest.mark.parametrize("call", ["NodeGroupDecreaseTargetSize", "NodeGroupDeleteNodes"])
+async def test_of_a_request_that_is_refused_after_some_marks_none_is_left(
+    town: Town, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Else a person who scales down later would lose Machines that nobody chose for that."""
+    await populate(town, "a", "b")
+    async with serving(town) as served:
+        await known(town, served, 2)
+        ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
+        joins = {
+            "nodeRef": {"kind": "Node", "name": "node"},
+            "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        }
+        race = Race(monkeypatch, "externalgrpc", MACHINE, lambda ref: town.client.patch_status(ref, joins))
+        nodes = [node(f"simulated:///{name}", fake="unregistered") for name in ("a", "b")]
+        fields = {"delta": -2} if call == "NodeGroupDecreaseTargetSize" else {"nodes": nodes}
+        code, why = await served.caller.status(call, id=GROUP, **fields)
+        assert race.lost is not None
+        assert code == "FAILED_PRECONDITION", why
+        await town.until(lambda: mark_of(town, "a") is None and mark_of(town, "b") is None)
+        assert replicas(town, MACHINE_SET) == 2
+
+
 async def test_the_mark_of_a_person_that_comes_meanwhile_is_kept(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     await populate(town, "a", "b")
     async with serving(town) as served:
