@@ -27,8 +27,10 @@ _CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "service
 """Those of kube-controller-manager whose work the embedded plane does itself."""
 TENANTS = 3
 """Sequences of attacks at a time."""
-_HELD = re.compile(r'^nodewright_round_held_seconds_bucket\{controller="([^"]+)",le="([^"]+)"\} (\S+)$', re.MULTILINE)
-_ROUNDS = re.compile(r'^nodewright_rounds_total\{controller="([^"]+)",result="([^"]+)"\} (\S+)$', re.MULTILINE)
+_HELD = re.compile(
+    r'^nodewright_reconcile_loop_held_seconds_bucket\{controller="([^"]+)",le="([^"]+)"\} (\S+)$', re.MULTILINE
+)
+_ROUNDS = re.compile(r'^nodewright_reconciles_total\{controller="([^"]+)",result="([^"]+)"\} (\S+)$', re.MULTILINE)
 
 
 @dataclass
