@@ -142,7 +142,7 @@ class Manager:
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
 
     def _load(self) -> None:
-        """What takes long to load and is needed by an object that somebody may write: no reconcile has to wait for it."""
+        """What takes long to load and that an object may ask for: no reconcile has to wait for it."""
         yamltext.load_parser()
         self._registry.load()
 

@@ -159,8 +159,8 @@ RECONCILES_HELD_BACK = _counter(
 )
 LOOP_HELD_SECONDS = _seconds(
     "reconcile_loop_held_seconds",
-    "Longest time that one reconcile kept the event loop from all others without a break, as CPU time of its thread; 0.05 "
-    "is the bound.",
+    "Longest time that a reconcile kept the event loop from all others without a break, as CPU time of its thread; "
+    "0.05 is the bound.",
     "controller",
 )
 RECONCILE_SECONDS = _seconds("reconcile_seconds", "One reconcile, from observing to the last write.", "controller")

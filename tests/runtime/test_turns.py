@@ -138,7 +138,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_keeps_no_slot(released
     await asyncio.sleep(0)
     if released_first:
         hold.set()
-        await first  # the second one's turn has come, and it has not run yet
+        await asyncio.sleep(0)  # the second one's turn has come, and it has not run yet
         second.cancel()
     else:
         second.cancel()
