@@ -7,11 +7,15 @@ from collections import Counter
 
 import pytest
 
-from controllers.kernel.refs import Key
+from controllers.kernel.actions import CreateHost
+from controllers.kernel.refs import MACHINE, Key, Ref
+from controllers.kernel.view import HostNeed
 from nodewright.runtime.kube.slots import Slots, working_for
 from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.queue import Lane, WorkQueue
 from nodewright.runtime.turns import Turns
+from providers.base.contract import HostIdentity, HostRequest, HostState
+from tests.runtime.cloud_scene import CONFIG, Scene, scene
 from tests.runtime.virtual_time import virtual_time
 
 
@@ -146,3 +150,34 @@ async def test_a_request_that_is_cancelled_while_it_waits_keeps_no_slot(released
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert got == ["first", "third"]
     assert (slots._free, +slots._held, len(slots._waiting)) == (1, Counter(), 0)
+
+
+def _create(namespace: str, uid: str) -> CreateHost:
+    return CreateHost(
+        Ref(MACHINE, Key(namespace, uid), uid), HostRequest(HostIdentity(uid, namespace, uid), CONFIG, "h1"), "why"
+    )
+
+
+@scene(calls_at_once=1)
+async def test_provider_calls_take_turns(stage: Scene) -> None:
+    for number in range(20):
+        stage.directory.submit(_create("hostile", f"h{number}"))
+    stage.directory.submit(_create("busy", "b"))
+    await stage.settled()
+    creates = [call for call in stage.cloud.calls if call != "list"]
+    assert creates.index("create b") <= 2
+
+
+@scene(calls_at_once=8, hosts_in_flight=10)
+async def test_hosts_that_never_come_up_leave_places_to_other_namespaces(stage: Scene) -> None:
+    stage.cloud.born = HostState.PENDING
+    for number in range(30):
+        stage.directory.submit(_create("hostile", f"h{number}"))
+    await asyncio.sleep(5)
+    assert len(stage.cloud.hosts) == 9
+    told = stage.directory.look(HostNeed("h29", CONFIG, 60.0))
+    assert told is not None
+    assert "for namespace hostile come up as may at once (--hosts-in-flight)" in told.queued
+    stage.directory.submit(_create("busy", "b"))
+    await asyncio.sleep(5)
+    assert "b" in stage.cloud.hosts

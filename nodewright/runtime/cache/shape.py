@@ -125,7 +125,8 @@ class Map(Shape):
 
 
 class Fields(Shape):
-    """An object with known fields; of one with too many only these are kept. ``find`` gives them when they are first needed: few types are ever read."""
+    """An object with known fields; of one with too many only these are kept. ``find`` gives them when they are first
+    needed: few types are ever read."""
 
     def __init__(self, find: Callable[[], Mapping[str, Shape]]) -> None:
         self._find = find
@@ -205,7 +206,7 @@ def _is_shallow(value: Any) -> bool:
             each
             for parent in level
             for each in (parent.values() if type(parent) is dict else parent)
-            if type(each) is dict or type(each) is list
+            if (type(each) is dict or type(each) is list) and each
         ]
         if not level:
             return True
