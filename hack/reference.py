@@ -69,7 +69,7 @@ def metrics_page() -> str:
     return (
         f"{head}{own}\n## Of the autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names; those with "
         "`provisioning` in them are of the controller `provisioningrequest`. "
-        "How long a look takes is `nodewright_round_seconds`.\n\n" + theirs
+        "How long a look takes is `nodewright_reconcile_seconds`.\n\n" + theirs
     )
 
 

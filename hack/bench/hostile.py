@@ -21,7 +21,9 @@ def hostile() -> list[Figure]:
     held = sum(measured.longer_than().values())
     return [
         Figure("hostile_namespace_ratio", measured.ratio, "times", "lower", "goal", 2.0),
+        Figure("hostile_namespace_ratio_p99", measured.ratio_at(0.99), "times", "lower", "goal", 2.0),
         Figure("hostile_namespace_reaction_ratio", measured.reaction_ratio, "times", "lower", "goal", 2.0),
+        Figure("hostile_namespace_reaction_ms", 1000 * measured.reaction, "ms", "lower"),
         Figure("hostile_namespace_held_over_50ms", held, "reconciles", "lower", "goal", 0.0),
         Figure("hostile_namespace_rss_mib", max(measured.rss_mib), "MiB", "lower", "limit of the pod", 1024.0),
     ]

@@ -167,7 +167,9 @@ class Hostile:
             ref = await self._create(body(MACHINE, node, self._evil()))
             if ref is not None:
                 self._count("same name", await self._until(ref, lambda found: (found.get("status") or {}).get("phase")))
-                await self._until(ref, lambda found: found["status"].get("phase") in {"Running", "Failed"}, looks=30)
+                await self._until(
+                    ref, lambda found: (found.get("status") or {}).get("phase") in {"Running", "Failed"}, looks=30
+                )
                 await self._delete(ref)
                 await self._until_gone(ref)
 

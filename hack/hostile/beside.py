@@ -27,8 +27,10 @@ _CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "service
 """Those of kube-controller-manager whose work the embedded plane does itself."""
 TENANTS = 3
 """Sequences of attacks at a time."""
-_HELD = re.compile(r'^nodewright_round_held_seconds_bucket\{controller="([^"]+)",le="([^"]+)"\} (\S+)$', re.MULTILINE)
-_ROUNDS = re.compile(r'^nodewright_rounds_total\{controller="([^"]+)",result="([^"]+)"\} (\S+)$', re.MULTILINE)
+_HELD = re.compile(
+    r'^nodewright_reconcile_loop_held_seconds_bucket\{controller="([^"]+)",le="([^"]+)"\} (\S+)$', re.MULTILINE
+)
+_ROUNDS = re.compile(r'^nodewright_reconciles_total\{controller="([^"]+)",result="([^"]+)"\} (\S+)$', re.MULTILINE)
 
 
 @dataclass
@@ -52,6 +54,15 @@ class Measured:
         """How much longer a cycle of the busy namespace takes beside the hostile one."""
         return statistics.median(self.beside) / statistics.median(self.quiet)
 
+    def ratio_at(self, part: float) -> float:
+        """The same of the cycle that ``part`` of all take no longer than; with few cycles 0.99 is the longest."""
+        return _at(self.beside, part) / _at(self.quiet, part)
+
+    @property
+    def reaction(self) -> float:
+        """Seconds, beside the hostile namespace."""
+        return statistics.median(self.beside_reactions)
+
     @property
     def reaction_ratio(self) -> float:
         return statistics.median(self.beside_reactions) / statistics.median(self.quiet_reactions)
@@ -64,6 +75,10 @@ class Measured:
         found = {name: _beyond(counts, bound) for name, counts in self.held.items()}
         before = {name: _beyond(counts, bound) for name, counts in self.held_before.items()}
         return {name: count - before.get(name, 0) for name, count in found.items() if count > before.get(name, 0)}
+
+
+def _at(values: list[float], part: float) -> float:
+    return sorted(values)[min(int(len(values) * part), len(values) - 1)]
 
 
 def _beyond(counts: dict[str, int], bound: str) -> int:

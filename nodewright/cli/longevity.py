@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_THRESHOLDS = (10_000, 10, 10)
-"""Objects of the API come and go by the thousand, and none of them is part of a cycle: collecting may be rare."""
+from nodewright.runtime.garbage import keep_settled, settle, young_only
+
+_tasks: list[asyncio.Task[None]] = []
+"""A loop keeps no hold of its tasks. They end with it."""
 
 
 @contextmanager
@@ -21,8 +24,15 @@ def starting() -> Iterator[None]:
 
 
 def settle_in() -> None:
-    """To be called once all is loaded and read. Looking through it again and again takes a tenth of a burst's CPU."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
+    """To be called once all is loaded and read, in the process's event loop if it has one.
+
+    Looking through all of it again and again takes a tenth of a burst's CPU, and the time of whatever is reconciled.
+    """
+    settle()
+    young_only()
     gc.enable()
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return  # a measurement without a loop
+    _tasks.append(loop.create_task(keep_settled(), name="garbage"))

@@ -50,6 +50,7 @@ from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.evictions import EvictionPace
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.loop_time import shared
 
 _log = structlog.get_logger("nodewright.executor")
 
@@ -171,7 +172,7 @@ class Executor:
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._at_once, len(step))):
-                group.create_task(work())
+                group.create_task(shared(work()))
 
     async def _act(self, action: Action, execution: Execution) -> None:
         """One action; failures are collected, so that one does not stop its siblings."""

@@ -143,7 +143,7 @@ class Manager:
             raise LeadershipLostError(self._leadership.why_lost)
 
     async def _start(self) -> None:
-        yamltext.load_parser()
+        self._load()
         for reflector in self.reflectors:
             await reflector.synced.wait()
         self.hosts.management_cluster = self.options.management_cluster or await self._mark()
@@ -156,6 +156,11 @@ class Manager:
         if self._looks_for_orphans():
             removes = self.options.orphan_hosts is OrphanHosts.DELETE
             self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
+
+    def _load(self) -> None:
+        """What takes long to load and that an object may ask for: no reconcile has to wait for it."""
+        yamltext.load_parser()
+        self._registry.load()
 
     def _say_at_the_outset(self) -> None:
         if not any(reconciler.kind == MACHINE for reconciler in self.reconcilers):

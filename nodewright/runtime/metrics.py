@@ -153,21 +153,26 @@ CACHE_STALENESS = _state(
 )
 
 # Reconciles.
-RECONCILES = _counter("rounds_total", "Rounds by their result.", "controller", "result")
-RECONCILES_HELD_BACK = _counter("rounds_held_back_total", "Rounds of keys that repeat their writes.", "controller")
-ROUND_HELD_SECONDS = _seconds(
-    "round_held_seconds",
-    "CPU time of the event loop that reading and planning one object took from all others; 0.05 is the bound.",
+RECONCILES = _counter("reconciles_total", "Reconciles by their result.", "controller", "result")
+RECONCILES_HELD_BACK = _counter(
+    "reconciles_held_back_total", "Reconciles of keys that repeat their writes.", "controller"
+)
+LOOP_HELD_SECONDS = _seconds(
+    "reconcile_loop_held_seconds",
+    "Longest time that a reconcile kept the event loop from all others without a break, as CPU time of its thread; "
+    "0.05 is the bound.",
     "controller",
 )
-RECONCILE_SECONDS = _seconds("round_seconds", "One round, from observing to the last write.", "controller")
-RETRIES = _counter("retries_total", "Rounds that are to be repeated with back-off.", "controller")
-RECONCILER_ERRORS = _counter("room_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller")
+RECONCILE_SECONDS = _seconds("reconcile_seconds", "One reconcile, from observing to the last write.", "controller")
+RETRIES = _counter("retries_total", "Reconciles that are to be repeated with back-off.", "controller")
+RECONCILER_ERRORS = _counter(
+    "reconciler_errors_total", "Unexpected exceptions in a controller; always a bug.", "controller"
+)
 QUEUE_DEPTH = _state("queue_depth", "Keys that wait for a worker.", "controller")
 QUEUE_OLDEST = _state(
     "queue_oldest_seconds", "How long the first of these keys has waited; 0 if none does.", "controller"
 )
-QUEUE_BACKING_OFF = _state("queue_backing_off", "Keys whose last round failed.", "controller")
+QUEUE_BACKING_OFF = _state("queue_backing_off", "Keys whose last reconcile failed.", "controller")
 QUEUE_SECONDS = _seconds("queue_seconds", "How long a key waited for a worker.", "controller")
 LEADER = _gauge("leader", "1 while this process holds the Lease.", "lease")
 

@@ -36,13 +36,18 @@ class StartRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerOptions:
-    """``workers``: reconciles of one reconciler at a time. ``resync``: seconds between looks at every key, come what
-    may.
+    """``workers``: reconciles of one reconciler at a time. ``workers_of_namespace``: those of them that objects of one
+    namespace may have, so that others need not wait for what one namespace asks for. ``resync``: seconds between looks
+    at every key, come what may.
     """
 
     workers: int = 32
     resync: float = 600.0
     backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def workers_of_namespace(self) -> int:
+        return max(1, self.workers * 3 // 4)
 
 
 class OrphanHosts(StrEnum):

@@ -7,6 +7,8 @@ kubelet says. While no pod waits, each change of a pod costs one question, and o
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from types import TracebackType
@@ -73,7 +75,7 @@ class _PodReconciles:
     def is_open(self, pod: Obj) -> bool:
         raise NotImplementedError
 
-    async def round(self) -> None:
+    async def reconcile(self) -> None:
         """One look at all open pods. Raises KubeError if it is to be repeated without a change."""
         raise NotImplementedError
 
@@ -97,14 +99,14 @@ class _PodReconciles:
             started = loop.time()
             try:
                 if all(self._cache.complete(kind) for kind in self.reads()):
-                    await self.round()
+                    await self.reconcile()
                 else:
                     loop.call_later(_RETRY, self._woken.set)
             except KubeError as error:
                 _log.debug("pods are left for later", what=self.name, error=str(error))
                 loop.call_later(_RETRY, self._woken.set)
             except Exception:
-                _log.exception("round failed", what=self.name)
+                _log.exception("reconcile failed", what=self.name)
                 loop.call_later(_RETRY, self._woken.set)
             await asyncio.sleep(_SHARE * (loop.time() - started))
 
@@ -126,9 +128,8 @@ class Binder(_PodReconciles):
     def is_open(self, pod: Obj) -> bool:
         return waits(pod)
 
-    async def round(self) -> None:
-        from controllers.binder.plan import plan  # noqa: PLC0415  (numpy: only once a pod waits)
-
+    async def reconcile(self) -> None:
+        plan = (await _planner()).plan
         stores = self._cache.stores
         self._forget_seen()
         observed = observe(Objects(stores[NODE], stores[POD], stores[NAMESPACE], self._bound), self._reader)
@@ -173,7 +174,7 @@ class PodKubelets(_PodReconciles):
     def is_open(self, pod: Obj) -> bool:
         return simulated.is_to_start(pod) or simulated.is_to_end(pod)
 
-    async def round(self) -> None:
+    async def reconcile(self) -> None:
         stores = self._cache.stores
         pods = [stores[POD].get(key) for key in self._open]
         await _all(self._serve(pod) for pod in pods if pod is not None)
@@ -191,6 +192,12 @@ class PodKubelets(_PodReconciles):
         except ApiError as error:
             if not error.not_found and not error.conflict:
                 raise
+
+
+async def _planner() -> Any:
+    """numpy comes with it: loaded once a pod waits, and in a thread, since it takes a tenth of a second."""
+    name = "controllers.binder.plan"
+    return sys.modules.get(name) or await asyncio.to_thread(importlib.import_module, name)
 
 
 def _is_served(node: Obj) -> bool:

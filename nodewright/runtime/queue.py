@@ -1,5 +1,8 @@
 """Which key is looked at next: each key once at a time, the urgent ones first, none forgotten and none starved.
 
+Within a lane namespaces take turns, and one namespace has only a share of the workers at a time: what one of them asks
+for by the thousand waits for itself. Keys without a namespace are a group like any other.
+
 A key that is added while a worker has it is handed out again when that worker is done: what changed in between is
 looked at too. A key's timer is dropped when the key is handed out, since the reconcile that follows looks at everything
 and sets its own.
@@ -10,12 +13,19 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from nodewright.runtime.turns import Turns
+
 K = TypeVar("K")
+
+
+def _no_group(_key: object) -> str:
+    return ""
 
 
 class Lane(IntEnum):
@@ -42,10 +52,22 @@ class WorkQueue(Generic[K]):
     EVERY_NTH_TO_THE_LAST_LANE = 8
     """One in so many picks takes from the least urgent lane that has a key, so that no lane starves."""
 
-    def __init__(self, backoff: Backoff | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        backoff: Backoff | None = None,
+        seed: int | None = None,
+        *,
+        group_of: Callable[[K], str] = _no_group,
+        share: int | None = None,
+    ) -> None:
+        """``share``: keys of one group that are handed out at a time; None: any number."""
         self._backoff = backoff or Backoff()
         self._random = random.Random(seed)  # noqa: S311  (jitter)
-        self._lanes: tuple[deque[K], ...] = tuple(deque() for _ in Lane)
+        self._group_of = group_of
+        self._share = share
+        self._held: Counter[str] = Counter()
+        """Keys that are handed out, by group."""
+        self._lanes: tuple[Turns[K], ...] = tuple(Turns() for _ in Lane)
         self._waiting: dict[K, tuple[Lane, float]] = {}
         self._busy: dict[K, Lane | None] = {}
         self._failures: dict[K, int] = {}
@@ -96,7 +118,9 @@ class WorkQueue(Generic[K]):
             return
         since = waiting[1] if waiting is not None else asyncio.get_running_loop().time()
         self._waiting[key] = (lane, since)
-        self._lanes[lane].append(key)  # an entry left in a slower lane is passed over when it comes up
+        self._lanes[lane].append(
+            self._group_of(key), key
+        )  # an entry left in a slower lane is passed over when it comes up
         self._wake_one()
 
     def add_after(self, key: K, seconds: float, lane: Lane = Lane.NORMAL) -> None:
@@ -155,8 +179,14 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         again = self._busy.pop(key)
+        group = self._group_of(key)
+        self._held[group] -= 1
+        if not self._held[group]:
+            del self._held[group]
         if again is not None:
             self.add(key, again)
+        elif self._waiting:
+            self._wake_one()  # its group may have waited for this
 
     def close(self) -> None:
         """Workers that ask for a key get QueueClosed from now on."""
@@ -175,16 +205,19 @@ class WorkQueue(Generic[K]):
             order.reverse()
         for lane in order:
             keys = self._lanes[lane]
-            while keys:
-                key = keys.popleft()
+            while (key := keys.pop(self._may)) is not None:
                 waiting = self._waiting.get(key)
                 if waiting is None or waiting[0] != lane:
                     continue
                 del self._waiting[key]
                 self._due.pop(key, None)
                 self._busy[key] = None
+                self._held[self._group_of(key)] += 1
                 return key, asyncio.get_running_loop().time() - waiting[1]
         return None
+
+    def _may(self, group: str) -> bool:
+        return self._share is None or self._held[group] < self._share
 
     def _wake_one(self) -> None:
         while self._getters:

@@ -24,6 +24,7 @@ from nodewright.runtime import metrics
 from nodewright.runtime.correlator import Correlated, Correlator
 from nodewright.runtime.hosts.limits import TokenBucket
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.turns import Turns
 
 _log = structlog.get_logger("nodewright.events")
 
@@ -59,6 +60,44 @@ class _Sentence:
     interval: float = FIRST_INTERVAL
 
 
+class _Lines:
+    """Events that wait to be written. Namespaces take turns, and one of them has at most half of the places."""
+
+    def __init__(self) -> None:
+        self._waiting: Turns[tuple[Event, _Sentence]] = Turns()
+        self._some = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._unfinished = 0
+
+    def add(self, event: Event, sentence: _Sentence) -> bool:
+        """False: there is no place."""
+        namespace = event.target.key.namespace
+        if len(self._waiting) >= QUEUE_BOUND or self._waiting.of(namespace) >= QUEUE_BOUND // 2:
+            return False
+        self._waiting.append(namespace, (event, sentence))
+        self._unfinished += 1
+        self._idle.clear()
+        self._some.set()
+        return True
+
+    async def get(self) -> tuple[Event, _Sentence]:
+        """To be followed by ``done``."""
+        while (found := self._waiting.pop()) is None:
+            self._some.clear()
+            await self._some.wait()
+        return found
+
+    def done(self) -> None:
+        self._unfinished -= 1
+        if not self._unfinished:
+            self._idle.set()
+
+    async def written(self) -> None:
+        """Wait until all are."""
+        await self._idle.wait()
+
+
 class EventRecorder:
     """``record`` never waits and never fails; ``run`` writes in the background until cancelled."""
 
@@ -71,7 +110,7 @@ class EventRecorder:
         self._bucket = TokenBucket(per_second, 50)
         self._correlator = Correlator()
         self._sentences: dict[tuple[str, ...], _Sentence] = {}
-        self._queue: asyncio.Queue[tuple[Event, _Sentence]] = asyncio.Queue(QUEUE_BOUND)
+        self._lines = _Lines()
 
     def record(self, event: Event) -> None:
         loop_now = asyncio.get_running_loop().time()
@@ -87,14 +126,12 @@ class EventRecorder:
         if not self._correlator.may_write(event, loop_now):
             metrics.of(metrics.EVENTS, "limited").inc()
             return
-        try:
-            self._queue.put_nowait((event, sentence))
-        except asyncio.QueueFull:
+        if not self._lines.add(event, sentence):
             metrics.of(metrics.EVENTS, "dropped").inc()
 
     async def run(self) -> None:
         while True:
-            event, sentence = await self._queue.get()
+            event, sentence = await self._lines.get()
             try:
                 await self._turn()
                 await self._write(event, sentence)
@@ -103,13 +140,13 @@ class EventRecorder:
                 metrics.of(metrics.EVENTS, "failed").inc()
                 _log.debug("event could not be written", target=str(event.target), error=str(error))
             finally:
-                self._queue.task_done()
+                self._lines.done()
 
     async def flush(self, seconds: float) -> None:
         """Wait until all is written, at most ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
-                await self._queue.join()
+                await self._lines.written()
         except TimeoutError:
             return
 

@@ -9,10 +9,10 @@ reconciler is a bug that must not touch any other key.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar, assert_never
 
 import structlog
@@ -31,6 +31,8 @@ from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.failing import MalformedError, Notes, is_own_note
 from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.kube.slots import working_for
+from nodewright.runtime.loop_time import LoopTime
 from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
@@ -64,6 +66,14 @@ class _Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class _Begun:
+    """A reconcile under way: since when, by the loop's clock, and how long it has held the loop."""
+
+    at: float
+    held: LoopTime = field(default_factory=LoopTime)
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What reconciles read from."""
 
@@ -84,8 +94,10 @@ class Controller:
         options: ReconcilerOptions | None = None,
     ) -> None:
         self.reconciler = reconciler
-        self.queue: WorkQueue[Key] = WorkQueue((options or ReconcilerOptions()).backoff)
         self._options = options or ReconcilerOptions()
+        self.queue: WorkQueue[Key] = WorkQueue(
+            self._options.backoff, group_of=attrgetter("namespace"), share=self._options.workers_of_namespace
+        )
         self._cache = facts.cache
         self._hosts = facts.hosts
         self._workloads = facts.workloads
@@ -130,10 +142,10 @@ class Controller:
 
     async def step(self, key: Key) -> None:
         """One reconcile for ``key``, with its outcome handled. Never raises but CancelledError."""
-        started = asyncio.get_running_loop().time()
-        with logs.about(self._keys_of(key)):
-            decided = await self._guarded(key, self._decide(key))
-            await self._finish(key, decided, started)
+        begun = _Begun(asyncio.get_running_loop().time())
+        with logs.about(self._keys_of(key)), working_for(key.namespace):
+            decided = await begun.held.of(self._guarded(key, self._decide(key)))
+            await self._finish(key, decided, begun)
 
     async def _work(self) -> None:
         while True:
@@ -142,21 +154,21 @@ class Controller:
             except QueueClosedError:
                 return
             metrics.of(metrics.QUEUE_SECONDS, self.reconciler.name).observe(waited)
-            with logs.about(self._keys_of(key)):
+            with logs.about(self._keys_of(key)), working_for(key.namespace):
                 await self._step_or_put_aside(key)
 
     async def _step_or_put_aside(self, key: Key) -> None:
         """A workload cluster answers when it answers: no worker waits for that."""
-        started = asyncio.get_running_loop().time()
+        begun = _Begun(asyncio.get_running_loop().time())
         aside: asyncio.Task[None] | None = None
         try:
-            decided = await self._guarded(key, self._decide(key))
+            decided = await begun.held.of(self._guarded(key, self._decide(key)))
             if isinstance(decided, _Decided) and decided.elsewhere:
-                aside = asyncio.create_task(self._finish(key, decided, started))
+                aside = asyncio.create_task(self._finish(key, decided, begun))
                 self._aside.add(aside)
                 aside.add_done_callback(partial(self._end_aside, key))
             else:
-                await self._finish(key, decided, started)
+                await self._finish(key, decided, begun)
         finally:
             if aside is None:
                 self.queue.done(key)
@@ -165,15 +177,17 @@ class Controller:
         self._aside.discard(task)
         self.queue.done(key)
 
-    async def _finish(self, key: Key, decided: _Decided | str, started: float) -> None:
-        with tracing.span(f"round {self.reconciler.name}", self._keys_of(key)) as span:
+    async def _finish(self, key: Key, decided: _Decided | str, begun: _Begun) -> None:
+        with tracing.span(f"reconcile {self.reconciler.name}", self._keys_of(key)) as span:
             if isinstance(decided, _Decided):
-                result = await self._guarded(key, self._carry_out(key, decided))
+                result = await begun.held.of(self._guarded(key, self._carry_out(key, decided)))
             else:
                 result = decided
             span.set_attribute("result", result)
         metrics.of(metrics.RECONCILES, self.reconciler.name, result).inc()
-        metrics.of(metrics.RECONCILE_SECONDS, self.reconciler.name).observe(asyncio.get_running_loop().time() - started)
+        name = self.reconciler.name
+        metrics.of(metrics.LOOP_HELD_SECONDS, name).observe(begun.held.longest)
+        metrics.of(metrics.RECONCILE_SECONDS, name).observe(asyncio.get_running_loop().time() - begun.at)
 
     async def _guarded(self, key: Key, work: Coroutine[Any, Any, _R]) -> _R | str:
         """A bug of the reconciler concerns this key alone: its object says so, and it is tried again with back-off."""
@@ -218,12 +232,7 @@ class Controller:
         if not self._router.may_look(view):
             self.queue.add_after(key, _INCOMPLETE_RETRY if site.place is None else _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
-        # Nothing in there waits, so the time of this thread is what this object took from all others.
-        began = time.thread_time()
-        try:
-            plan = self._planned(key, view)
-        finally:
-            metrics.of(metrics.ROUND_HELD_SECONDS, self.reconciler.name).observe(time.thread_time() - began)
+        plan = self._planned(key, view)
         if isinstance(plan, str):
             return plan
         self._explain(plan)

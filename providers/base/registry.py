@@ -1,8 +1,9 @@
 """Find the provider that a config belongs to.
 
 A provider package declares an entry point of the group ``nodewright.providers`` that points at a ``Registration``. An
-entry point is loaded when the first config asks for it, so a provider whose libraries are heavy costs nothing until
-it is used, and one that can't be loaded harms nobody else.
+entry point is loaded when the first config asks for it, so a provider whose libraries are heavy costs a command nothing
+until it is used, and one that can't be loaded harms nobody else. Controllers load all of them before they begin: the
+first config must not make all others wait for that.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ class Registry:
     def broken(self) -> Mapping[str, str]:
         """Name → reason of the providers that could not be loaded so far."""
         return dict(self._broken)
+
+    def load(self) -> None:
+        """Load all of them now; ``broken`` has those that can't be."""
+        self.registrations()
 
     def registrations(self) -> tuple[Registration, ...]:
         """Every provider that can be loaded, in the order of their names (loads them all)."""

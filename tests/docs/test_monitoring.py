@@ -121,7 +121,7 @@ def test_variables_of_the_dashboard_ask_for_what_is_there() -> None:
     ("expression", "fault"),
     [
         ("nodewright_nonsense > 0", "nodewright_nonsense does not exist"),
-        ("nodewright_round_seconds > 0", "nodewright_round_seconds does not exist"),
+        ("nodewright_reconcile_seconds > 0", "nodewright_reconcile_seconds does not exist"),
         ("nodewright_machines_bucket", "nodewright_machines_bucket does not exist"),
         ('nodewright_machines{room="a"}', "nodewright_machines has no label room"),
         ("sum by (room) (nodewright_machines)", "nothing has the label room"),

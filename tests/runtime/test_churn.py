@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from api.remembered import remembered
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE, NODE, POD, key_of
 from controllers.machine import host_spec
+from hack.churned import churning
 from nodewright.apiserver.store.change_log import Change, ChangeLog
 from nodewright.runtime.cache import slimming
 from nodewright.runtime.lifetimes import Lifetimes
@@ -113,6 +115,19 @@ def test_the_change_log_is_bounded_in_bytes() -> None:
     assert [change.revision for change in log.since(log.position_after(1199))] == [1200]
 
 
+def test_a_change_that_was_undone_counts_no_more() -> None:
+    log = ChangeLog(0, 100)
+    for revision in range(1, 4):
+        log.append(_change(revision, 1000))
+    before = log.bytes
+    change = _change(4, 5000)
+    log.append(change)
+    log.undo(change)
+    assert log.bytes == before
+    log.forget(3)
+    assert log.bytes == 0
+
+
 def test_a_single_change_beyond_the_bound_is_known_all_the_same() -> None:
     log = ChangeLog(0, 100, most_bytes=1000)
     for revision in range(1, 5):
@@ -141,3 +156,14 @@ def test_long_texts_of_others_are_not_remembered() -> None:
 
     assert [length("short"), length("short"), length("longer"), length("longer")] == [5, 5, 6, 6]
     assert calls == ["short", "longer", "longer"]
+
+
+@pytest.mark.slow
+async def test_the_processes_keep_nothing_of_ten_thousand_machines_that_are_gone(tmp_path: Path) -> None:
+    """The first wave fills what is bounded: the plane's log of changes, and 20,000 UIDs of deleted objects a kind."""
+    async with churning(tmp_path) as found:
+        for _ in range(4):
+            await found.wave(2500)
+        assert found.made == 10_000
+        for name, (first, *later) in found.rss.items():
+            assert max(later) < first * 1.1, f"{name}: MiB after each wave: {found.rss[name]}"

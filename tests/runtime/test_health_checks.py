@@ -74,7 +74,7 @@ def _rounds() -> float:
         sample.value
         for family in metrics.REGISTRY.collect()
         for sample in family.samples
-        if sample.name == "nodewright_rounds_total"
+        if sample.name == "nodewright_reconciles_total"
     )
 
 

@@ -48,7 +48,7 @@ async def test_it_works_answers_probes_and_stops(town: Town) -> None:
     assert await running.get(running.metrics, "/readyz") == (200, "ok")
     status, text = await running.get(running.metrics, "/metrics")
     assert status == 200
-    assert 'nodewright_rounds_total{controller="machine",result="settled"}' in text
+    assert 'nodewright_reconciles_total{controller="machine",result="settled"}' in text
     status, text = await running.get(running.health, "/healthz")
     assert status == 200
     assert "ok" in text

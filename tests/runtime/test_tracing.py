@@ -49,7 +49,7 @@ async def test_rounds_and_the_provider_calls_they_begin_are_one_trace(town: Town
         "name": machine["metadata"]["name"],
         "uid": machine["metadata"]["uid"],
     }
-    reconciles = [span for span in named(spans, "round machine") if attributes(span).items() >= keys.items()]
+    reconciles = [span for span in named(spans, "reconcile machine") if attributes(span).items() >= keys.items()]
     assert {"settled", "wait"} & {attributes(span)["result"] for span in reconciles}
     (create,) = named(spans, "provider create")
     assert attributes(create)["uid"] == keys["uid"]
@@ -78,13 +78,13 @@ def test_log_lines_name_the_open_span(spans: InMemorySpanExporter) -> None:
     root, stream = logging.getLogger(), io.StringIO()
     before, level = root.handlers[:], root.level
     logs.configure(json=True, stream=stream)
-    with tracing.span("round machine", {}):
+    with tracing.span("reconcile machine", {}):
         structlog.get_logger("t").info("inside")
     structlog.get_logger("t").info("outside")
     root.handlers[:] = before
     root.setLevel(level)
     inside, outside = map(json.loads, stream.getvalue().splitlines())
-    (span,) = named(spans, "round machine")
+    (span,) = named(spans, "reconcile machine")
     assert span.context is not None
     assert int(inside["span_id"], 16) == span.context.span_id
     assert "trace_id" not in outside

@@ -76,6 +76,7 @@ class ChangeLog:
         """Take back the last change, if it is still known."""
         if self._changes and self._changes[-1] is change:
             self._changes.pop()
+            self.bytes -= self._sizes.pop()
 
     def forget(self, count: int) -> None:
         """Drop the oldest `count` changes."""

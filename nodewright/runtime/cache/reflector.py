@@ -18,6 +18,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from time import thread_time
 from typing import Any, Protocol
 
 import structlog
@@ -73,7 +74,9 @@ class ReflectorOptions:
     outage: float = 30.0
     """A shorter interruption than this is none: what is timed by objects of the kind goes on."""
     batch: int = 200
-    """Events taken in before other tasks get a turn."""
+    """Events taken in before other tasks get a turn, at most."""
+    slice: float = 0.005
+    """CPU seconds after which they get it in any case: an event wakes many keys, or is of a large object."""
     pause: float = 0.0
     """How long that turn is at least: answering a call takes others several, and they want them soon."""
 
@@ -210,7 +213,8 @@ class Reflector:
         return "clean"
 
     async def _take(self, batch: list[dict[str, Any]]) -> None:
-        for number, event in enumerate(batch, 1):
+        began, taken = thread_time(), 0
+        for event in batch:
             type_, obj = _read(event)
             metrics.of(metrics.WATCH_EVENTS, self.kind.name, type_).inc()
             if type_ == "ERROR":
@@ -224,8 +228,10 @@ class Reflector:
             if version:
                 self._version = str(version)
                 self._failures = 0
-            if number % self._options.batch == 0:
+            taken += 1
+            if taken >= self._options.batch or thread_time() - began > self._options.slice:
                 await asyncio.sleep(self._options.pause)
+                began, taken = thread_time(), 0
 
     def _heard(self) -> None:
         """A sign of life; before the first list nothing is complete by it."""

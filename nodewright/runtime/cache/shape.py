@@ -14,6 +14,10 @@ from typing import Any
 DEEPEST = 64
 """Levels of lists and objects in a value of unknown shape. Python compares and copies by recursion, and gives up at
 about 1000; no schema in use comes near."""
+MOST_ITEMS = 4096
+"""Items of a list, and fields or keys of an object, whose type is known. Each costs a reader some microseconds (a
+requirement of a selector 4): 36,000 of them, which fit into 1 MB, would keep all others waiting for 140 ms."""
+_TOO_MANY = f"must not have more than {MOST_ITEMS} items"
 _MOST_FAULTS = 5
 """Faults named for one object."""
 _MOST_NAMED = 80
@@ -78,7 +82,7 @@ class List(Shape):
     items: Shape
 
     def fits(self, value: Any) -> bool:
-        if type(value) is not list:
+        if type(value) is not list or len(value) > MOST_ITEMS:
             return False
         fits = self.items.fits
         return all(map(fits, value))
@@ -88,6 +92,8 @@ class List(Shape):
             return GONE
         if not isinstance(value, list):
             return _left_out(path, "must be a list", faults)
+        if len(value) > MOST_ITEMS:
+            return _left_out(path, _TOO_MANY, faults)
         repaired = [
             self.items.repair(each, f"{path}[{index}]", faults) if each is not None else _null_item(path, index, faults)
             for index, each in enumerate(value)
@@ -100,7 +106,7 @@ class Map(Shape):
     values: Shape
 
     def fits(self, value: Any) -> bool:
-        if type(value) is not dict:
+        if type(value) is not dict or len(value) > MOST_ITEMS:
             return False
         fits = self.values.fits
         return all(map(fits, value.values()))
@@ -110,6 +116,8 @@ class Map(Shape):
             return GONE
         if not isinstance(value, dict):
             return _left_out(path, "must be an object", faults)
+        if len(value) > MOST_ITEMS:
+            return _left_out(path, _TOO_MANY, faults)
         repaired = {
             name: self.values.repair(each, f"{path}[{name[:_MOST_NAMED]}]", faults) for name, each in value.items()
         }
@@ -117,7 +125,8 @@ class Map(Shape):
 
 
 class Fields(Shape):
-    """An object with known fields. ``find`` gives them when they are first needed: few types are ever read."""
+    """An object with known fields; of one with too many only these are kept. ``find`` gives them when they are first
+    needed: few types are ever read."""
 
     def __init__(self, find: Callable[[], Mapping[str, Shape]]) -> None:
         self._find = find
@@ -130,7 +139,7 @@ class Fields(Shape):
         return self._found
 
     def fits(self, value: Any) -> bool:
-        if type(value) is not dict:
+        if type(value) is not dict or len(value) > MOST_ITEMS:
             return False
         fields = self.fields
         return all(fields.get(name, ANY).fits(each) for name, each in value.items())
@@ -141,6 +150,9 @@ class Fields(Shape):
         if not isinstance(value, dict):
             return _left_out(path, "must be an object", faults)
         prefix, fields = f"{path}." if path else "", self.fields
+        if len(value) > MOST_ITEMS:
+            _left_out(path, _TOO_MANY, faults)
+            value = {name: each for name, each in value.items() if name in fields}
         repaired = {
             name: fields.get(name, ANY).repair(each, f"{prefix}{name[:_MOST_NAMED]}", faults)
             for name, each in value.items()
@@ -194,7 +206,7 @@ def _is_shallow(value: Any) -> bool:
             each
             for parent in level
             for each in (parent.values() if type(parent) is dict else parent)
-            if type(each) is dict or type(each) is list
+            if (type(each) is dict or type(each) is list) and each
         ]
         if not level:
             return True

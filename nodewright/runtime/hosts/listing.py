@@ -30,8 +30,8 @@ class Listing:
         self._entries: dict[str, _Entry] = {}
         self._called: dict[str, float] = {}
         self._started: float | None = None
-        self.pending = 0
-        """Hosts that are not up yet."""
+        self.pending: set[str] = set()
+        """UIDs whose hosts are not up yet."""
         self.duplicates: tuple[Host, ...] = ()
         """Hosts that share a Machine's UID with another one: never ours by contract, shown for people to look at."""
 
@@ -111,12 +111,12 @@ class Listing:
         return bool(self._called) or any(entry.host.state in _CHANGING for entry in self._entries.values())
 
     def _put(self, uid: str, host: Host | None, called_at: float = float("-inf")) -> None:
-        before = self._entries.pop(uid, None)
-        if before is not None and before.host.state is HostState.PENDING:
-            self.pending -= 1
+        self._entries.pop(uid, None)
+        self.pending.discard(uid)
         if host is not None:
             self._entries[uid] = _Entry(host, called_at)
-            self.pending += host.state is HostState.PENDING
+            if host.state is HostState.PENDING:
+                self.pending.add(uid)
 
 
 def _one_per_uid(hosts: Iterable[Host]) -> tuple[dict[str, Host], tuple[Host, ...]]:

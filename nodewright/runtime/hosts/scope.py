@@ -1,17 +1,19 @@
 """One account or region of one provider: its shared list, its calls, its limits.
 
-Calls run in the background, deletes before updates before creates; reconciles see their results later through
-``Listing``, ``Attempts`` and the answers. A Machine has at most one call at a time.
+Calls run in the background, deletes before updates before creates; among those of one kind namespaces take turns.
+Reconciles see their results later through ``Listing``, ``Attempts`` and the answers. A Machine has at most one call at
+a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -25,6 +27,7 @@ from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import secrets_of, told
+from nodewright.runtime.turns import Turns
 from providers.base.contract import Problem, Provider, Shape, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -62,6 +65,8 @@ class _Call:
     uid: str
     spec_hash: str
     action: HostAction
+    namespace: str
+    """Of the Machine; "" for a host that none is known of."""
     begun_in: Context = field(default_factory=copy_context, compare=False)
     """What log lines and spans of the reconcile that asked for the call are about."""
 
@@ -69,11 +74,11 @@ class _Call:
 def call_of(action: HostAction) -> _Call:
     match action:
         case CreateHost(request=request):
-            return _Call("create", request.identity.machine_uid, request.spec_hash, action)
+            return _Call("create", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
         case UpdateHost(request=request):
-            return _Call("update", request.identity.machine_uid, request.spec_hash, action)
+            return _Call("update", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
         case DeleteHost(identity=identity):
-            return _Call("delete", identity.machine_uid, "", action)
+            return _Call("delete", identity.machine_uid, "", action, identity.namespace)
 
 
 class Scope:
@@ -92,10 +97,15 @@ class Scope:
         self._answers: dict[str, Answer] = {}
         self._breaker = Breaker(deps.random)
         self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
-        self._queued: tuple[deque[_Call], ...] = tuple(deque() for _ in _ORDER)
+        self._queued: tuple[Turns[_Call], ...] = tuple(Turns() for _ in _ORDER)
         self._in_flight: dict[str, str] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._creating = 0
+        self._running_of: Counter[str] = Counter()
+        """Calls that run, by namespace."""
+        self._creating: Counter[str] = Counter()
+        """Creations that run, by namespace."""
+        self._namespace_of: dict[str, str] = {}
+        """Of the Machines whose hosts were made here, by UID."""
         self._pump_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -112,16 +122,18 @@ class Scope:
 
     def queued(self, uid: str) -> str:
         """Why a creation for ``uid`` has not begun though nothing is wrong; "" if none waits for others."""
-        if self._in_flight.get(uid) != "create" or not self._is_full:
+        if self._in_flight.get(uid) != "create":
             return ""
-        if not any(call.uid == uid for call in self._queued[_ORDER["create"]]):
+        call = next((call for call in self._queued[_ORDER["create"]] if call.uid == uid), None)
+        if call is None or (not self._is_full and self._may_create(call.namespace)):
             return ""
-        return f"as many hosts of {self.name} come up as may at once (--hosts-in-flight)"
+        whose = f"hosts of {self.name}" if self._is_full else f"hosts of {self.name} for namespace {call.namespace}"
+        return f"as many {whose} come up as may at once (--hosts-in-flight)"
 
     @property
     def _is_full(self) -> bool:
         """No more hosts may come up now."""
-        return self._creating + self.listing.pending >= self._options.hosts_in_flight
+        return self._creating.total() + len(self.listing.pending) >= self._options.hosts_in_flight
 
     @property
     def calls(self) -> int:
@@ -138,7 +150,7 @@ class Scope:
             self._hold_back(call, now)
             return False
         self._in_flight[call.uid] = call.name
-        self._queued[_ORDER[call.name]].append(call)
+        self._queued[_ORDER[call.name]].append(call.namespace, call)
         self._pump()
         return True
 
@@ -147,7 +159,7 @@ class Scope:
         for calls in self._queued:
             for call in calls:
                 if call.uid == uid:
-                    calls.remove(call)
+                    calls.remove(call.namespace, call)
                     del self._in_flight[uid]
                     return True
         return False
@@ -157,6 +169,7 @@ class Scope:
         self.withdraw(uid)
         self._attempts.forget(uid)
         self._answers.pop(uid, None)
+        self._namespace_of.pop(uid, None)
 
     def provider(self) -> Provider:
         """Raises ProviderError."""
@@ -208,18 +221,29 @@ class Scope:
             if pause > 0:
                 self._pump_later(pause)
                 break
-            self._start(calls.popleft())
+            call = calls.pop(self._may_create if calls is self._queued[_ORDER["create"]] else self._may_call)
+            assert call is not None
+            self._start(call)
         metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
-    def _next_queue(self) -> deque[_Call] | None:
+    def _next_queue(self) -> Turns[_Call] | None:
         for name, index in _ORDER.items():
             calls = self._queued[index]
-            if not calls:
+            if name == "create" and (not len(calls) or self._is_full):
                 continue
-            if name == "create" and self._is_full:
-                continue
-            return calls
+            if calls.next_group(self._may_create if name == "create" else self._may_call) is not None:
+                return calls
         return None
+
+    def _may_call(self, namespace: str) -> bool:
+        """A provider may take a minute for a call: one namespace leaves a quarter of the calls to others."""
+        return self._running_of[namespace] < max(1, self._options.calls_at_once - self._options.calls_at_once // 4)
+
+    def _may_create(self, namespace: str) -> bool:
+        """Hosts that never come up keep their places for long: one namespace leaves a tenth of them to others."""
+        most = self._options.hosts_in_flight - self._options.hosts_in_flight // 10
+        coming = sum(1 for uid in self.listing.pending if self._namespace_of.get(uid) == namespace)
+        return self._may_call(namespace) and self._creating[namespace] + coming < most
 
     def _pump_later(self, pause: float) -> None:
         if self._pump_timer is not None:
@@ -228,11 +252,14 @@ class Scope:
 
     def _start(self, call: _Call) -> None:
         self._breaker.started()
-        self._creating += call.name == "create"
+        if call.name == "create":
+            self._creating[call.namespace] += 1
+            self._namespace_of[call.uid] = call.namespace
         name = f"{call.name} {call.action.machine}"
         task = asyncio.create_task(self._run(call), name=name, context=call.begun_in)
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        self._running_of[call.namespace] += 1
+        task.add_done_callback(partial(self._ended, call.namespace))
 
     async def _run(self, call: _Call) -> None:
         started = self._time()
@@ -252,15 +279,19 @@ class Scope:
         finally:
             now = self._time()
             self._in_flight.pop(call.uid, None)
-            self._creating -= call.name == "create"
+            if call.name == "create":
+                self._creating[call.namespace] -= 1
             self.listing.called(call.uid, now)
         metrics.of(metrics.HOST_SECONDS, self.name, call.name).observe(now - started)
         metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
         self._deps.changed(call.uid)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, namespace: str, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._running_of[namespace] -= 1
+        if not self._running_of[namespace]:
+            del self._running_of[namespace]
         self._pump()
 
     async def _make(self, call: _Call) -> None:
@@ -311,8 +342,7 @@ class Scope:
     def _drain(self, now: float) -> None:
         """The scope pauses: tell every waiting Machine why, instead of letting it wait without a word."""
         for calls in self._queued:
-            while calls:
-                call = calls.popleft()
+            while (call := calls.pop()) is not None:
                 del self._in_flight[call.uid]
                 self._hold_back(call, now)
 

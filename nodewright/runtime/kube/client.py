@@ -35,6 +35,7 @@ from nodewright.runtime.kube.errors import (
 from nodewright.runtime.kube.lines import LONGEST_LINE, LineSplitter, LineTooLongError
 from nodewright.runtime.kube.paths import collection_path, field_selector, object_path, one_object, with_query
 from nodewright.runtime.kube.requests import delete_options, guarded
+from nodewright.runtime.kube.slots import Slots
 
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -50,7 +51,9 @@ _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aioht
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """``in_flight``: requests at a time (watches not counted). Times in seconds.
+    """``in_flight``: requests at a time (watches not counted); ``share_of_namespace``: of these, those on behalf of one
+    namespace. A third of all keeps an API server busy that is no further away than 20 ms, and leaves it free to answer
+    others soon. Times in seconds.
 
     ``retry_after_at_most`` bounds a wait that the server asks for; ``watch_silence`` is how long a watch may say
     nothing at all (API servers send a bookmark about once a minute). ``keep_alive``: an idle connection waits so long
@@ -71,6 +74,10 @@ class ClientLimits:
     longest_line: int = LONGEST_LINE
     heaviest_answer: int = 4 << 30
     lists_in_flight: int = 50
+
+    @property
+    def share_of_namespace(self) -> int:
+        return max(1, self.in_flight // 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class KubeClient:
         self._agent = f"nodewright/{__version__} ({controller})"
         self._connection = connection
         self._limits = limits or ClientLimits()
-        self._slots = asyncio.Semaphore(self._limits.in_flight)
+        self._slots = Slots(self._limits.in_flight, self._limits.share_of_namespace)
         self._lists = asyncio.Semaphore(self._limits.lists_in_flight)
         self._stack = AsyncExitStack()
         self._requests: aiohttp.ClientSession | None = None
@@ -388,7 +395,7 @@ class KubeClient:
         headers = await self._headers()
         if call.body is not None:
             headers["Content-Type"] = call.content_type
-        async with self._slots:
+        async with self._slots.one():
             if self._may_write is not None and not call.reads and not self._may_write():
                 raise NotLeadingError(f"{call}: this process does not lead")
             if session.closed:
