@@ -229,7 +229,7 @@ def test_a_machine_that_its_membership_status_protects_stays() -> None:
     kept["metadata"].setdefault("annotations", {})[names.CLOUDPOOL_MEMBERSHIP_ANNOTATION] = "{}"
     fleet.round()
     fleet.now += LONG
-    assert fleet.decide().shrinking.staying["web-2"].reason == "ScaleDownDisabledAnnotation"
+    assert fleet.decide().scale_down.staying["web-2"].reason == "ScaleDownDisabledAnnotation"
     fleet.round()
     assert fleet.size("web") == 1
     assert not kept["metadata"]["annotations"].get(names.DELETE_MACHINE_ANNOTATION)
