@@ -43,7 +43,7 @@ JOIN_LIMIT = timedelta(minutes=30)
 """A host that runs for so long and has not joined is told to have failed; nothing is done about it here."""
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
-REFUSED_LOOK = 30.0
+REFUSED_LOOK = 15.0
 """Seconds until it is looked again whether what was refused can be made."""
 _NOT_OURS_TO_MEND = frozenset({Reason.WORKLOAD_UNREACHABLE, Reason.TOKEN_REFUSED})
 MOST_REMOVALS = 5

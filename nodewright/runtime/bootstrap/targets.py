@@ -74,8 +74,12 @@ class Targets:
             return None
         place = cluster if site.is_workload else None
         known = self._known.get(place)
+        if site.client is None:
+            if known is None or isinstance(known.said, NoTarget):
+                return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
+            return _told(known.said, endpoint, site)
         if known is None or known.until <= self._time():
-            self._ask(place, site)
+            self._ask(place, site, site.client)
         if known is None:
             return None
         return _told(known.said, endpoint, site)
@@ -86,15 +90,15 @@ class Targets:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ask(self, place: Key | None, site: Site) -> None:
+    def _ask(self, place: Key | None, site: Site, client: KubeClient) -> None:
         if place not in self._asking:
-            work = self._answered(place, site)
+            work = self._answered(place, site, client)
             self._asking[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
 
-    async def _answered(self, place: Key | None, site: Site) -> None:
+    async def _answered(self, place: Key | None, site: Site, client: KubeClient) -> None:
         before = self._known.get(place)
         try:
-            said = await self._asked(site)
+            said = await self._asked(site, client)
         except Exception as error:
             _log.exception("join target failed")
             said = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
@@ -105,13 +109,11 @@ class Targets:
         if before is None or before.said != said:
             self._changed(place)
 
-    async def _asked(self, site: Site) -> JoinTarget | NoTarget:
-        if site.client is None:
-            return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
-        connection = site.client.connection
+    async def _asked(self, site: Site, client: KubeClient) -> JoinTarget | NoTarget:
+        connection = client.connection
         try:
-            version = _VERSION.match(str((await site.client.version()).get("gitVersion") or ""))
-            said = await _cluster_info(site.client)
+            version = _VERSION.match(str((await client.version()).get("gitVersion") or ""))
+            said = await _cluster_info(client)
         except KubeError as error:
             return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be asked: {error.plain}")
         ca = connection.ca or said.ca
