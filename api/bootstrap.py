@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.model import Model
+from api.model import SET, Model
 
 
 class BootstrapSpec(Model):
@@ -24,5 +24,7 @@ class BootstrapSpec(Model):
     bring them."""
     architecture: Literal["amd64", "arm64", "ppc64le", "s390x"] | None = None
     """Of the host's processor; amd64 without it."""
-    ignore_preflight_errors: Annotated[list[Annotated[str, Field(max_length=63)]], Field(max_length=16)] | None = None
+    ignore_preflight_errors: Annotated[list[Annotated[str, Field(max_length=63)]], Field(max_length=16), SET] | None = (
+        None
+    )
     """Checks of kubeadm that may fail, by their names."""

@@ -19,7 +19,7 @@ MACHINE_SPEC_FIELDS: Final = frozenset(
         "metadata", "taints", "providerConfig", "providerSpec", "versions", "configSource", "providerID", "roles",
         "clusterName", "failureDomain", "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter",
         "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
-        "readinessGates", "minReadySeconds",
+        "readinessGates", "minReadySeconds", "bootstrap",
     }
 )  # fmt: skip
 """Known fields. Others survive, unless they look like one of these misspelt."""
