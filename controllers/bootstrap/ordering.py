@@ -7,7 +7,7 @@ from datetime import datetime
 
 from api.conditions import Reason
 from api.noderules import kubelet_may_set
-from controllers.bootstrap import checks, cloud_config, shell
+from controllers.bootstrap import checks, cloud_config, ignition, shell
 from controllers.bootstrap.credentials import Refused, secret_key, token_ids
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
@@ -22,7 +22,7 @@ from providers.base.user_data import TooLarge, fit
 
 NO_TOKEN = "000000.0000000000000000"  # noqa: S105 (no token)
 """Stands for the token while it is checked whether anything can be made."""
-_RENDERED: tuple[BootstrapFormat, ...] = ("cloud-config", "script")
+_RENDERED: tuple[BootstrapFormat, ...] = ("cloud-config", "script", "ignition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,13 @@ class Rendering:
         steps = join_steps(replace(self.join, token=token))
         if not isinstance(steps, Steps):
             raise ValueError("; ".join(f"{each.field}: {each.message}" for each in steps))
-        return shell.render(steps).encode() if self.format == "script" else cloud_config.render(steps)
+        match self.format:
+            case "script":
+                return shell.render(steps).encode()
+            case "ignition":
+                return ignition.render(steps)
+            case _:
+                return cloud_config.render(steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ class HostState(StrEnum):
     ``create`` goes on with it, ``delete`` removes it."""
 
 
-BootstrapFormat = Literal["cloud-config", "script", "none"]
-"""Forms of bootstrap data: user data for cloud-init, a POSIX shell script, or none at all."""
+BootstrapFormat = Literal["cloud-config", "script", "ignition", "none"]
+"""Forms of bootstrap data: user data for cloud-init, a POSIX shell script, Ignition 3.4, or none at all."""
 
 
 @dataclass(frozen=True, slots=True)
