@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from controllers.bootstrap import documents
 from controllers.bootstrap.join import Join, Refusal, refusals
-from controllers.bootstrap.steps import Binary, Command, Files, Modules, Present, Service, Step, Steps
+from controllers.bootstrap.steps import Binary, Command, Files, Modules, Present, Reporting, Service, Step, Steps
 
 _VERSION_COMMANDS = {"kubelet": "/usr/bin/kubelet --version", "kubeadm": "/usr/bin/kubeadm version -o short"}
 JOINED = "/etc/kubernetes/kubelet.conf"
 """kubeadm writes it when the TLS bootstrap is done."""
 RUNTIME = "containerd"
+_RESET = ("kubeadm", "reset", "--force", "--cri-socket", documents.CONTAINERD_SOCKET)
+"""What a join leaves that was not done makes the checks of the next one fail (kubeadm's preflight)."""
 
 
 def join_steps(join: Join) -> Steps | tuple[Refusal, ...]:
@@ -18,7 +20,8 @@ def join_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     if wrong:
         return wrong
     forget = tuple(file.path for file in documents.join_files(join))
-    return Steps((*_prepare(join), *_install(join), *_join(join)), forget)
+    reporting = Reporting(join.server, join.ca, join.token)
+    return Steps((*_prepare(join), *_install(join), *_join(join)), forget, reporting)
 
 
 def _runtime_refusals(join: Join) -> tuple[Refusal, ...]:
@@ -64,5 +67,5 @@ def _join(join: Join) -> tuple[Step, ...]:
     command = Command(("kubeadm", "join", "--config", documents.JOIN_CONFIG))
     return (
         Step("write the join configuration", Files(documents.join_files(join)), (JOINED,)),
-        Step("join the cluster", command, (JOINED,), timeout=600.0),
+        Step("join the cluster", command, (JOINED,), timeout=600.0, undo=Command(_RESET)),
     )

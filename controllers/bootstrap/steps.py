@@ -78,18 +78,33 @@ Action = Files | Binary | Present | Modules | Service | Command
 @dataclass(frozen=True, slots=True)
 class Step:
     """``name``: what people read ("install kubelet 1.36.3"). ``done_if``: paths that exist once it is done; () if it is
-    safe and cheap to repeat. ``timeout``: seconds.
+    safe and cheap to repeat. ``timeout``: seconds. ``undo``: runs before the step does where it was begun before and is
+    not done: after a failure, or a reboot in the middle of it.
     """
 
     name: str
     action: Action
     done_if: tuple[str, ...] = ()
     timeout: float = 300.0
+    undo: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """To whom a host tells how far it is: the API server that it joins, with its own bootstrap token."""
+
+    server: str
+    ca: str
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """All steps of a host in their order, and the files that are removed when the last one has succeeded."""
+    """All steps of a host in their order, and the files that are removed when the last one has succeeded.
+
+    ``reporting`` None: the host tells nobody how far it is.
+    """
 
     steps: tuple[Step, ...]
     forget: tuple[str, ...] = field(default=())
+    reporting: Reporting | None = None

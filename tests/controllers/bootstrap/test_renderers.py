@@ -42,8 +42,8 @@ def test_a_cloud_config_carries_the_script_as_it_is() -> None:
 
 
 def test_user_data_of_a_worker_is_far_below_every_clouds_limit() -> None:
-    """EC2 takes 16 KiB, which is the least of all."""
-    assert len(cloud_config.render(steps_of(JOIN))) < 8 * 1024
+    """EC2 takes 16 KiB, which is the least of all. Files and commands of users come on top."""
+    assert len(cloud_config.render(steps_of(JOIN))) < 10 * 1024
 
 
 def test_the_token_is_not_in_clear_in_user_data_and_on_no_command_line() -> None:
