@@ -98,7 +98,9 @@ def test_any_content_gives_a_bounded_report_or_none(change: dict[str, Any]) -> N
         assert report.of_object(report.to_object(found, "uid", "1")) == found
 
 
-@pytest.mark.parametrize("obj", [{"metadata": {}}, {"metadata": {"annotations": None}}, {"metadata": {"annotations": 7}}])
+@pytest.mark.parametrize(
+    "obj", [{"metadata": {}}, {"metadata": {"annotations": None}}, {"metadata": {"annotations": 7}}]
+)
 def test_an_event_of_somebody_else_carries_no_report(obj: Any) -> None:
     assert report.token_id_of(obj) == ""
     assert report.verified(obj, SECRET) is None
