@@ -1,4 +1,4 @@
-"""What a cluster needs so that its hosts can report while they join: a namespace, and the right to make Events there."""
+"""What a cluster needs so that hosts that join it can report: a namespace, and the right to make Events in it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Steps → a POSIX shell script: idempotent, resumable, and it says how far it is.
 
 The script writes ``/var/lib/nodewright/bootstrap/progress`` ("4/9 install kubelet 1.36.3"), ``log`` (what the step
-that runs has printed) and ``result`` (one line of JSON) when it ends. Run as ``script keep-trying`` it tries a step that
-failed again, with growing pauses, until all are done; else it ends at the first failure. Every value is quoted here and nowhere else; no
-value of a step becomes a part of a command line unquoted.
+that runs has printed) and ``result`` (one line of JSON) when it ends. Run as ``script keep-trying`` it tries a
+step that failed again, with growing pauses, until all are done; else it ends at the first failure. Every value is
+quoted here and nowhere else; no value of a step becomes a part of a command line unquoted.
 """
 
 from __future__ import annotations

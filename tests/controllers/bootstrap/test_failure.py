@@ -16,10 +16,10 @@ INSTALL = Report("abcdef", 1, 8, 13, "install kubelet 1.36.9", "binary", True, 1
 JOIN = replace(INSTALL, step=13, name="join the cluster", action="command")
 PRESENT = replace(INSTALL, name="check kubelet 1.36.9", action="present")
 TABLE = [
-    (INSTALL, "curl: (22) The requested URL returned error: 404\nhttp://m/kubelet can't be fetched", "PackageUnavailable"),
+    (INSTALL, "curl: (22) The requested URL returned error: 404\nm/kubelet can't be fetched", "PackageUnavailable"),
     (INSTALL, "E: Version '1.36.9-*' for 'kubelet' was not found", "PackageUnavailable"),
     (INSTALL, "E: Unable to locate package kubelet", "PackageUnavailable"),
-    (INSTALL, "No match for argument: kubelet-1.36.9\nError: Unable to find a match: kubelet-1.36.9", "PackageUnavailable"),
+    (INSTALL, "No match for argument: kubelet-1.36.9\nError: Unable to find a match: x", "PackageUnavailable"),
     (INSTALL, "Status code: 404 for https://m/repodata/repomd.xml (IP: 10.0.0.1)", "PackageUnavailable"),
     (INSTALL, "E: The repository 'http://m/deb ./ Release' does not have a Release file.", "PackageUnavailable"),
     (INSTALL, "curl: (7) Failed to connect to 10.1.1.1 port 80 after 0 ms: Couldn't connect", "MirrorUnreachable"),
@@ -35,7 +35,7 @@ TABLE = [
     (PRESENT, "/usr/bin/kubelet is of version 1.35.4, not 1.36.9", "VersionMismatch"),
     (PRESENT, "/usr/bin/kubelet is missing: the image has to bring it, or name a mirror", "PackageUnavailable"),
     (PRESENT, "", "VersionMismatch"),
-    (JOIN, "[preflight] Some fatal errors occurred:\n\t[ERROR Swap]: on\n\t[ERROR Port-10250]: in use", "PreflightFailed"),
+    (JOIN, "Some fatal errors occurred:\n\t[ERROR Swap]: on\n\t[ERROR Port-10250]: in use", "PreflightFailed"),
     (JOIN, "\t[ERROR KubeletVersion]: Kubelet version: 1.37.2 is higher than 1.36.3", "VersionMismatch"),
     (JOIN, "couldn't validate the identity of the API Server: context deadline exceeded", "DiscoveryFailed"),
     (JOIN, "Get \"https://10.0.0.1:6443\": dial tcp 10.0.0.1:6443: connect: connection refused", "DiscoveryFailed"),
