@@ -112,7 +112,8 @@ _INSTALL = _rows(
     (
         r"curl: \((?:5|6|7|18|22|28|35|51|52|55|56|60|77|92)\)|could not resolve|couldn't resolve"
         r"|temporary failure"
-        r"|curl error \((?:5|6|7|28|35|52|56|60)\)|name or service not known|unable to connect|could not connect|connection (?:refused|timed out|reset)"
+        r"|curl error \((?:5|6|7|28|35|52|56|60)\)|name or service not known"
+        r"|unable to connect|could not connect|connection (?:refused|timed out|reset)"
         r"|no route to host|network is unreachable|failed to fetch|cannot download|certificate verif|timed out"
         r"|curl: not found|curl: command not found",
         _says(Reason.MIRROR_UNREACHABLE, "the repository or mirror can't be reached"),

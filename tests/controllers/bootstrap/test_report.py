@@ -83,9 +83,7 @@ def test_what_is_no_report_is_none_though_it_is_signed(text: str) -> None:
     assert report.verified(signed(text), SECRET) is None
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=3
-)
+anything = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(), st.lists, max_leaves=3)
 
 
 @given(st.dictionaries(st.sampled_from(list(json.loads(report.as_text(SAID)))), anything))
