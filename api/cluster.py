@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from api import limits, names
+from api.bootstrap import BootstrapSpec
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
 from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta
 from api.model import ATOMIC_LIST, Model, name_fits
@@ -53,6 +54,9 @@ class ClusterSpec(Model):
     bootstrap_token_lifetime: Duration | None = None
     """How long a host can join after it came up. No more hosts come up at once than have shown that they can: 20 at
     first, then twice as many as joined within such a time. Without it ``--bootstrap-token-lifetime`` counts."""
+    bootstrap: BootstrapSpec | None = None
+    """How hosts of its Machines join by themselves: defaults for ``spec.bootstrap`` of its Machines. Without it, and
+    without theirs, Nodewright makes no bootstrap data."""
     paused: bool = False
     """True makes the controllers leave the cluster and all its Machines alone."""
 

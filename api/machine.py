@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from api import limits, names
+from api.bootstrap import BootstrapSpec
 from api.meta import (
     Conditions,
     Count,
@@ -177,6 +178,9 @@ class MachineSpec(Model):
     """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
     versions: MachineVersions | None = None
     """Versions of the software on the Node."""
+    bootstrap: BootstrapSpec | None = None
+    """How its host joins by itself, where that differs from ``spec.bootstrap`` of its Cluster. Present, even empty, it
+    asks for bootstrap data. A change needs another host."""
     config_source: NodeConfigSource | None = None
     """Dynamic kubelet configuration of old clusters; kept, but without effect."""
     provider_id: Annotated[str, Field(max_length=512), Schema(rules=(_PROVIDER_ID_FIXED,))] | None = None

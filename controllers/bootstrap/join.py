@@ -51,10 +51,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why no steps can be made. ``field`` is named as in ``Join``."""
+    """Why no steps can be made. ``field`` is named as in ``Join``. ``skew``: the two versions don't go together."""
 
     field: str
     message: str
+    skew: bool = False
 
 
 def refusals(join: Join) -> tuple[Refusal, ...]:
@@ -91,8 +92,8 @@ def _skew(join: Join) -> list[Refusal]:
     behind = int(cluster[2]) - int(kubelet[2])
     if cluster[1] != kubelet[1] or behind < 0:
         text = f"{join.kubelet_version} is newer than the API server, which is {join.cluster_version}"
-        return [Refusal("kubelet_version", text)]
+        return [Refusal("kubelet_version", text, skew=True)]
     if behind > OLDEST_SKEW:
         text = f"{join.kubelet_version} is more than {OLDEST_SKEW} minor versions older than the API server"
-        return [Refusal("kubelet_version", f"{text}, which is {join.cluster_version}")]
+        return [Refusal("kubelet_version", f"{text}, which is {join.cluster_version}", skew=True)]
     return []

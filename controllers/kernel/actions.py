@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from controllers.kernel.refs import Kind, Ref
+from controllers.kernel.bootstrapping import BootstrapOrder
+from controllers.kernel.refs import Key, Kind, Ref
 from providers.base.contract import Host, HostIdentity, HostRequest
 
 
@@ -137,13 +138,37 @@ class DeleteHost:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class EnsureBootstrap:
+    """See that the bootstrap data of ``order`` is there, and its token good for a while; observed in the next
+    reconcile. No secret is in the action: it is made and rendered by whoever carries it out."""
+
+    order: BootstrapOrder
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBootstrap:
+    """Remove the bootstrap data of ``machine`` and its token; observed in the next reconcile.
+
+    ``secret``: where the data lies; ``ids``: of tokens that it may have; ``cluster`` as in ``BootstrapNeed``.
+    """
+
+    machine: Ref
+    secret: Key
+    ids: tuple[str, ...]
+    cluster: Key | None
+    why: str
+
+
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
-Action = ApiAction | HostAction
+BootstrapAction = EnsureBootstrap | RemoveBootstrap
+Action = ApiAction | HostAction | BootstrapAction
 
 
 def kind_of(action: Action) -> Kind | None:
@@ -151,7 +176,7 @@ def kind_of(action: Action) -> Kind | None:
     match action:
         case Create(kind=kind) | CreateFromTemplate(kind=kind):
             return kind
-        case CreateHost() | UpdateHost() | DeleteHost() | Event():
+        case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
             return None
         case _:
             return action.target.kind

@@ -44,6 +44,8 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in spec.items()
         if key not in IN_PLACE_FIELDS and key not in NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
     }
+    if spec.get("bootstrap") == {}:
+        part["bootstrap"] = {}  # an empty one asks for bootstrap data, none asks for nothing
     config = part.pop("providerSpec", None)
     if config is not None:
         part.setdefault("providerConfig", config)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from controllers.kernel.bootstrapping import NO_SUPPORT, NOBODY_LOOKED, BootstrapNeed, BootstrapReads, Support
 from controllers.kernel.refs import Key, Kind, Obj
 from providers.base.contract import Host, Shape, UpdateAnswer
 from providers.base.errors import ErrorClass
@@ -187,6 +188,7 @@ class HostReads:
     ``in_flight`` names the provider call that is still running ("" if none); ``queued`` says why it has not begun.
     ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
     ``live`` is what the provider found in its cloud of what the config names, where the need asked for that.
+    ``support`` and ``bootstrap`` tell of the data with which the host joins, where the need asked for that.
     """
 
     host: HostRead
@@ -198,6 +200,8 @@ class HostReads:
     scope: str = ""
     queued: str = ""
     live: LiveCheck = NOBODY_ASKED
+    support: Support = NO_SUPPORT
+    bootstrap: BootstrapReads = NOBODY_LOOKED
 
 
 UNRECORDED = "?"
@@ -227,6 +231,7 @@ class HostNeed:
     made_in: str = ""
     namespace: str = ""
     live: bool = False
+    bootstrap: BootstrapNeed | None = None
 
 
 OWNER = "owner"

@@ -18,7 +18,7 @@ from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, clocks, deletion_guards, status, unreachable
+from controllers.machine import attempts, bootstrap_data, clocks, deletion_guards, status, unreachable
 from controllers.machine.decision import Decision, Failure, condition, infrastructure
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
@@ -48,6 +48,19 @@ def decide(observed: Observed) -> Decision | None:
     """The next step of the deletion; None if our part is done."""
     if not OURS & set(observed.machine["metadata"].get("finalizers") or ()):
         return None
+    decision = _decide(observed)
+    removal = bootstrap_data.removal(observed.bootstrapping, observed.now, "its Machine is being deleted")
+    if (
+        is_final(decision)
+        and bootstrap_data.holds_deletion(observed.bootstrapping)
+        and not observed.goes_with_its_cluster
+    ):
+        # No token may outlive its Machine: nobody would look for it.
+        return Decision(Stage.DELETING, steps(removal), Wait(1.0, "its bootstrap token goes first"))
+    return replace(decision, steps=(*steps(removal), *decision.steps))
+
+
+def _decide(observed: Observed) -> Decision:
     match observed.reads.host:
         case HostAbsent() if observed.reads.in_flight:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.

@@ -15,7 +15,7 @@ from controllers.kernel.actions import Action, CreateHost, Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, replacement, unreachable, update
+from controllers.machine import attempts, bootstrap_data, replacement, unreachable, update
 from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
@@ -92,11 +92,16 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     actions: list[Action] = []
     guard: list[Action] = []
     if attempts.is_due(attempt, observed) and waits is None:
+        given = bootstrap_data.before_host(observed.bootstrapping, observed.now)
+        if isinstance(given, bootstrap_data.NotYet):
+            return _without_data(observed, given)
         finalizers = with_finalizer(observed)
         if finalizers:
             patch = {"metadata": {"finalizers": finalizers}}
             guard.append(Patch(observed.ref, patch, "hold the Machine while it may have a host", "", observed.version))
-        actions.append(CreateHost(observed.ref, request, f"make the host of Machine {observed.name}"))
+        actions.append(
+            CreateHost(observed.ref, replace(request, bootstrap=given), f"make the host of Machine {observed.name}")
+        )
     stage = Stage.REFUSED if failure else Stage.REPLACING if observed.replaced_host else Stage.WAITING
     outcome = attempts.outcome(None if actions else attempt, observed, doing)
     return Decision(
@@ -107,6 +112,26 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
         up_to_date=_no_host_yet(observed),
         failure=failure,
         warning=Failure(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
+    )
+
+
+def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decision:
+    """No host without what it needs to join: it would cost money and never be a Node."""
+    refused = not_yet.refused
+    actions = [*not_yet.actions]
+    finalizers = with_finalizer(observed)
+    hold: list[Action] = []
+    if actions and finalizers:
+        patch = {"metadata": {"finalizers": finalizers}}
+        hold.append(Patch(observed.ref, patch, "hold the Machine while it may have a token", "", observed.version))
+    outcome = Blocked(not_yet.why, not_yet.after) if refused else Wait(not_yet.after, not_yet.why)
+    return Decision(
+        Stage.REPLACING if observed.replaced_host else Stage.WAITING,
+        steps(hold, actions),
+        outcome,
+        infrastructure=infrastructure(False, refused.reason if refused else Reason.PROVISIONING, not_yet.why),
+        up_to_date=_no_host_yet(observed),
+        warning=Failure(refused.reason, refused.message) if refused else None,
     )
 
 
@@ -186,8 +211,11 @@ def _bind(observed: Observed, host: Host) -> Decision:
     """Write down which host it is, before anything else is said of it. Guarded: a stale view must not bind twice."""
     patch: dict[str, object] = {"spec": {"providerID": host.provider_id}}
     finalizers = with_finalizer(observed)
-    if finalizers:
-        patch["metadata"] = {"finalizers": finalizers}
+    metadata: dict[str, object] = {"finalizers": finalizers} if finalizers else {}
+    mark = bootstrap_data.mark(observed.bootstrapping, observed.annotations)
+    metadata |= {"annotations": mark} if mark else {}
+    if metadata:
+        patch["metadata"] = metadata
     why = f"Machine {observed.name} is bound to host {host.provider_id}"
     bind = Patch(observed.ref, patch, why, resource_version=observed.version)
     return Decision(None, steps([bind]), Wait(next_requeue(observed), f"host {host.name} comes up"))
@@ -207,6 +235,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
     tidy: list[Action] = []
     if observed.own_node is not None and is_cordoned_for(observed.own_node, observed.uid):
         tidy.append(uncordon(observed.own_node, "its host is as its Machine asks"))
+    tidy += _bootstrap(observed, host)
     return Decision(
         _stage(observed, host),
         steps(tidy),
@@ -215,6 +244,16 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         up_to_date=IS_UP_TO_DATE,
         record={**_replacement_over(observed), **_class_of_host(observed)},
     )
+
+
+def _bootstrap(observed: Observed, host: Host) -> tuple[Action, ...]:
+    """The token lives until the Node has joined; both are told in the status first."""
+    if observed.own_node is None:
+        joined_before = observed.status.get("nodeRef") and not observed.replaced_host
+        return () if joined_before else bootstrap_data.renewal(observed.bootstrapping, host, observed.now)
+    if not node_is_ready(observed.own_node) and not observed.status.get("nodeRef"):
+        return ()
+    return bootstrap_data.after_join(observed.bootstrapping, observed.now)
 
 
 def _replacement_over(observed: Observed) -> dict[str, None]:

@@ -142,6 +142,8 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
         "configSource": spec.get("configSource"),
         "failureDomain": spec.get("failureDomain") or "",
     }
+    if isinstance(spec.get("bootstrap"), Mapping):
+        wanted["bootstrap"] = spec["bootstrap"]
     try:
         return digest(wanted, HASH_LENGTH)
     except (TypeError, ValueError) as error:

@@ -49,7 +49,8 @@ from controllers.kernel.view import (
     Workload,
 )
 from controllers.kernel.workload import cluster_key_of
-from controllers.machine import creation_limits, deletion_guards, node_link, node_takeover, stale_nodes
+from controllers.machine import bootstrap_data, creation_limits, deletion_guards, node_link, node_takeover, stale_nodes
+from controllers.machine.bootstrap_data import Bootstrapping
 from controllers.machine.creation_limits import InFlightLimit
 from controllers.machine.deletion_guards import NO_GUARDS, DeletionGuards
 from controllers.machine.host_spec import DesiredHost, desired_host
@@ -75,6 +76,7 @@ class Observed:
     ``left_off``: labels and taints that may not reach the Node; ``desired`` has them no more.
     ``applied_node_metadata``: what of the Node's metadata may be taken back as the Machine's own.
     ``refers_elsewhere``: ``status.nodeRef`` names a Node that nothing proves to be this Machine's.
+    ``bootstrapping``: the data with which its host joins; None where none was ever asked for.
     ``lines``: in which a Machine that has no host yet waits for its turn to get one.
     """
 
@@ -96,6 +98,7 @@ class Observed:
     left_off: tuple[str, ...] = ()
     applied_node_metadata: Mapping[str, Any] = field(default_factory=dict)
     refers_elsewhere: bool = False
+    bootstrapping: Bootstrapping | None = None
 
     @property
     def unreachable(self) -> Unreachable | None:
@@ -237,6 +240,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
         made_in=_made_in(machine),
         namespace=key.namespace,
         live=not _is_still(machine) and not is_deleting(machine),
+        bootstrap=bootstrap_data.need_of(machine, view),
     )
 
 
@@ -281,6 +285,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
             settings.nodes, key.namespace, status_of(machine).get("appliedNodeMetadata")
         ),
         refers_elsewhere=reached and not isinstance(reads.host, HostUnknown) and _refers_elsewhere(machine, view),
+        bootstrapping=bootstrap_data.observe(machine, desired.request, reads, view),
     )
     node = observed.node or observed.node_takeover
     if node is None or not _may_drain(observed, node):

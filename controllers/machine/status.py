@@ -11,7 +11,7 @@ from api.names import OperationType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
 from controllers.kernel.refs import Obj, uid_of
-from controllers.machine import live_config, node_metadata, node_permission
+from controllers.machine import bootstrap_data, live_config, node_metadata, node_permission
 from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
@@ -43,6 +43,8 @@ _OWNED = frozenset(
         MachineCondition.PAUSED,
         MachineCondition.CONFIGURATION_VALID,
         MachineCondition.NODE_METADATA_ALLOWED,
+        MachineCondition.BOOTSTRAP_DATA_READY,
+        MachineCondition.NODE_JOINED,
     )
 )
 """Condition types that this reconciler writes, and so takes away when they are not decided any more."""
@@ -168,7 +170,22 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     available = available_condition(observed, ready)
     said = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
     said.append(node_permission.decide(observed))
+    said += _of_bootstrap(observed)
     return [one for one in said if one is not None]
+
+
+def _of_bootstrap(observed: Observed) -> list[Condition | None]:
+    """Of a Machine whose cluster can't be reached, or whose Node went, what was said stays."""
+    found, before = observed.bootstrapping, observed.status.get("conditions")
+    types = {MachineCondition.BOOTSTRAP_DATA_READY, MachineCondition.NODE_JOINED}
+    joined_before = observed.status.get("nodeRef") and not observed.replaced_host
+    if observed.deleting or (observed.node is None and joined_before):
+        return [*_kept(observed, types)]
+    name = str(observed.node["metadata"]["name"]) if observed.node is not None else ""
+    return [
+        bootstrap_data.condition_of_data(found, bool(name), before),
+        bootstrap_data.condition_of_joining(found, observed.host, name, observed.now),
+    ]
 
 
 def _infrastructure(observed: Observed, decision: Decision) -> Condition | None:

@@ -10,6 +10,7 @@ What an answer means:
 | Delete | accepted, or gone already, or a namesake came since | failed |
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, asked again |
 | Event | always | |
+| bootstrap actions | handed over to the directory of bootstrap data, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
 
 An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
@@ -28,15 +29,18 @@ import structlog
 
 from controllers.kernel.actions import (
     Action,
+    BootstrapAction,
     Create,
     CreateFromTemplate,
     CreateHost,
     Delete,
     DeleteHost,
+    EnsureBootstrap,
     Event,
     Evict,
     HostAction,
     Patch,
+    RemoveBootstrap,
     Scale,
     UpdateHost,
 )
@@ -123,6 +127,7 @@ class ExecutorDeps:
     record: Callable[[Event], None]
     now: Callable[[], datetime]
     workload: APITarget | None = None
+    submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
 
     def target_of(self, kind: Kind) -> APITarget:
@@ -197,6 +202,8 @@ class Executor:
                 return "ok"
             case CreateHost() | UpdateHost() | DeleteHost():
                 return "ok" if executor_deps.submit_host(action) else "refused"
+            case EnsureBootstrap() | RemoveBootstrap():
+                return "ok" if executor_deps.submit_bootstrap(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():

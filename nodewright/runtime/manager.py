@@ -15,6 +15,7 @@ from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
 from nodewright.runtime import collectors, outset, wiring
+from nodewright.runtime.bootstrap.directory import BootstrapDirectory, Deps
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
@@ -71,6 +72,16 @@ class Manager:
             for kind in self.cache.stores
         )
         self.workloads = WorkloadDirectory(self._dependencies(client, companion))
+        self.bootstraps = BootstrapDirectory(
+            Deps(
+                client.fenced(self.may_act).named("bootstrap"),
+                self.workloads,
+                self.cache,
+                options.now,
+                lambda: self.hosts.management_cluster,
+                options.namespace,
+            )
+        )
         self.controllers: list[Controller] = []
         self.started = False
         self._client = client.fenced(self.may_act)
@@ -188,7 +199,7 @@ class Manager:
     async def _end_work(self, grace: float) -> None:
         """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        await self.hosts.close(grace)
+        await asyncio.gather(self.hosts.close(grace), self.bootstraps.close(grace))
         for_events = min(grace, 2.0)
         await self.workloads.close(for_events)
         await asyncio.gather(*(recorder.flush(for_events) for recorder in self._recorders))
@@ -224,10 +235,11 @@ class Manager:
         recorder = EventRecorder(client, f"nodewright-{reconciler.name}", self.options.now)
         self._recorders.append(recorder)
         record: Callable[[Event], None] = recorder.record
-        executor_deps = ExecutorDeps(client, self.cache, self.hosts.submit, record, self.options.now)
-        return Controller(
-            reconciler, Facts(self.cache, self.hosts, self.workloads), executor_deps, self.options.reconciler
+        executor_deps = ExecutorDeps(
+            client, self.cache, self.hosts.submit, record, self.options.now, submit_bootstrap=self.bootstraps.submit
         )
+        facts = Facts(self.cache, self.hosts, self.workloads, self.bootstraps)
+        return Controller(reconciler, facts, executor_deps, self.options.reconciler)
 
     def _dependencies(self, client: KubeClient, companion: Companion | None) -> Dependencies:
         return Dependencies(

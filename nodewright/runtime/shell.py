@@ -24,6 +24,7 @@ from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
 from controllers.kernel.view import HostReads
 from nodewright.runtime import logs, metrics, tracing
+from nodewright.runtime.bootstrap.directory import Bootstraps, NoBootstraps
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
@@ -69,6 +70,7 @@ class Facts:
     cache: Cache
     hosts: HostDirectory
     workloads: Workloads = field(default_factory=AllInManagementCluster)
+    bootstraps: Bootstraps = field(default_factory=NoBootstraps)
 
 
 class Controller:
@@ -106,6 +108,8 @@ class Controller:
                 facts.workloads.listen(wake.kind, partial(self._changed, wake))
         facts.workloads.listen_contact(self._contact_changed)
         facts.hosts.listen(self._host_changed)
+        self._bootstraps = facts.bootstraps
+        facts.bootstraps.listen(self._host_changed)
 
     def start(self) -> None:
         """Begin with reconciles; every kind of ``reconciler.reads`` should be complete by now."""
@@ -279,7 +283,10 @@ class Controller:
         primary = view.get(self.reconciler.kind, key)
         if self._owns_hosts and (primary is None or is_deleting(primary)):
             self._hosts.withdraw(uid)  # what has not been asked of the provider yet must not be asked any more
-        return self._hosts.look(need) or _PARKED
+        reads = self._hosts.look(need)
+        if reads is None:
+            return _PARKED
+        return replace(reads, bootstrap=self._bootstraps.look(need.bootstrap)) if need.bootstrap is not None else reads
 
     def _remember(self, key: Key, uid: str) -> None:
         before = self._uid_of.get(key)
@@ -298,6 +305,7 @@ class Controller:
         self._keys_for.pop(uid, None)
         if self._owns_hosts:
             self._hosts.forget(uid)
+            self._bootstraps.forget(uid)
 
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.bootstrapping import Support
 from controllers.kernel.view import Attempt, HostAbsent, HostNeed, HostPresent, HostRead, HostReads, HostUnknown
 from nodewright.sim.clock import VirtualClock
 from providers.base.contract import Host, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.simulated.world import World
+
+SUPPORT = Support(("cloud-config",))
 
 _CALLS: Mapping[type[HostAction], str] = {CreateHost: "create", UpdateHost: "update", DeleteHost: "delete"}
 
@@ -48,6 +51,7 @@ class Cloud:
             answer=answer.answer if answer and answer.spec_hash == need.spec_hash else None,
             attempt=self._attempts.get(uid),
             scope=f"simulated/{self._world.name}",
+            support=SUPPORT,
         )
 
     def _host(self, need: HostNeed) -> HostRead:

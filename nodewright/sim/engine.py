@@ -47,6 +47,8 @@ class Scenario:
     config: Mapping[str, Any] = field(default_factory=dict)
     health_check: bool = False
     """A MachineHealthCheck looks at the Machines, and hosts break for it to find (``Faults.broken_hosts``)."""
+    bootstrap: bool = False
+    """Hosts get bootstrap data, and each a token of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Engine:
 
     def _declare(self) -> None:
         strategy = users.Strategy.drawn(self.random).with_policy(Random(f"policy {self.seed}"))  # noqa: S311
-        self.plane.create(CLUSTER, users.cluster())
+        self.plane.create(CLUSTER, users.cluster(self.scenario.bootstrap))
         config = {**users.SIMULATED, **self.scenario.config, "cloud": {"name": "sim"}}
         self.plane.create(MACHINE_DEPLOYMENT, users.deployment(self.scenario.replicas, strategy, config))
         if self.scenario.health_check:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api.conditions import Reason
-from api.names import DELETE_MACHINE_ANNOTATION, MACHINE_CLASS_ANNOTATION, TEMPLATE_ANNOTATION
+from api.names import (
+    BOOTSTRAP_TOKEN_KEY,
+    DELETE_MACHINE_ANNOTATION,
+    MACHINE_CLASS_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    TOKEN_MACHINE_UID_LABEL,
+)
+from controllers.bootstrap.credentials import data_of
 from controllers.kernel.actions import Action, Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (
@@ -20,12 +27,14 @@ from controllers.kernel.refs import (
     annotations_of,
     is_deleting,
     key_of,
+    labels_of,
     uid_of,
 )
 from controllers.kernel.remediation import is_selected_for_deletion
 from controllers.kernel.template import rollout_part
 from nodewright.apiserver.store.watching import Watch
 from nodewright.apiserver.values import ApiError, WatchOptions
+from nodewright.sim.bootstraps import bootstrap_secrets, tokens
 from nodewright.sim.plane import Plane
 from nodewright.sim.users import DEPLOYMENT
 from providers.simulated.world import World
@@ -281,12 +290,33 @@ def always(plane: Plane, world: World) -> Iterator[str]:
             yield f"Machine {uid} has two hosts: {hosts[uid]} and {host.id}"
         hosts[uid] = host.id
     named: dict[str, str] = {}
-    for machine in plane.list(MACHINE):
+    machines = plane.list(MACHINE)
+    yield from _tokens(plane, frozenset(map(uid_of, machines)))
+    for machine in machines:
         node = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
         if node and node in named:
             yield f"Node {node} is claimed by {named[node]} and {key_of(machine)}"
         if node:
             named[node] = str(key_of(machine))
+
+
+def _tokens(plane: Plane, machines: frozenset[str]) -> Iterator[str]:
+    """No token outlives its Machine, and no two hosts share one; of all Machines, those that are going included."""
+    seen: dict[str, str] = {}
+    for token in tokens(plane):
+        name = key_of(token).name
+        uid = labels_of(token).get(TOKEN_MACHINE_UID_LABEL, "")
+        if uid not in machines:
+            yield f"{name} has outlived its Machine {uid}"
+        if uid in seen:
+            yield f"Machine {uid} has two tokens: {seen[uid]} and {name}"
+        seen[uid] = name
+    given: dict[str, str] = {}
+    for secret in bootstrap_secrets(plane):
+        text = data_of(secret).get(BOOTSTRAP_TOKEN_KEY, "")
+        if text in given:
+            yield f"{key_of(secret)} and {given[text]} hold the same token"
+        given[text] = str(key_of(secret))
 
 
 def settled(plane: Plane, world: World) -> Iterator[str]:
@@ -311,6 +341,8 @@ def settled(plane: Plane, world: World) -> Iterator[str]:
         if not available(machine):
             yield f"Machine {name} is not Ready: {(machine.get('status') or {}).get('conditions')}"
         yield from _node(plane, machine, host.provider_id)
+    for secret in (*tokens(plane), *bootstrap_secrets(plane)):
+        yield f"Secret {key_of(secret)} is left though all hosts have joined"
     provider_ids = {host.provider_id for host in hosts.values()}
     for node in plane.list(NODE):
         if node["spec"].get("providerID") not in provider_ids:

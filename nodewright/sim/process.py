@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -21,15 +21,19 @@ from controllers.kernel.actions import (
     CreateHost,
     Delete,
     DeleteHost,
+    EnsureBootstrap,
     Event,
+    RemoveBootstrap,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, Key, Kind, Obj
+from controllers.kernel.view import HostNeed, HostReads
 from nodewright.apiserver.values import ApiError, WatchOptions
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
+from nodewright.sim.bootstraps import Bootstraps
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.cloud import Cloud
 from nodewright.sim.faults import Faults
@@ -91,6 +95,7 @@ class Process:
         self._out = outside
         self._reconcilers = tuple(reconcilers)
         self._cloud = Cloud(outside.world, outside.clock)
+        self._bootstraps = Bootstraps(outside.plane, outside.clock, outside.random, self._may_die)
         kinds = sorted(
             {kind for reconciler in self._reconcilers for kind in reconciler.reads}, key=lambda kind: kind.name
         )
@@ -169,7 +174,7 @@ class Process:
         self._timers.drop(reconciler, key)
         view = self._cache.view(self._out.clock())
         need = reconciler.needs(key, view)
-        hosts = self._cloud.read(need) if need is not None else None
+        hosts = self._read(need) if need is not None else None
         observed = reconciler.observe(key, view, hosts)
         if observed is None:
             return
@@ -181,6 +186,14 @@ class Process:
             self._after(reconciler, key, plan)
 
     # Inside
+
+    def _read(self, need: HostNeed) -> HostReads:
+        reads = self._cloud.read(need)
+        return reads if need.bootstrap is None else replace(reads, bootstrap=self._bootstraps.look(need.bootstrap))
+
+    def _may_die(self, before: str) -> None:
+        if self._out.random.random() < self._out.faults.crash:
+            raise Crash(f"before {before}")
 
     def _execute(self, reconciler: Reconciler[Any], key: Key, plan: Plan) -> bool:
         """All steps in order; False if one failed and the key was put back."""
@@ -204,6 +217,9 @@ class Process:
     def _perform(self, reconciler: Reconciler[Any], key: Key, action: Action) -> None:
         if isinstance(action, CreateHost | UpdateHost | DeleteHost):
             self._cloud.perform(action)
+            self._later(reconciler, key, 0.0)
+        elif isinstance(action, EnsureBootstrap | RemoveBootstrap):
+            self._bootstraps.perform(action)
             self._later(reconciler, key, 0.0)
         else:
             answer = self._guarded(action)

@@ -44,13 +44,16 @@ class Strategy:
         return replace(self, in_place=random.choice(policies))
 
 
-def cluster() -> dict[str, Any]:
+def cluster(bootstrap: bool = False) -> dict[str, Any]:
     network = {"services": {"cidrBlocks": ["10.96.0.0/12"]}, "pods": {"cidrBlocks": ["10.244.0.0/16"]}}
     return {
         "apiVersion": CLUSTER.api_version,
         "kind": "Cluster",
         "metadata": {"name": "sim", "namespace": NAMESPACE},
-        "spec": {"clusterNetwork": {**network, "serviceDomain": "cluster.local"}},
+        "spec": {
+            "clusterNetwork": {**network, "serviceDomain": "cluster.local"},
+            **({"bootstrap": {}} if bootstrap else {}),
+        },
     }
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 
 class HostState(StrEnum):
@@ -37,6 +37,10 @@ class HostState(StrEnum):
     UNFINISHED = "Unfinished"
     """There is no host, but something was made for one or is left of one (a disk, an address), and nobody is at it:
     ``create`` goes on with it, ``delete`` removes it."""
+
+
+BootstrapFormat = Literal["cloud-config", "script", "none"]
+"""Forms of bootstrap data: user data for cloud-init, a POSIX shell script, or none at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,23 @@ class NodeRegistration:
 
 
 @dataclass(frozen=True, slots=True)
+class BootstrapRef:
+    """Where the data lies with which a new host joins: by reference only, since it holds a token.
+
+    ``secret_name``: a Secret beside the Machine, whose key ``userData`` holds the bytes as the host is to get them.
+    ``format``: what they are.
+    """
+
+    secret_name: str
+    format: BootstrapFormat = "cloud-config"
+
+
+@dataclass(frozen=True, slots=True)
 class HostRequest:
-    """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema."""
+    """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema.
+
+    ``bootstrap``: what a host that is made or rebuilt gets in order to join; None: nothing from here.
+    """
 
     identity: HostIdentity
     config: Mapping[str, Any]
@@ -98,6 +117,7 @@ class HostRequest:
     versions: Versions = Versions()
     node: NodeRegistration = field(default_factory=NodeRegistration)
     failure_domain: str = ""
+    bootstrap: BootstrapRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +241,13 @@ class Registration:
     Provider object, rate limit and breaker. ``open(scope, config)`` makes it.
 
     A provider whose login is in a Secret names it by ``secrets_of(config, namespace)``: its scopes are those of one
-    namespace, so that nobody uses another one's login, and ``open_with_secrets`` takes the place of ``open``.
+    namespace, so that nobody uses another one's login, and ``open_with_secrets`` takes the place of ``open``. The same
+    holds for one that reads bootstrap data.
     ``list_pause``: seconds between two lists of a scope, at least.
+
+    ``bootstrap_formats``: forms of bootstrap data that it hands to its hosts, the one it likes best first; (): none.
+    ``brings_user_data(config)``: whether the config names user data of its own, so that its hosts get no other.
+    ``bootstraps_itself``: its hosts join by what it does itself; it is given none.
     """
 
     name: str
@@ -232,3 +257,11 @@ class Registration:
     secrets_of: Callable[[Mapping[str, Any], str], tuple[SecretRef, ...]] = lambda _config, _namespace: ()
     open_with_secrets: Callable[[str, Mapping[str, Any], Secrets], Provider] | None = None
     list_pause: float = 0.0
+    bootstrap_formats: tuple[BootstrapFormat, ...] = ()
+    brings_user_data: Callable[[Mapping[str, Any]], bool] = lambda _config: False
+    bootstraps_itself: bool = False
+
+    @property
+    def reads_bootstrap_data(self) -> bool:
+        """It reads Secrets beside the Machines of a namespace for its hosts, whatever their configs name."""
+        return bool(self.bootstrap_formats) and self.open_with_secrets is not None

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from providers.base.config_schema import problems_of
-from providers.base.contract import ConfigKind, Problem, Registration
+from providers.base.contract import BootstrapFormat, ConfigKind, Problem, Registration
 
 ENTRY_POINT_GROUP = "nodewright.providers"
 
@@ -95,8 +95,23 @@ class Registry:
         if found is None:
             raise LookupError(self._unknown_kind(str(config.get("apiVersion")), str(config.get("kind"))).message)
         scope = found.registration.scope_of(config)
-        namespaced = bool(found.registration.secrets_of(config, namespace))
+        registration = found.registration
+        namespaced = registration.reads_bootstrap_data or bool(registration.secrets_of(config, namespace))
         return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
+
+    def bootstrapping(self, config: Mapping[str, Any]) -> tuple[tuple[BootstrapFormat, ...], str]:
+        """The forms of bootstrap data that its provider hands to hosts of ``config``, and why it gets none from here
+        ("" if it does).
+        """
+        found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
+        if found is None:
+            return (), ""
+        registration = found.registration
+        if registration.bootstraps_itself:
+            return (), f"provider {registration.name} lets its hosts join by itself"
+        if registration.brings_user_data(config):
+            return (), "the provider's configuration brings user data of its own"
+        return registration.bootstrap_formats, ""
 
     def _unknown_kind(self, api_version: str, kind: str) -> Problem:
         known = [f"{k.api_version} {k.kind}" for r in self.registrations() for k in r.config_kinds]

@@ -119,6 +119,7 @@ def registration_for(worlds: Worlds, sleep: Sleep = asyncio.sleep) -> Registrati
         config_kinds=(ConfigKind(API_VERSION, KIND, json_schema()),),
         scope_of=_scope_of,
         open=open_world,
+        bootstrap_formats=("cloud-config", "script"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.bootstrapping import NO_SUPPORT, Support
 from controllers.kernel.conditions import find
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import Obj, generation_of, key_of, uid_of
@@ -41,7 +42,9 @@ class AssumedHosts:
         read: HostRead = HostPresent(host) if host else HostAbsent()
         if doing == "create":
             read = HostUnknown("the host is being made")
-        return HostReads(host=read, problems=need.problems or self._problems(need), in_flight=doing)
+        support = Support(*self._registry.bootstrapping(need.config)) if need.config else NO_SUPPORT
+        problems = need.problems or self._problems(need)
+        return HostReads(host=read, problems=problems, in_flight=doing, support=support)
 
     def perform(self, action: HostAction) -> None:
         """Remember that the provider would be at work on it."""

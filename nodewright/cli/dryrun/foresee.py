@@ -14,9 +14,11 @@ from controllers.kernel.actions import (
     CreateHost,
     Delete,
     DeleteHost,
+    EnsureBootstrap,
     Event,
     Evict,
     Patch,
+    RemoveBootstrap,
     Scale,
     UpdateHost,
 )
@@ -24,9 +26,10 @@ from controllers.kernel.conditions import find
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, Obj
-from controllers.kernel.view import Unreachable
+from controllers.kernel.view import HostNeed, HostReads, Unreachable
 from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.cli.cluster.snapshot import objects_of
+from nodewright.cli.dryrun.assumed_bootstraps import AssumedBootstraps
 from nodewright.cli.dryrun.assumed_hosts import AssumedHosts
 from nodewright.cli.dryrun.in_memory import InMemoryCluster
 from nodewright.cli.manifests.positions import write_path
@@ -94,6 +97,7 @@ class DryRun:
         self.in_memory = in_memory
         self._reconcilers = tuple(reconcilers)
         self._hosts = AssumedHosts(registry or Registry.installed())
+        self._bootstraps = AssumedBootstraps(lambda: in_memory.view().now)
         self._prospects: dict[tuple[str, Key], Prospect] = {}
         for reconciler in self._reconcilers:
             if reconciler.kind == MACHINE:
@@ -118,7 +122,7 @@ class DryRun:
         """One plan, carried out on paper; whether it changed anything."""
         view = self._view(reconciler, key)
         need = reconciler.needs(key, view)
-        observed = reconciler.observe(key, view, self._hosts.read(need) if need is not None else None)
+        observed = reconciler.observe(key, view, self._read(need) if need is not None else None)
         if observed is None:
             return False
         plan = reconciler.plan(observed)
@@ -138,6 +142,10 @@ class DryRun:
                 prospect.deeds.append(deed)
         return did
 
+    def _read(self, need: HostNeed) -> HostReads:
+        reads = self._hosts.read(need)
+        return reads if need.bootstrap is None else replace(reads, bootstrap=self._bootstraps.look(need.bootstrap))
+
     def _view(self, reconciler: Reconciler[Any], key: Key) -> CacheView:
         """Workload clusters are not read here: what lives in them is not known, so nothing is taken away from them."""
         view = self.in_memory.view()
@@ -155,6 +163,8 @@ class DryRun:
             case CreateHost() | UpdateHost() | DeleteHost():
                 self._hosts.perform(action)
                 return True
+            case EnsureBootstrap() | RemoveBootstrap():
+                return self._bootstraps.perform(action)
             case Event() | Evict():
                 return False
             case _:
@@ -197,6 +207,10 @@ def describe(action: Action) -> str:
             return f"update host {action.host.name}"
         case DeleteHost():
             return f"delete host {action.host.name}"
+        case EnsureBootstrap():
+            return f"make bootstrap data for {action.order.machine.key.name}"
+        case RemoveBootstrap():
+            return f"remove bootstrap data of {action.machine.key.name}"
 
 
 def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:

@@ -14,6 +14,7 @@ import orjson
 import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
+from controllers.kernel.bootstrapping import NO_SUPPORT, Support
 from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import (
     NOBODY_ASKED,
@@ -120,7 +121,14 @@ class HostDirectory:
             scope=scope.name if isinstance(read, HostPresent) else "",
             queued=scope.queued(uid),
             live=self._live_check(need, checked),
+            support=self._support(need),
         )
+
+    def _support(self, need: HostNeed) -> Support:
+        """Only where bootstrap data is asked for: it costs a look at the config."""
+        if need.bootstrap is None or not need.config:
+            return NO_SUPPORT
+        return Support(*self._registry.bootstrapping(need.config))
 
     def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
         """What a host of ``config`` would be like for a Machine in ``namespace``; it is asked in the background."""

@@ -137,6 +137,11 @@ class KubeClient:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def connection(self) -> Connection:
+        """Where the API server is. Holds secrets."""
+        return self._connection
+
     def named(self, controller: str, agent: str = "") -> KubeClient:
         """The same connections and limits under another name: API servers tell clients apart by their User-Agent.
 
@@ -195,6 +200,12 @@ class KubeClient:
         """Its pods as the server has them now: what a watch has not told yet is among them."""
         path = with_query(collection_path(POD, ""), field_selector("spec.nodeName", node))
         return items_of(await self._object(_Call("list", "GET", path, "pods")), POD)
+
+    async def labelled(self, kind: Kind, namespace: str, selector: str) -> list[dict[str, Any]]:
+        """Objects of a namespace that a label selector finds, as the server has them now."""
+        path = with_query(collection_path(kind, namespace), {"labelSelector": selector})
+        async with self._lists:
+            return items_of(await self._object(_Call("list", "GET", path, kind.plural)), kind)
 
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""

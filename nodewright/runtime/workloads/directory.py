@@ -17,6 +17,7 @@ from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import APITarget
+from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.workloads.access import ClusterAccess, Dependencies
 
 _log = structlog.get_logger("nodewright.workloads")
@@ -87,6 +88,11 @@ class WorkloadDirectory:
                 return MANAGEMENT_SITE
             case workload:
                 return Site(workload, access.place)
+
+    def client_of(self, cluster: Key) -> KubeClient | None:
+        """The connection to a workload cluster; None while there is no contact."""
+        access = self._accesses.get(cluster)
+        return access.gate.client if access is not None else None
 
     def is_management_cluster(self, cluster: Key) -> bool:
         site = self.look(cluster)

@@ -1,0 +1,349 @@
+"""Make, renew and remove the two Secrets with which one host joins, as a conversation with two API servers.
+
+    beside the Machine   <machine>-bootstrap           what the host gets, and the token once more
+    where the Nodes are  kube-system/bootstrap-token-  what the API server knows the host by
+
+``ensure`` and ``remove`` say one call after the other and are sent what it came to; whoever runs them does the calls.
+They may die after any of them and be begun anew: what is there already is found again by its name and its owner.
+
+The Secret comes first and goes first, so wherever one of the two is left, the token can be found by its label. A token
+that got lost is made again as it was, since the host that was given it may be booting.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from api import limits, names
+from api.conditions import Reason
+from controllers.bootstrap.join import TOKEN
+from controllers.kernel.bootstrapping import (
+    TOKEN_LIFE,
+    BootstrapOrder,
+    DataAbsent,
+    DataPresent,
+)
+from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.digest import digest
+from controllers.kernel.refs import SECRET, Key, Obj, Ref, key_of, labels_of, mapping, uid_of
+
+LARGEST = 900_000
+"""Bytes of data in a Secret, which may have 1 MiB in all."""
+IDS = 4
+"""Token ids that a Machine may have; two of 2 billion are equal by chance."""
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH, _SECRET_LENGTH = 6, 16
+_TRIES = 3
+
+Place = Literal["machines", "nodes"]
+"""Which API server: that of the Machine, or that of its Node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Sent the object, or None."""
+
+    place: Place
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Sent the object, or None if one of its name is there."""
+
+    place: Place
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A merge patch. Sent the object, or None if it is gone or has changed since."""
+
+    place: Place
+    target: Ref
+    patch: Mapping[str, Any]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Delete it if it still has the uid. Sent None."""
+
+    place: Place
+    target: Ref
+
+
+Call = Get | Post | Change | Drop
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It can't be; ``reason`` is that of a condition."""
+
+    reason: str
+    message: str
+
+
+Ensuring = Generator[Call, Obj | None, DataPresent | Refused]
+Removing = Generator[Call, Obj | None, DataAbsent]
+
+
+def token_ids(machine_uid: str) -> tuple[str, ...]:
+    """Ids for the Machine's token, the first that is free to be taken: the same after a crash.
+
+    Base 36 of a SHA-256, as kubeadm's ids of ``[a-z0-9]{6}``.
+    """
+    return tuple(_in_alphabet(f"{machine_uid}/{number}", _ID_LENGTH) for number in range(IDS))
+
+
+def secret_key(machine: Key) -> Key:
+    """Where the bootstrap data of a Machine lies; a name that is too long is cut and told apart by its digest."""
+    name = f"{machine.name}{names.BOOTSTRAP_SUFFIX}"
+    if len(name) > limits.MAX_OBJECT_NAME:
+        mark = f"-{digest(machine.name, 10)}{names.BOOTSTRAP_SUFFIX}"
+        name = f"{machine.name[: limits.MAX_OBJECT_NAME - len(mark)].rstrip('-.')}{mark}"
+    return Key(machine.namespace, name)
+
+
+def token_key(token_id: str) -> Key:
+    return Key(names.TOKEN_NAMESPACE, f"{names.TOKEN_SECRET_PREFIX}{token_id}")
+
+
+def is_of(secret: Obj, machine: Ref) -> bool:
+    """Whether the bootstrap Secret was made for this very Machine: by its owner's UID."""
+    owners = secret["metadata"].get("ownerReferences")
+    listed = owners if isinstance(owners, list) else []
+    ours = any(isinstance(each, Mapping) and each.get("uid") == machine.uid for each in listed)
+    return bool(machine.uid) and ours and secret.get("type") == names.BOOTSTRAP_SECRET_TYPE
+
+
+def is_token_of(secret: Obj, machine_uid: str) -> bool:
+    """Whether the token was made for this very Machine."""
+    marked = labels_of(secret).get(names.TOKEN_MACHINE_UID_LABEL) == machine_uid
+    return bool(machine_uid) and marked and secret.get("type") == names.TOKEN_SECRET_TYPE
+
+
+def data_of(secret: Obj) -> dict[str, str]:
+    """The data of a Secret as text; what can't be read is left out."""
+    found: dict[str, str] = {}
+    for name, value in mapping(secret.get("data")).items():
+        try:
+            found[name] = base64.b64decode(str(value), validate=True).decode()
+        except (binascii.Error, ValueError):
+            continue
+    return found
+
+
+def token_of(secret: Obj) -> DataPresent:
+    """What a token's Secret shows of the data that belongs to it."""
+    name = key_of(secret).name.removeprefix(names.TOKEN_SECRET_PREFIX)
+    return DataPresent(name, parse_time(data_of(secret).get("expiration")), whole=False)
+
+
+def new_secret(draw: Callable[[int], int]) -> str:
+    """The secret half of a token; ``draw(n)`` gives a number below n that nobody can foresee."""
+    return "".join(_ALPHABET[draw(len(_ALPHABET))] for _ in range(_SECRET_LENGTH))
+
+
+def ensure(order: BootstrapOrder, management_cluster: str, fresh: Callable[[], str], now: datetime) -> Ensuring:
+    """See that both Secrets are there, alike and good for a while. ``fresh`` makes the secret half of a token."""
+    refused: DataPresent | Refused = Refused(str(Reason.SECRET_CONFLICT), "somebody else changes them all the time")
+    for _ in range(_TRIES):
+        found = yield Get("machines", order.secret)
+        if found is not None and not is_of(found, order.machine):
+            return Refused(str(Reason.SECRET_CONFLICT), _conflict(order.secret, order.machine))
+        said = yield from _ensured(order, found, management_cluster, fresh, now)
+        if said is not None:
+            return said
+    return refused
+
+
+def remove(order: Removal) -> Removing:
+    """Remove both. What belongs to somebody else is left alone."""
+    secret = yield Get("machines", order.secret)
+    ids = dict.fromkeys(order.ids)
+    if secret is not None and is_of(secret, order.machine):
+        kept = _split(data_of(secret).get(names.BOOTSTRAP_TOKEN_KEY, ""))
+        ids = dict.fromkeys((*((kept[0],) if kept else ()), *ids))
+        yield Drop("machines", Ref(SECRET, order.secret, uid_of(secret)))
+    for token_id in ids:
+        token = yield Get("nodes", token_key(token_id))
+        if token is not None and is_token_of(token, order.machine.uid):
+            yield Drop("nodes", Ref(SECRET, key_of(token), uid_of(token)))
+    return DataAbsent()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to go. ``ids``: of tokens that it may have."""
+
+    machine: Ref
+    secret: Key
+    ids: tuple[str, ...]
+
+
+def _ensured(
+    order: BootstrapOrder, kept: Obj | None, management_cluster: str, fresh: Callable[[], str], now: datetime
+) -> Generator[Call, Obj | None, DataPresent | Refused | None]:
+    """One try; None if somebody was faster."""
+    chosen = yield from _choose(order, kept, fresh)
+    if isinstance(chosen, Refused):
+        return chosen
+    token, known = chosen
+    data = order.render(token)
+    if len(data) > LARGEST:
+        text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
+        return Refused(str(Reason.DATA_TOO_LARGE), text)
+    written = yield from _keep(order, kept, token, data)
+    if not written:
+        return None
+    expires = yield from _register(order, token, known, management_cluster, now)
+    return DataPresent(token[:_ID_LENGTH], expires, order.digest) if expires is not None else None
+
+
+def _choose(
+    order: BootstrapOrder, kept: Obj | None, fresh: Callable[[], str]
+) -> Generator[Call, Obj | None, tuple[str, Obj | None] | Refused]:
+    """The token that was given out already, else one whose id is free; and its Secret if there is one."""
+    given = _split(data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY, "")) if kept is not None else None
+    if given is not None:
+        found = yield Get("nodes", token_key(given[0]))
+        if found is None or is_token_of(found, order.machine.uid):
+            return ".".join(given), found
+    for token_id in order.ids:
+        found = yield Get("nodes", token_key(token_id))
+        if found is None:
+            return f"{token_id}.{fresh()}", None
+        if is_token_of(found, order.machine.uid):
+            secret = data_of(found).get("token-secret", "")
+            token = f"{token_id}.{secret}"
+            return (token if TOKEN.fullmatch(token) else f"{token_id}.{fresh()}"), found
+    titles = ", ".join(token_key(each).name for each in order.ids)
+    text = f"Secrets {titles} of {names.TOKEN_NAMESPACE} belong to somebody else; delete one that nobody needs"
+    return Refused(str(Reason.SECRET_CONFLICT), text)
+
+
+def _keep(order: BootstrapOrder, kept: Obj | None, token: str, data: bytes) -> Generator[Call, Obj | None, bool]:
+    """Write what the host gets, unless it lies there already."""
+    body = bootstrap_secret(order, token, data)
+    if kept is None:
+        return (yield Post("machines", body)) is not None
+    annotations = mapping(kept["metadata"].get("annotations"))
+    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
+    if same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token:
+        return True
+    patch = {"metadata": {"annotations": body["metadata"]["annotations"]}, "data": body["data"]}
+    version = str(kept["metadata"].get("resourceVersion") or "")
+    target = Ref(SECRET, order.secret, uid_of(kept))
+    return (yield Change("machines", target, patch, version)) is not None
+
+
+def _register(
+    order: BootstrapOrder, token: str, known: Obj | None, management_cluster: str, now: datetime
+) -> Generator[Call, Obj | None, datetime | None]:
+    """Let the API server know the token; until when it does. None if somebody was faster."""
+    expires = now + TOKEN_LIFE
+    body = token_secret(order, token, management_cluster, expires)
+    if known is None:
+        return expires if (yield Post("nodes", body)) is not None else None
+    said = data_of(known)
+    until = parse_time(said.get("expiration"))
+    # At most 5 of 30 minutes may be gone, so that each look at it after 10 renews it.
+    if said.get("token-secret") == token[_ID_LENGTH + 1 :] and until is not None and until - now > TOKEN_LIFE * 5 / 6:
+        return until
+    version = str(known["metadata"].get("resourceVersion") or "")
+    target = Ref(SECRET, key_of(known), uid_of(known))
+    changed = yield Change("nodes", target, {"data": body["data"]}, version)
+    return expires if changed is not None else None
+
+
+def bootstrap_secret(order: BootstrapOrder, token: str, data: bytes) -> dict[str, Any]:
+    """What lies beside the Machine. It goes with the Machine, whatever else happens."""
+    machine = order.machine
+    owner = {
+        "apiVersion": machine.kind.api_version,
+        "kind": machine.kind.name,
+        "name": machine.key.name,
+        "uid": machine.uid,
+    }
+    cluster = {names.CLUSTER_NAME_LABEL: order.cluster_name} if order.cluster_name else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": names.BOOTSTRAP_SECRET_TYPE,
+        "metadata": {
+            "name": order.secret.name,
+            "namespace": order.secret.namespace,
+            "labels": {names.TOKEN_MACHINE_UID_LABEL: machine.uid, **cluster},
+            "annotations": {names.BOOTSTRAP_DIGEST_ANNOTATION: order.digest},
+            "ownerReferences": [owner],
+        },
+        "data": {
+            names.BOOTSTRAP_DATA_KEY: base64.b64encode(data).decode(),
+            names.BOOTSTRAP_FORMAT_KEY: _encoded(order.format),
+            names.BOOTSTRAP_TOKEN_KEY: _encoded(token),
+        },
+    }
+
+
+def token_secret(order: BootstrapOrder, token: str, management_cluster: str, expires: datetime) -> dict[str, Any]:
+    """The Secret of a bootstrap token as Kubernetes defines it.
+
+    For authentication alone: hosts are told CA and server, so nothing has to be signed for them. kubeadm's own group
+    may read the ConfigMaps that ``kubeadm join`` needs.
+    """
+    token_id, _, secret = token.partition(".")
+    managed = {names.TOKEN_MANAGED_BY_LABEL: management_cluster} if management_cluster else {}
+    texts = {
+        "token-id": token_id,
+        "token-secret": secret,
+        "expiration": format_time(expires),
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": f"{names.KUBEADM_TOKEN_GROUP},{names.OWN_TOKEN_GROUP}",
+        "description": f"for Machine {order.machine.key}",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": names.TOKEN_SECRET_TYPE,
+        "metadata": {
+            "name": token_key(token_id).name,
+            "namespace": names.TOKEN_NAMESPACE,
+            "labels": {names.TOKEN_MACHINE_UID_LABEL: order.machine.uid, **managed},
+            "annotations": {names.TOKEN_MACHINE_ANNOTATION: str(order.machine.key)},
+        },
+        "data": {name: _encoded(text) for name, text in texts.items()},
+    }
+
+
+def _conflict(secret: Key, machine: Ref) -> str:
+    return (
+        f"Secret {secret} is there and was not made for {machine}: it is left alone; "
+        "delete it, or give the Machine another name"
+    )
+
+
+def _split(token: str) -> tuple[str, str] | None:
+    if not TOKEN.fullmatch(token):
+        return None
+    token_id, _, secret = token.partition(".")
+    return token_id, secret
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _in_alphabet(text: str, length: int) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    found = ""
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHABET))
+        found += _ALPHABET[digit]
+    return found

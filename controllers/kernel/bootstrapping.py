@@ -1,0 +1,130 @@
+"""What is known of the data with which a Machine's host joins: values that the Machine's plan decides from.
+
+No secret is among them: a bootstrap token is named by its id alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controllers.kernel.refs import Key, Ref
+from providers.base.contract import BootstrapFormat
+
+TOKEN_LIFE = timedelta(minutes=30)
+"""For how long a token is good. It is renewed while its host comes up."""
+RENEW_AFTER = TOKEN_LIFE / 3
+"""The pause between two looks at a token: 10 minutes of 30."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What the provider of a config does with bootstrap data.
+
+    ``formats``: those that it hands to its hosts, the best first. ``own``: why its hosts get none from here, "" if they
+    do.
+    """
+
+    formats: tuple[BootstrapFormat, ...] = ()
+    own: str = ""
+
+
+NO_SUPPORT = Support()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTarget:
+    """The API server that a host joins. ``ca``: PEM; ``version``: as it says itself, without ``v``."""
+
+    server: str
+    ca: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoTarget:
+    """Nobody can join there now; ``reason`` is that of a condition."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataUnknown:
+    """Nobody has looked since the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataAbsent:
+    """There is neither a bootstrap Secret nor a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPresent:
+    """The Secret and its token are there. ``whole`` is False where only a trace of them was seen.
+
+    ``digest``: of all that the data was made of but the token.
+    """
+
+    token_id: str
+    expires: datetime | None = None
+    digest: str = ""
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DataRefused:
+    """They could not be made or removed; ``reason`` is that of a condition. To be tried again at ``retry_at``."""
+
+    reason: str
+    message: str
+    retry_at: datetime
+    failures: int = 1
+
+
+UNKNOWN = DataUnknown()
+BootstrapData = DataUnknown | DataAbsent | DataPresent | DataRefused
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapNeed:
+    """Ask the shell what is known of a Machine's bootstrap data. ``cluster`` None: its Nodes live in the management
+    cluster.
+
+    ``endpoint``: URL that a spec or status names, "" if the cluster has to say by itself where it is.
+    """
+
+    machine: Ref
+    cluster: Key | None = None
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapReads:
+    """``target`` None: it is being found out. ``in_flight``: the data is being made or removed."""
+
+    target: JoinTarget | NoTarget | None = None
+    data: BootstrapData = UNKNOWN
+    in_flight: bool = False
+
+
+NOBODY_LOOKED = BootstrapReads()
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapOrder:
+    """Bootstrap data to be there. ``render``: the bytes that a host with this token gets.
+
+    ``secret``: where they go. ``digest``: of all that they are made of but the token.
+    ``ids``: for the token, the first that is free is taken.
+    """
+
+    machine: Ref
+    secret: Key
+    ids: tuple[str, ...]
+    format: BootstrapFormat
+    digest: str
+    render: Callable[[str], bytes]
+    cluster: Key | None = None
+    cluster_name: str = ""

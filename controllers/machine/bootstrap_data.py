@@ -1,0 +1,253 @@
+"""The data with which the Machine's host joins: made right before the host, kept alive until it has joined, then gone.
+
+    wanted, nothing wrong -> Secret and token -> host -> token renewed -> Node joins -> both go
+
+What is refused is refused before anything is made. ``controllers.bootstrap`` says what the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from api import names
+from api.conditions import MachineCondition, Reason
+from controllers.bootstrap.credentials import Refused, secret_key, token_ids
+from controllers.bootstrap.ordering import Wanted, order_for
+from controllers.bootstrap.settings import effective, is_asked_for
+from controllers.kernel.actions import Action, EnsureBootstrap, RemoveBootstrap
+from controllers.kernel.bootstrapping import (
+    NOBODY_LOOKED,
+    RENEW_AFTER,
+    TOKEN_LIFE,
+    BootstrapData,
+    BootstrapNeed,
+    BootstrapOrder,
+    BootstrapReads,
+    DataAbsent,
+    DataPresent,
+    DataRefused,
+    DataUnknown,
+)
+from controllers.kernel.conditions import Condition, find
+from controllers.kernel.pausing import cluster_of
+from controllers.kernel.refs import MACHINE, Obj, annotations_of, objects, ref_of, spec_of, status_of
+from controllers.kernel.view import HostReads, Unreachable, View
+from controllers.kernel.workload import cluster_key_of
+from controllers.machine.decision import condition
+from providers.base.contract import BootstrapRef, Host, HostRequest
+
+JOIN_LIMIT = timedelta(minutes=30)
+"""A host that runs for so long and has not joined is told to have failed; nothing is done about it here."""
+RENEWED_FOR = timedelta(hours=24)
+"""For so long after its host was made a token is renewed: nobody waits for such a host any more."""
+REFUSED_LOOK = 30.0
+"""Seconds until it is looked again whether what was refused can be made."""
+_NOT_OURS_TO_MEND = frozenset({Reason.WORKLOAD_UNREACHABLE, Reason.TOKEN_REFUSED})
+MOST_REMOVALS = 5
+"""Tries to remove the data of a Machine that is to go; the token ends by itself, and a sweep looks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapping:
+    """``asked``: this Machine's host gets bootstrap data. ``refused``: why it can't be made. ``order``: what to make;
+    None as well while it is being found out where the host is to join.
+
+    ``marked``: it was made once, so it may be there though nobody asks for it any more.
+    """
+
+    need: BootstrapNeed
+    reads: BootstrapReads = NOBODY_LOOKED
+    asked: bool = False
+    order: BootstrapOrder | None = None
+    refused: Refused | None = None
+    marked: bool = False
+
+    @property
+    def may_exist(self) -> bool:
+        """Whether there may be something to remove."""
+        return (self.asked or self.marked) and not isinstance(self.reads.data, DataAbsent)
+
+    @property
+    def ref(self) -> BootstrapRef | None:
+        """What a provider is told of it."""
+        return BootstrapRef(self.order.secret.name, self.order.format) if self.order is not None else None
+
+
+def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
+    """None: no bootstrap data was ever asked for."""
+    cluster = cluster_of(machine, view)
+    specs = (spec_of(cluster) if cluster is not None else None, spec_of(machine))
+    if not is_asked_for(*specs) and not _is_marked(machine):
+        return None
+    endpoint = effective(*specs).endpoint or _endpoint_of(cluster)
+    return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint)
+
+
+def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: View) -> Bootstrapping | None:
+    """What is known and wanted; None where no bootstrap data was ever asked for."""
+    need = need_of(machine, view)
+    if need is None:
+        return None
+    cluster = cluster_of(machine, view)
+    specs = (spec_of(cluster) if cluster is not None else None, spec_of(machine))
+    marked = _is_marked(machine)
+    if not is_asked_for(*specs) or request is None or reads.support.own:
+        return Bootstrapping(need, reads.bootstrap, marked=marked)
+    asked = Bootstrapping(need, reads.bootstrap, asked=True, marked=marked)
+    if isinstance(view.workload, Unreachable):
+        text = f"no token can be made where its Node is to be: {view.workload.why}"
+        return _refusing(asked, Refused(str(Reason.WORKLOAD_UNREACHABLE), text))
+    target = reads.bootstrap.target
+    if target is None:
+        return asked
+    wanted = Wanted(need.machine, request, effective(*specs), reads.support, need.cluster)
+    found = order_for(wanted, target)
+    return _refusing(asked, found) if isinstance(found, Refused) else replace(asked, order=found)
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The host has to wait for its data. ``refused``: for as long as somebody else has to do something."""
+
+    why: str
+    after: float
+    actions: tuple[Action, ...] = ()
+    refused: Refused | None = None
+
+
+def before_host(found: Bootstrapping | None, now: datetime) -> BootstrapRef | NotYet | None:
+    """What the new host is given; None: nothing, it joins by other means."""
+    if found is None or not found.asked:
+        return None
+    if found.refused is not None:
+        return NotYet(found.refused.message, REFUSED_LOOK, refused=found.refused)
+    if found.order is None or found.ref is None:
+        return NotYet("it is being found out where its host is to join", 1.0)
+    if found.reads.in_flight:
+        return NotYet("its bootstrap data is being made", 2.0)
+    data = found.reads.data
+    if not _is_due(data, now) and isinstance(data, DataPresent) and data.digest == found.order.digest:
+        return found.ref
+    said = Refused(data.reason, data.message) if isinstance(data, DataRefused) else None
+    if isinstance(data, DataRefused) and now < data.retry_at:
+        return NotYet(data.message, max(0.1, (data.retry_at - now).total_seconds()), refused=said)
+    return NotYet("its bootstrap data is being made", 2.0, (_ensure(found.order, "make"),), said)
+
+
+def renewal(found: Bootstrapping | None, host: Host, now: datetime) -> tuple[Action, ...]:
+    """While the host comes up its token must neither end nor be lost."""
+    if found is None or found.order is None or found.reads.in_flight or not _is_due(found.reads.data, now):
+        return ()
+    if host.created_at is not None and now >= host.created_at + RENEWED_FOR:
+        return ()
+    return (_ensure(found.order, "keep"),)
+
+
+def removal(found: Bootstrapping | None, now: datetime, why: str) -> tuple[Action, ...]:
+    """What may be there goes, unless that is under way or has just failed."""
+    if found is None or not found.may_exist or found.reads.in_flight:
+        return ()
+    data = found.reads.data
+    if isinstance(data, DataRefused) and now < data.retry_at:
+        return ()
+    machine = found.need.machine
+    ids = token_ids(machine.uid)
+    if isinstance(data, DataPresent):
+        ids = (data.token_id, *(each for each in ids if each != data.token_id))
+    remove = RemoveBootstrap(machine, secret_key(machine.key), ids, found.need.cluster, f"remove bootstrap data: {why}")
+    return (remove,)
+
+
+def after_join(found: Bootstrapping | None, now: datetime) -> tuple[Action, ...]:
+    """The same once the Node has joined: of what nobody has seen since the start a sweep will tell."""
+    seen = found is not None and isinstance(found.reads.data, DataPresent | DataRefused)
+    return removal(found, now, "its Node has joined") if seen else ()
+
+
+def holds_deletion(found: Bootstrapping | None) -> bool:
+    """Whether the Machine stays until its token is gone. Where nobody can remove that, it ends by itself."""
+    if found is None or not found.may_exist:
+        return False
+    data = found.reads.data
+    given_up = isinstance(data, DataRefused) and (data.reason in _NOT_OURS_TO_MEND or data.failures >= MOST_REMOVALS)
+    return not given_up
+
+
+def condition_of_data(found: Bootstrapping | None, joined: bool, before: Any) -> Condition | None:
+    """BootstrapDataReady; None where there is nothing to say."""
+    if found is None or not found.asked:
+        return None
+    type_, data = MachineCondition.BOOTSTRAP_DATA_READY, found.reads.data
+    if joined:
+        return condition(type_, True, Reason.BOOTSTRAP_DATA_CREATED)
+    if found.refused is not None:
+        return condition(type_, False, found.refused.reason, found.refused.message)
+    if isinstance(data, DataRefused):
+        return condition(type_, False, data.reason, data.message)
+    if isinstance(data, DataPresent):
+        return condition(type_, True, Reason.BOOTSTRAP_DATA_CREATED)
+    known = find(before, type_)
+    if known is not None and isinstance(data, DataUnknown):
+        return Condition.as_it_stands(known)
+    return condition(type_, False, Reason.WAITING_FOR_BOOTSTRAP_DATA, "its bootstrap data is being made")
+
+
+def condition_of_joining(
+    found: Bootstrapping | None, host: Host | None, node_name: str, now: datetime
+) -> Condition | None:
+    """NodeJoined; None where there is nothing to say."""
+    if found is None or not found.asked:
+        return None
+    type_ = MachineCondition.NODE_JOINED
+    if node_name:
+        return condition(type_, True, Reason.JOINED, f"as Node {node_name}")
+    if host is not None and host.created_at is not None and now >= host.created_at + JOIN_LIMIT:
+        text = (
+            f"host {host.name} was made over {JOIN_LIMIT.total_seconds() / 60:.0f} minutes ago and no Node has joined; "
+            "look at its console, or delete the Machine"
+        )
+        return condition(type_, False, Reason.JOIN_TIMED_OUT, text)
+    return condition(type_, False, Reason.WAITING_FOR_NODE, "no Node has joined yet")
+
+
+def mark(found: Bootstrapping | None, annotations: Mapping[str, str]) -> dict[str, str]:
+    """What the Machine is annotated with when its host is made: the id of its token."""
+    data = found.reads.data if found is not None and found.asked else None
+    if not isinstance(data, DataPresent) or annotations.get(names.BOOTSTRAP_TOKEN_ANNOTATION) == data.token_id:
+        return {}
+    return {names.BOOTSTRAP_TOKEN_ANNOTATION: data.token_id}
+
+
+def _ensure(order: BootstrapOrder, verb: str) -> EnsureBootstrap:
+    return EnsureBootstrap(order, f"{verb} the bootstrap data of {order.machine}")
+
+
+def _is_due(data: BootstrapData, now: datetime) -> bool:
+    """Whether the Secrets are to be looked at. A token with more than 20 of its 30 minutes left is not."""
+    match data:
+        case DataUnknown() | DataAbsent():
+            return True
+        case DataRefused(retry_at=retry_at):
+            return now >= retry_at
+        case DataPresent(expires=expires, whole=whole):
+            return not whole or expires is None or expires - now <= TOKEN_LIFE - RENEW_AFTER
+
+
+def _refusing(found: Bootstrapping, refused: Refused) -> Bootstrapping:
+    return replace(found, refused=refused)
+
+
+def _is_marked(machine: Obj) -> bool:
+    return names.BOOTSTRAP_TOKEN_ANNOTATION in annotations_of(machine)
+
+
+def _endpoint_of(cluster: Obj | None) -> str:
+    """The first of ``status.apiEndpoints`` (KEP-3), "" if there is none."""
+    for endpoint in objects(status_of(cluster).get("apiEndpoints")) if cluster is not None else ():
+        host, port = endpoint.get("host"), endpoint.get("port")
+        if isinstance(host, str) and host and isinstance(port, int):
+            return f"https://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port or 443}"
+    return ""

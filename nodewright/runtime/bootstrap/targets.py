@@ -1,0 +1,196 @@
+"""Where hosts join: server, CA and version of an API server as hosts see it. Asked in the background, held for a while.
+
+An address that only pods or this machine can reach is of no use to a host that has yet to join.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import structlog
+
+from api import yamltext
+from api.conditions import Reason
+from controllers.kernel.bootstrapping import JoinTarget, NoTarget
+from controllers.kernel.refs import CONFIG_MAP, Key, mapping, objects
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError, KubeError
+
+_log = structlog.get_logger("nodewright.bootstrap")
+
+HELD, RETRIED = 300.0, 15.0
+"""Seconds for which an answer counts, and after which one is asked for again that was none."""
+CLUSTER_INFO = Key("kube-public", "cluster-info")
+"""What kubeadm's clusters say of themselves."""
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
+_LARGEST_CA = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An API server that hosts may join. ``client`` None: no contact."""
+
+    client: KubeClient | None
+    title: str
+    is_workload: bool = False
+
+
+class Sites(Protocol):
+    """Finds it for a Cluster; None: it is being found out."""
+
+    def __call__(self, cluster: Key | None) -> Site | None: ...
+
+
+@dataclass(slots=True)
+class _Known:
+    said: JoinTarget | NoTarget
+    until: float
+
+
+class Targets:
+    """``changed`` is called with the Cluster once more is known of where it is joined."""
+
+    def __init__(self, sites: Sites, now: Callable[[], datetime], changed: Callable[[Key | None], None]) -> None:
+        self._sites = sites
+        self._now = now
+        self._changed = changed
+        self._known: dict[Key | None, _Known] = {}
+        self._asking: dict[Key | None, asyncio.Task[None]] = {}
+
+    def look(self, cluster: Key | None, endpoint: str) -> JoinTarget | NoTarget | None:
+        """``endpoint`` takes the place of the server that the cluster names. None: it is being asked."""
+        site = self._sites(cluster)
+        if site is None:
+            return None
+        place = cluster if site.is_workload else None
+        known = self._known.get(place)
+        if known is None or known.until <= self._time():
+            self._ask(place, site)
+        if known is None:
+            return None
+        return _told(known.said, endpoint, site)
+
+    async def close(self) -> None:
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ask(self, place: Key | None, site: Site) -> None:
+        if place not in self._asking:
+            work = self._answered(place, site)
+            self._asking[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
+
+    async def _answered(self, place: Key | None, site: Site) -> None:
+        before = self._known.get(place)
+        try:
+            said = await self._asked(site)
+        except Exception as error:
+            _log.exception("join target failed")
+            said = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
+        finally:
+            self._asking.pop(place, None)
+        held = HELD if isinstance(said, JoinTarget) else RETRIED
+        self._known[place] = _Known(said, self._time() + held)
+        if before is None or before.said != said:
+            self._changed(place)
+
+    async def _asked(self, site: Site) -> JoinTarget | NoTarget:
+        if site.client is None:
+            return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
+        connection = site.client.connection
+        try:
+            version = _VERSION.match(str((await site.client.version()).get("gitVersion") or ""))
+            said = await _cluster_info(site.client)
+        except KubeError as error:
+            return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be asked: {error.plain}")
+        ca = connection.ca or said.ca
+        fault = ca_fault(ca, self._now())
+        if fault:
+            text = f"the CA of {site.title} {fault}; name its PEM as certificate-authority-data in the kubeconfig"
+            return NoTarget(str(Reason.INVALID_CERTIFICATE_AUTHORITY), text)
+        own = "" if connection.in_cluster else connection.server
+        found = (own, said.server) if site.is_workload else (said.server, own)
+        server = next((each for each in found if is_reachable(each)), "")
+        return JoinTarget(server, ca.decode(), version[1] if version else "")
+
+    @staticmethod
+    def _time() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _told(said: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget | NoTarget:
+    if isinstance(said, NoTarget):
+        return said
+    if endpoint or said.server:
+        return replace(said, server=endpoint or said.server)
+    text = (
+        f"nobody says at which URL hosts reach {site.title}: set spec.bootstrap.endpoint of the Cluster or "
+        "the Machine, or status.apiEndpoints of the Cluster"
+    )
+    return NoTarget(str(Reason.NO_ENDPOINT), text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    server: str = ""
+    ca: bytes = b""
+
+
+async def _cluster_info(client: KubeClient) -> _Said:
+    """What ``kube-public/cluster-info`` says; nothing where there is none or it may not be read."""
+    try:
+        found = await client.get(CONFIG_MAP, CLUSTER_INFO)
+    except ApiError as error:
+        if error.code in {401, 403, 404}:
+            return _Said()
+        raise
+    text = mapping(found.get("data")).get("kubeconfig")
+    if not isinstance(text, str):
+        return _Said()
+    try:
+        document = yamltext.load(text)
+    except ValueError:
+        return _Said()
+    cluster: Any = next((mapping(each.get("cluster")) for each in objects(mapping(document).get("clusters"))), {})
+    try:
+        ca = base64.b64decode(str(cluster.get("certificate-authority-data") or ""), validate=True)
+    except (binascii.Error, ValueError):
+        ca = b""
+    return _Said(str(cluster.get("server") or ""), ca)
+
+
+def is_reachable(server: str) -> bool:
+    """Whether a host may reach it at all: HTTPS, and neither this machine's own address nor a name of pods."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    if parts.scheme != "https" or not host or parts.path not in ("", "/"):
+        return False
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host != "localhost" and not host.endswith((".localhost", ".svc", ".svc.cluster.local"))
+    return not (address.is_loopback or address.is_unspecified or address.is_link_local or address.is_multicast)
+
+
+def ca_fault(pem: bytes, now: datetime) -> str:
+    """What is wrong with a CA's PEM, "" if hosts can trust it. Of several certificates one that is valid is enough."""
+    from cryptography import x509  # noqa: PLC0415  (slow to import)
+
+    if not pem or len(pem) > _LARGEST_CA:
+        return "is not known" if not pem else f"is larger than {_LARGEST_CA} bytes"
+    try:
+        ends = max(certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(pem))
+    except ValueError:
+        return "is no PEM of certificates"
+    return f"expired on {ends:%Y-%m-%d}" if ends <= now else ""
