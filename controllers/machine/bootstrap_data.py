@@ -68,7 +68,7 @@ class Bootstrapping:
     @property
     def may_exist(self) -> bool:
         """Whether there may be something to remove."""
-        return (self.asked or self.marked) and not isinstance(self.reads.data, DataAbsent)
+        return (self.asked or self.marked) and (self.reads.in_flight or not isinstance(self.reads.data, DataAbsent))
 
     @property
     def ref(self) -> BootstrapRef | None:
