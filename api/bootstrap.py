@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from api.meta import Duration
 from api.model import Model
 
 
@@ -22,3 +23,6 @@ class BootstrapSpec(Model):
     """Of the host's processor; amd64 without it."""
     ignore_preflight_errors: Annotated[list[Annotated[str, Field(max_length=63)]], Field(max_length=16)] | None = None
     """Checks of kubeadm that may fail, by their names."""
+    join_timeout: Duration | None = None
+    """How long a host may take to join after it was made; ``20m`` without it. After that the Machine's condition
+    ``NodeJoined`` has the reason ``JoinTimedOut``."""

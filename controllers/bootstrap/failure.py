@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from api.conditions import Reason
-from controllers.bootstrap.report import Report
+from controllers.kernel.host_report import Report
 
 LONGEST_MESSAGE = 1024
 """Characters of the words for a failure, the end of its log included."""

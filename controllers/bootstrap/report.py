@@ -10,11 +10,11 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from api import names
 from api.visible import visible
+from controllers.kernel.host_report import Report
 from controllers.kernel.refs import Obj, annotations_of
 
 DOMAIN = "nodewright-bootstrap-report/v1"
@@ -29,31 +29,6 @@ MOST_STEPS = 999
 _TOKEN_ID = re.compile(r"[a-z0-9]{6}")
 _LARGEST = 2**53
 """Numbers beyond it are not the same in every JSON reader."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """``step`` of ``steps`` is running, or has failed with exit status ``code`` at try number ``attempt``.
-
-    ``action``: what kind of step it is ("binary", "command"; ``controllers.bootstrap.steps``). ``sequence`` grows from
-    report to report of one host. ``log``: the end of what the step has printed.
-    """
-
-    token_id: str
-    sequence: int
-    step: int
-    steps: int
-    name: str
-    action: str = ""
-    failed: bool = False
-    code: int = 0
-    attempt: int = 1
-    log: str = ""
-
-    @property
-    def progress(self) -> str:
-        """``8/13 install kubelet 1.36.3``."""
-        return f"{self.step}/{self.steps} {self.name}"
 
 
 def token_id_of(event: Obj) -> str:

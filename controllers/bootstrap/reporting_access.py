@@ -10,8 +10,6 @@ from controllers.kernel.refs import Kind
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-GROUP = "system:bootstrappers:nodewright"
-"""Group of the bootstrap tokens that Nodewright makes."""
 
 
 def objects() -> tuple[tuple[Kind, dict[str, Any]], ...]:
@@ -19,7 +17,7 @@ def objects() -> tuple[tuple[Kind, dict[str, Any]], ...]:
     inside = {"name": names.BOOTSTRAP_REPORTER, "namespace": names.BOOTSTRAP_NAMESPACE}
     rules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
     role = {"apiGroup": ROLE.group, "kind": ROLE.name, "name": names.BOOTSTRAP_REPORTER}
-    subjects = [{"apiGroup": ROLE.group, "kind": "Group", "name": GROUP}]
+    subjects = [{"apiGroup": ROLE.group, "kind": "Group", "name": names.OWN_TOKEN_GROUP}]
     return (
         (NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.BOOTSTRAP_NAMESPACE}}),
         (ROLE, {"apiVersion": ROLE.api_version, "kind": ROLE.name, "metadata": inside, "rules": rules}),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from api.durations import parse_duration
 from controllers.kernel.refs import mapping
 
 _USUAL = "amd64"
+JOIN_TIMEOUT = timedelta(minutes=20)
+"""What a host may take to join where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class Settings:
     mirror: str = ""
     architecture: str = _USUAL
     ignore_preflight_errors: tuple[str, ...] = ()
+    join_timeout: timedelta = JOIN_TIMEOUT
 
 
 def is_asked_for(cluster_spec: object, machine_spec: object) -> bool:
@@ -43,11 +48,19 @@ def effective(cluster_spec: object, machine_spec: object) -> Settings:
         ignore_preflight_errors=tuple(each for each in ignored if isinstance(each, str))
         if isinstance(ignored, list)
         else (),
+        join_timeout=_duration(merged.get("joinTimeout")) or JOIN_TIMEOUT,
     )
 
 
 def _both(cluster_spec: object, machine_spec: object) -> tuple[object, object]:
     return cluster_spec, machine_spec
+
+
+def _duration(value: object) -> timedelta | None:
+    try:
+        return parse_duration(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _text(value: object) -> str:

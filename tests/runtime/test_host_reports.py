@@ -11,9 +11,9 @@ import pytest
 
 from api import names
 from controllers.bootstrap import report
-from controllers.bootstrap.report import Report
+from controllers.kernel.host_report import Report
 from controllers.kernel.refs import EVENT, NAMESPACE, SECRET, Key
-from nodewright.runtime.host_reports import MACHINE_UID_LABEL, TOKEN_NAMESPACE, TOKEN_PREFIX, HostReports, Pauses
+from nodewright.runtime.bootstrap.reports import HostReports, Pauses
 from nodewright.runtime.kube.errors import ApiError
 from tests.runtime.town import Town
 
@@ -41,12 +41,13 @@ class Heard:
                 await self.changed.wait()
                 self.changed.clear()
 
-    async def token(self, token_id: str, machine: str, namespace: str = TOKEN_NAMESPACE) -> None:
+    async def token(self, token_id: str, machine: str) -> None:
         body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
-                "name": f"{TOKEN_PREFIX}{token_id}", "namespace": namespace, "labels": {MACHINE_UID_LABEL: machine}
+                "name": f"{names.TOKEN_SECRET_PREFIX}{token_id}", "namespace": names.TOKEN_NAMESPACE,
+                "labels": {names.TOKEN_MACHINE_UID_LABEL: machine},
             },
             "type": "bootstrap.kubernetes.io/token",
             "stringData": {"token-id": token_id, "token-secret": SECRET_OF[token_id]},
@@ -68,7 +69,7 @@ class Heard:
 
 @pytest.fixture
 async def heard(town: Town) -> AsyncIterator[Heard]:
-    for name in (names.BOOTSTRAP_NAMESPACE, TOKEN_NAMESPACE):
+    for name in (names.BOOTSTRAP_NAMESPACE, names.TOKEN_NAMESPACE):
         try:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await town.client.create(NAMESPACE, body)
@@ -132,7 +133,7 @@ async def test_of_events_for_tokens_that_nobody_waits_for_no_secret_is_read(hear
         await heard.says(replace(SAID, token_id="bbbbbb", sequence=number), SECRET_OF["bbbbbb"])
     await heard.says(SAID, SECRET_OF["aaaaaa"])
     await heard.until("uid-a", "aaaaaa", 5)
-    assert read == [Key(TOKEN_NAMESPACE, f"{TOKEN_PREFIX}aaaaaa")]
+    assert read == [Key(names.TOKEN_NAMESPACE, f"{names.TOKEN_SECRET_PREFIX}aaaaaa")]
 
 
 async def test_a_secret_that_comes_late_makes_what_was_said_before_count(heard: Heard) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from api.conditions import Reason
 from controllers.bootstrap import failure
-from controllers.bootstrap.report import Report
+from controllers.kernel.host_report import Report
 
 INSTALL = Report("abcdef", 1, 8, 13, "install kubelet 1.36.9", "binary", True, 1)
 JOIN = replace(INSTALL, step=13, name="join the cluster", action="command")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from api import names
 from controllers.bootstrap import report
-from controllers.bootstrap.report import Report
+from controllers.kernel.host_report import Report
 
 SECRET, OTHER = "0123456789abcdef", "fedcba9876543210"
 SAID = Report("abcdef", 7, 8, 13, "install kubelet 1.36.9", "binary", True, 1, 2, "curl: (22) 404")

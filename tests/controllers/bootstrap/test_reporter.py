@@ -19,6 +19,7 @@ import pytest
 from api import names
 from controllers.bootstrap import report, reporter, shell
 from controllers.bootstrap.steps import Command, File, Files, Reporting, Step, Steps
+from controllers.kernel.host_report import Report
 from hack import credentials
 
 SECRET = "0123456789abcdef"
@@ -102,7 +103,7 @@ def test_a_failed_step_is_reported_with_its_number_name_exit_status_and_log(even
     assert sent == (f"/api/v1/namespaces/{names.BOOTSTRAP_NAMESPACE}/events", f"Bearer {TOKEN}")
     found = report.verified(event, SECRET)
     assert found is not None
-    expected = report.Report("abcdef", found.sequence, 2, 2, "install kubelet 1.36.9", "command", True, 7, 1)
+    expected = Report("abcdef", found.sequence, 2, 2, "install kubelet 1.36.9", "command", True, 7, 1)
     assert found == replace(expected, log="no such kubelet")
     assert event["involvedObject"]["namespace"] == event["metadata"]["namespace"] == names.BOOTSTRAP_NAMESPACE
     assert event["message"] == "2/2 install kubelet 1.36.9: failed with 7, attempt 1"

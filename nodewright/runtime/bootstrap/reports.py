@@ -20,7 +20,8 @@ import structlog
 
 from api import names
 from controllers.bootstrap import report, reporting_access
-from controllers.bootstrap.report import Report
+from controllers.bootstrap.credentials import token_key
+from controllers.kernel.host_report import Report
 from controllers.kernel.refs import EVENT, SECRET, Key, Obj, labels_of
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError, error_of_event
@@ -30,8 +31,6 @@ _log = structlog.get_logger("nodewright.reports")
 Listener = Callable[[str], None]
 Clients = Callable[[Key | None], KubeClient | None]
 """Cluster (None: the management cluster) → connection; None while there is no contact."""
-TOKEN_NAMESPACE, TOKEN_PREFIX = "kube-system", "bootstrap-token-"
-MACHINE_UID_LABEL = "nodewright.dev/machine-uid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +216,8 @@ class HostReports:
             return bool(waiting.secret)
         waiting.not_before = now + self._pauses.secret
         with contextlib.suppress(ApiError):
-            found = await client.get(SECRET, Key(TOKEN_NAMESPACE, f"{TOKEN_PREFIX}{waiting.token_id}"))
-            if labels_of(found).get(MACHINE_UID_LABEL) == waiting.machine_uid:
+            found = await client.get(SECRET, token_key(waiting.token_id))
+            if labels_of(found).get(names.TOKEN_MACHINE_UID_LABEL) == waiting.machine_uid:
                 waiting.secret = _secret_in(found)
         if not waiting.secret:  # what it says is looked for again later
             asyncio.get_running_loop().call_later(self._pauses.secret, self._lists[waiting.cluster].set)
