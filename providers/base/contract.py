@@ -14,6 +14,8 @@ Rules that are not written here are not rules; the contract tests (``providers.b
 5. ``update`` never loses the host's identity; it answers soon (``InProgress`` if it takes long); repeats are safe.
 6. Errors are ``ProviderError`` with the class that fits; messages hold no secrets.
 7. Nothing blocks the event loop.
+8. A host whose request has ``bootstrap`` comes up with exactly the bytes that the Secret holds, or is not made
+   (NotFound if there is no such Secret). They hold a token: they are in no error, log or list.
 """
 
 from __future__ import annotations
@@ -90,6 +92,10 @@ class NodeRegistration:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+
+
+BOOTSTRAP_DATA = "userData"
+"""Key of the Secret that a ``BootstrapRef`` names."""
 
 
 @dataclass(frozen=True, slots=True)

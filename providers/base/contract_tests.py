@@ -28,6 +28,8 @@ from jsonschema import Draft202012Validator
 
 from providers.base.config_schema import problems_of
 from providers.base.contract import (
+    BOOTSTRAP_DATA,
+    BootstrapRef,
     Host,
     HostIdentity,
     HostRequest,
@@ -45,6 +47,23 @@ from providers.base.errors import ErrorClass, ProviderError
 
 METHODS = ("validate", "create", "delete", "get", "list", "update", "shape")
 _QUANTITY = re.compile(r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$")
+
+
+BOOTSTRAP_DATA_OF_TESTS = b"#cloud-config\n{}\n"
+BOOTSTRAP_SECRETS: Mapping[str, Mapping[str, bytes]] = {"contract-bootstrap": {BOOTSTRAP_DATA: BOOTSTRAP_DATA_OF_TESTS}}
+"""Secrets beside the Machines of the tests. A provider that takes bootstrap data is opened so that it can read them."""
+
+
+class HeldSecrets:
+    """As ``providers.base.contract.Secrets``, from memory."""
+
+    def __init__(self, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
+        self.secrets = dict(secrets)
+
+    async def read(self, name: str) -> Mapping[str, bytes]:
+        if name not in self.secrets:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"Secret contract/{name} does not exist")
+        return self.secrets[name]
 
 
 MANAGEMENT_CLUSTER = "0c5f4a9e-11aa-4c4e-9a51-9f2ad1d1c001"
@@ -70,8 +89,14 @@ class ProviderContract:
 
     async def open(self) -> Provider:
         """A new Provider object on the same scope, as after a restart of the program."""
-        scope = self.registration.scope_of(self.valid_config)
+        scope, opened = self.registration.scope_of(self.valid_config), self.registration.open_with_secrets
+        if opened is not None and self.registration.reads_bootstrap_data:
+            return opened(scope, self.valid_config, HeldSecrets(BOOTSTRAP_SECRETS))
         return self.registration.open(scope, self.valid_config)
+
+    async def given_to(self, host: Host) -> bytes | None:
+        """The user data with which the host came up; None: the tests can't tell."""
+        return None
 
     # Fixtures and words of the tests
 
@@ -339,6 +364,37 @@ class ProviderContract:
         assert caught.value.error_class in {ErrorClass.INVALID_CONFIGURATION, ErrorClass.NOT_FOUND}
         assert caught.value.message
         assert await self.hosts_of(provider, request) == []
+
+    # Rule 8: bootstrap data
+
+    async def test_the_registration_names_forms_of_bootstrap_data(self) -> None:
+        registration = self.registration
+        assert set(registration.bootstrap_formats) <= {"cloud-config", "script"}
+        assert len(set(registration.bootstrap_formats)) == len(registration.bootstrap_formats)
+        assert not (registration.bootstraps_itself and registration.bootstrap_formats)
+        assert registration.brings_user_data(self.valid_config) in {True, False}
+
+    async def test_a_host_gets_the_bootstrap_data_that_its_request_refers_to(self, provider: Provider) -> None:
+        if not self._takes_bootstrap_data():
+            pytest.skip("this provider hands no bootstrap data to its hosts")
+        reference = BootstrapRef("contract-bootstrap", self.registration.bootstrap_formats[0])
+        host = await provider.create(self.a_request(bootstrap=reference))
+        assert await self.given_to(host) in {None, BOOTSTRAP_DATA_OF_TESTS}
+
+    async def test_no_host_is_made_without_the_bootstrap_data_that_its_request_refers_to(
+        self, provider: Provider
+    ) -> None:
+        if not self._takes_bootstrap_data() or not self.registration.reads_bootstrap_data:
+            pytest.skip("this provider reads no bootstrap data")
+        request = self.a_request(bootstrap=BootstrapRef("contract-nowhere", self.registration.bootstrap_formats[0]))
+        with pytest.raises(ProviderError) as caught:
+            await provider.create(request)
+        assert caught.value.error_class is ErrorClass.NOT_FOUND
+        assert await self.hosts_of(provider, request) == []
+
+    def _takes_bootstrap_data(self) -> bool:
+        brings = self.registration.brings_user_data(self.valid_config)
+        return bool(self.registration.bootstrap_formats) and not brings
 
     # Rule 7: the event loop
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from providers.base.contract import Host, HostRequest, HostState
+from providers.base.contract import BOOTSTRAP_DATA, Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import hosts, ownership_tags, requests
 from providers.openstack.config import AnyPort, OpenStackMachineConfig, Port
@@ -233,9 +233,20 @@ async def port_place(lookup: Lookup, config: OpenStackMachineConfig, port: AnyPo
 async def user_data_for(tools: Tools, request: HostRequest, config: OpenStackMachineConfig) -> str:
     """The server's user data in base64, "" for none. Raises ProviderError."""
     if config.user_data is None:
-        return ""
+        return await _bootstrap_data(tools, request)
     data = await tools.read_secret(config.user_data.secret_name)
     if config.user_data.key not in data:
         text = f"Secret {config.user_data.secret_name} has no key {config.user_data.key}"
         raise ProviderError(ErrorClass.NOT_FOUND, text)
     return requests.user_data_of(data[config.user_data.key], request)
+
+
+async def _bootstrap_data(tools: Tools, request: HostRequest) -> str:
+    """As it is: nothing is filled into what was made for this very host."""
+    if request.bootstrap is None:
+        return ""
+    name = request.bootstrap.secret_name
+    data = (await tools.read_secret(name)).get(BOOTSTRAP_DATA)
+    if data is None:
+        raise ProviderError(ErrorClass.NOT_FOUND, f"Secret {name} has no key {BOOTSTRAP_DATA}")
+    return requests.encoded_user_data(data)

@@ -170,6 +170,8 @@ def registration_with(connector: Connect = connect) -> Registration:
         secrets_of=_secrets_of,
         open_with_secrets=open_project,
         list_pause=LIST_PAUSE,
+        bootstrap_formats=("cloud-config", "script"),
+        brings_user_data=lambda config: bool(config.get("userData")),
     )
 
 

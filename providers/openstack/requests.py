@@ -188,10 +188,15 @@ def user_data_of(text: bytes, request: HostRequest) -> str:
         filled = _VARIABLE.sub(lambda match: _literal(match, values), text.decode()).encode()
     except UnicodeDecodeError:
         filled = text  # compressed, as cloud-init allows
-    problem = why_too_large(filled)
+    return encoded_user_data(filled)
+
+
+def encoded_user_data(data: bytes) -> str:
+    """Base64. Raises ProviderError if it is larger than Nova takes."""
+    problem = why_too_large(data)
     if problem:
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, problem)
-    return base64.b64encode(filled).decode()
+    return base64.b64encode(data).decode()
 
 
 def _literal(match: re.Match[str], values: Mapping[str, str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from api.names import TOKEN_MACHINE_UID_LABEL
 from hack import binaries
 from hack.hosts import cluster, files
 from hack.hosts.lab import Lab, Record
@@ -60,8 +62,19 @@ def user_data(plane: RealPlane, mirror: Mirror, folder: Path, form: str = "cloud
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def joining_cluster(mirror: Mirror) -> dict[str, Any]:
+    """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
+    bootstrap = {"mirror": mirror.url, "ignorePreflightErrors": [cluster.NO_CGROUP_2]}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "here", "namespace": "default"},
+        "spec": {"bootstrap": bootstrap},
+    }
+
+
 def deployment(lab: Lab, name: str, replicas: int) -> dict[str, Any]:
-    config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder), "userData": {"secretName": name}}
+    labels = {"set": name, "cluster.k8s.io/cluster-name": "here"}
     return {
         "apiVersion": "cluster.k8s.io/v1alpha1",
         "kind": "MachineDeployment",
@@ -70,11 +83,12 @@ def deployment(lab: Lab, name: str, replicas: int) -> dict[str, Any]:
             "replicas": replicas,
             "selector": {"matchLabels": {"set": name}},
             "template": {
-                "metadata": {"labels": {"set": name}},
+                "metadata": {"labels": labels},
                 "spec": {
-                    "providerConfig": {"value": config},
+                    "providerConfig": {"value": {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder)}},
                     "versions": {"kubelet": VERSION.removeprefix("v")},
                     "metadata": {"labels": {"pool.example/name": name}},
+                    "taints": [{"key": "pool.example/only", "value": name, "effect": "NoSchedule"}],
                 },
             },
         },
@@ -87,6 +101,7 @@ POD = {
     "metadata": {"name": "limited"},
     "spec": {
         "nodeSelector": {"pool.example/name": "workers"},
+        "tolerations": [{"key": "pool.example/only", "operator": "Exists"}],
         "terminationGracePeriodSeconds": 0,
         "containers": [
             {
@@ -100,6 +115,13 @@ POD = {
 }
 
 
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.2)
+
+
 def apply(kubectl: Kubectl, obj: dict[str, Any]) -> None:
     kubectl("apply", "-f", "-", stdin=json.dumps(obj))
 
@@ -109,19 +131,27 @@ def items(kubectl: Kubectl, kind: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_machines_become_nodes_carry_pods_grow_and_leave_nothing(
-    lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+def secrets_to_join(kubectl: Kubectl) -> list[str]:
+    """Tokens of ours and bootstrap data that are there."""
+    found = json.loads(kubectl("get", "secrets", "-A", "-l", TOKEN_MACHINE_UID_LABEL, "-o", "json"))["items"]
+    return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found]
+
+
+def test_machines_without_user_data_become_nodes_carry_pods_grow_and_leave_nothing(
+    lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl
 ) -> None:
-    data = {"userData": user_data(plane, mirror, tmp_path)}
-    apply(kubectl, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "workers"}, "stringData": data})
+    apply(kubectl, joining_cluster(mirror))
     apply(kubectl, deployment(lab, "workers", 3))
     kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/workers", timeout=180)
+    kubectl.wait("condition=NodeJoined", "machines", "--all", timeout=30)
+    until(lambda: not secrets_to_join(kubectl))
 
     nodes = {node["metadata"]["name"]: node for node in items(kubectl, "nodes")}
     machines = items(kubectl, "machines")
     assert {machine["status"]["nodeRef"]["name"] for machine in machines} == nodes.keys()
     assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes.values()} == {VERSION}
     assert {node["metadata"]["labels"]["pool.example/name"] for node in nodes.values()} == {"workers"}
+    assert all(any(t["key"] == "pool.example/only" for t in node["spec"]["taints"]) for node in nodes.values())
     assert len({node["status"]["nodeInfo"]["bootID"] for node in nodes.values()}) == 3
 
     apply(kubectl, POD)
@@ -131,10 +161,12 @@ def test_machines_become_nodes_carry_pods_grow_and_leave_nothing(
     kubectl.wait("jsonpath={.status.readyReplicas}=4", "md/workers", timeout=120)
 
     kubectl("delete", "pod", "limited")
-    kubectl("delete", "md", "workers", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
-    assert items(kubectl, "machines") == []
+    kubectl("scale", "md/workers", "--replicas=0")
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
     assert items(kubectl, "nodes") == []
     assert lab.hosts() == []
+    assert secrets_to_join(kubectl) == []
+    kubectl("delete", "md", "workers", "--wait")
 
 
 def test_the_script_joins_a_host_too_and_keeps_no_token(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from providers.base.contract import Provider
-from providers.base.contract_tests import ProviderContract
+from providers.base.contract_tests import BOOTSTRAP_SECRETS, ProviderContract
 from providers.openstack import registration as openstack
 from tests.openstack.tier import REAL, TestCloud
 from tests.providers.openstack.scene import CHANGED, CONFIG, IMPOSSIBLE, HeldSecrets
@@ -31,4 +31,4 @@ class TestOnARealOpenStack(ProviderContract):
     async def open(self) -> Provider:
         opened = self.registration.open_with_secrets
         assert opened is not None
-        return opened("", self.valid_config, HeldSecrets({"cloud": {"clouds.yaml": self.login}}))
+        return opened("", self.valid_config, HeldSecrets({**BOOTSTRAP_SECRETS, "cloud": {"clouds.yaml": self.login}}))

@@ -13,6 +13,7 @@ from typing import Any
 from hack.hosts.lab import Lab, Record, Seen
 from hack.hosts.parts import LabError
 from providers.base.contract import (
+    BOOTSTRAP_DATA,
     Address,
     ConfigKind,
     Host,
@@ -124,13 +125,15 @@ class LabProvider:
 
     async def _seed(self, request: HostRequest) -> dict[str, bytes]:
         wanted = request.config.get("userData")
+        if wanted is None and request.bootstrap is not None:
+            wanted = {"secretName": request.bootstrap.secret_name}
         if wanted is None:
             return {}
         if self._secrets is None:
             raise ProviderError(ErrorClass.INVALID_CONFIGURATION, "userData: Secrets can't be read here")
-        data, key = await self._secrets.read(wanted["secretName"]), wanted.get("key", "userData")
+        data, key = await self._secrets.read(wanted["secretName"]), wanted.get("key", BOOTSTRAP_DATA)
         if key not in data:
-            text = f"userData.key: Secret {wanted['secretName']} has no key {key}"
+            text = f"Secret {wanted['secretName']} has no key {key}"
             raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
         name = request.identity.name
         meta = f"instance-id: {request.identity.machine_uid}\nlocal-hostname: {name}\n"
@@ -187,4 +190,6 @@ registration = Registration(
     open=_open,
     secrets_of=_secrets_of,
     open_with_secrets=_open_with_secrets,
+    bootstrap_formats=("cloud-config",),
+    brings_user_data=lambda config: bool(config.get("userData")),
 )

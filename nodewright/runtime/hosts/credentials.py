@@ -7,7 +7,8 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 
-from controllers.kernel.refs import SECRET, Key
+from api.names import BOOTSTRAP_SECRET_TYPE
+from controllers.kernel.refs import SECRET, Key, Obj
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from providers.base.contract import Secrets
@@ -32,16 +33,20 @@ class NamespaceSecrets:
 
     async def read(self, name: str) -> Mapping[str, bytes]:
         now = asyncio.get_running_loop().time()
+        self._held = {each: known for each, known in self._held.items() if now - known[0] <= HELD}
         held = self._held.get(name)
-        if held is None or now - held[0] > HELD:
-            self._held = {each: known for each, known in self._held.items() if now - known[0] <= HELD}
-            held = self._held[name] = (now, await self._read(name))
-        return held[1]
+        if held is not None:
+            return held[1]
+        secret = await self._read(name)
+        data = _data(secret, f"Secret {self._namespace}/{name}")
+        if secret.get("type") != BOOTSTRAP_SECRET_TYPE:  # one host's alone: its next host has another token
+            self._held[name] = (now, data)
+        return data
 
-    async def _read(self, name: str) -> Mapping[str, bytes]:
+    async def _read(self, name: str) -> Obj:
         title = f"Secret {self._namespace}/{name}"
         try:
-            secret = await self._client.get(SECRET, Key(self._namespace, name))
+            return await self._client.get(SECRET, Key(self._namespace, name))
         except ApiError as error:
             if error.not_found:
                 raise ProviderError(ErrorClass.NOT_FOUND, f"{title} does not exist") from error
@@ -51,9 +56,12 @@ class NamespaceSecrets:
             raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error.reason}") from error
         except KubeError as error:
             raise ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be read: {error}") from error
-        data = secret.get("data")
-        try:
-            pairs = data.items() if isinstance(data, Mapping) else ()
-            return {str(key): base64.b64decode(str(value), validate=True) for key, value in pairs}
-        except (binascii.Error, ValueError) as error:
-            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{title}: its data is not base64") from error
+
+
+def _data(secret: Obj, title: str) -> Mapping[str, bytes]:
+    data = secret.get("data")
+    try:
+        pairs = data.items() if isinstance(data, Mapping) else ()
+        return {str(key): base64.b64decode(str(value), validate=True) for key, value in pairs}
+    except (binascii.Error, ValueError) as error:
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{title}: its data is not base64") from error

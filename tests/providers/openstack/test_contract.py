@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from providers.base.contract import Provider
-from providers.base.contract_tests import ProviderContract
+from providers.base.contract import Host, Provider
+from providers.base.contract_tests import BOOTSTRAP_SECRETS, ProviderContract
 from providers.openstack import registration as openstack
 from tests.providers.openstack.fake_cloud import FakeCloud
 from tests.providers.openstack.scene import CHANGED, CONFIG, IMPOSSIBLE, HeldSecrets
@@ -33,4 +34,10 @@ class TestOnTheFakeCloud(ProviderContract):
     async def open(self) -> Provider:
         opened = self.registration.open_with_secrets
         assert opened is not None
-        return opened("", self.valid_config, HeldSecrets({"cloud": {"clouds.yaml": self.cloud.login()}}))
+        return opened(
+            "", self.valid_config, HeldSecrets({**BOOTSTRAP_SECRETS, "cloud": {"clouds.yaml": self.cloud.login()}})
+        )
+
+    async def given_to(self, host: Host) -> bytes | None:
+        bodies = (body["server"] for method, path, body in self.cloud.bodies if (method, path) == ("POST", "/servers"))
+        return base64.b64decode(next(body["user_data"] for body in bodies if body["name"] == host.name))
