@@ -13,6 +13,8 @@ from controllers.kernel.host_report import Report
 from controllers.machine.decision import Failure, condition
 from controllers.machine.observe import Observed
 
+_UNDER_WAY = frozenset({Reason.WAITING_FOR_NODE, Reason.BOOTSTRAPPING, Reason.JOINED})
+
 
 def decide(observed: Observed, node_name: str) -> Condition | None:
     """NodeJoined; None of a Machine whose host joins by other means. ``node_name`` "": it has no Node."""
@@ -45,10 +47,12 @@ def failure(observed: Observed) -> Failure | None:
 
 def is_news(observed: Observed) -> bool:
     """Whether the host or the clock says what the status does not say yet: that is worth a write at once."""
-    said = decide(observed, "") if observed.node is None else None
+    before = find(observed.status.get("conditions"), MachineCondition.NODE_JOINED)
+    if observed.node is not None:
+        return before is not None and before.get("reason") not in _UNDER_WAY  # what failed has succeeded since
+    said = decide(observed, "")
     if said is None or said.reason == Reason.WAITING_FOR_NODE:
         return False
-    before = find(observed.status.get("conditions"), MachineCondition.NODE_JOINED)
     return before is None or (before.get("reason"), before.get("message")) != (said.reason, said.message)
 
 

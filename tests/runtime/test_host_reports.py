@@ -24,11 +24,11 @@ SAID = Report("aaaaaa", 5, 8, 13, "install kubelet 1.36.9", "binary", True, 1, 1
 class Heard:
     """A HostReports and what its listener was told; ``until`` waits for a report of ``machine``."""
 
-    def __init__(self, town: Town) -> None:
+    def __init__(self, town: Town, relist: float = 0.05) -> None:
         self.town = town
         self.asked: list[str] = []
         self.changed = asyncio.Event()
-        quick = Pauses(relist=0.05, secret=0.05, retry=0.05, refused=0.05)
+        quick = Pauses(relist=relist, secret=0.05, retry=0.05, refused=0.05)
         self.reports = HostReports(lambda _cluster: self.town.client, quick)
         self.reports.listen(lambda _uid: self.changed.set())
 
@@ -167,3 +167,15 @@ async def test_nobody_listens_once_nobody_is_waited_for(heard: Heard) -> None:
     assert task.cancelled()
     assert not heard.reports._followers
     heard.reports.forget("uid-a")
+
+
+async def test_what_comes_later_is_heard_by_the_watch(heard: Heard) -> None:
+    """No list but the first one is made here."""
+    watching = Heard(heard.town, relist=3600.0)
+    try:
+        await heard.token("aaaaaa", "uid-a")
+        for sequence in range(5, 8):
+            await heard.says(replace(SAID, sequence=sequence), SECRET_OF["aaaaaa"])
+            await watching.until("uid-a", "aaaaaa", sequence)
+    finally:
+        await watching.reports.close()

@@ -15,9 +15,11 @@ from controllers.bootstrap.credentials import token_ids, token_key
 from controllers.kernel.conditions import find
 from controllers.kernel.host_report import Report
 from controllers.kernel.refs import EVENT, MACHINE, MACHINE_HEALTH_CHECK, MACHINE_SET, SECRET, Obj, uid_of
-from tests.runtime.test_bootstrap_data import NEVER_JOINS, condition, machine_set, working
+from tests.runtime.test_bootstrap_data import condition, machine_set, working
 from tests.runtime.town import Town
 
+NEVER_BOOTS = {"bootSeconds": 3000.0}
+"""So that no simulated kubelet registers a Node."""
 SAID = Report("", 1, 8, 13, "install kubelet 1.36.9", "binary", True, 1, 1, "curl: (22) 404\nk can't be fetched")
 
 
@@ -44,7 +46,7 @@ def joined(town: Town, name: str) -> dict[str, Any]:
 
 async def hosts(town: Town, number: int, **spec: Any) -> list[Obj]:
     """Machines whose hosts are there and never join by themselves."""
-    await machine_set(town, number, config=NEVER_JOINS, **spec)
+    await machine_set(town, number, config=NEVER_BOOTS, **spec)
     await town.until(lambda: town.hosts() == number)
     await town.until(lambda: all((each.get("spec") or {}).get("providerID") for each in town.objects(MACHINE)))
     return sorted(town.objects(MACHINE), key=lambda each: str(each["metadata"]["name"]))
