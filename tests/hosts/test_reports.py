@@ -57,6 +57,22 @@ def joined(kubectl: Kubectl) -> dict[str, Any]:
     return {}
 
 
+def fails_with(reason: str, lab: Lab, kubectl: Kubectl) -> dict[str, Any]:
+    """NodeJoined, once it has that reason; else what is known of the host is shown."""
+    try:
+        until(lambda: joined(kubectl).get("reason") == reason, 240)
+    except AssertionError:
+        hosts = [lab.guest(seen.record) for seen in lab.hosts()]
+        consoles = [host.console.read_text(errors="replace")[-3000:] for host in hosts]
+        state = [
+            host.execute("cd /var/lib/nodewright/bootstrap; ls -la; ps ax | grep report.py").stdout for host in hosts
+        ]
+        events = kubectl("get", "events", "-n", "nodewright-bootstrap") + kubectl("get", "machines", "-o", "yaml")
+        logs = [path.read_text(errors="replace")[-3000:] for path in _logs(kubectl)]
+        raise AssertionError("\n".join([str(joined(kubectl)), events, *state, *consoles, *logs])) from None
+    return joined(kubectl)
+
+
 def kubelets(kubectl: Kubectl) -> list[str]:
     return [node["status"]["nodeInfo"]["kubeletVersion"] for node in items(kubectl, "nodes")]
 
@@ -102,8 +118,7 @@ def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
         apply(kubectl, here(url or bad.url))
         apply(kubectl, of_version(lab, "failing", 1, VERSION))
         reason, cause = FAILURES[trouble]
-        until(lambda: joined(kubectl).get("reason") == reason, 90)
-        said = joined(kubectl)
+        said = fails_with(reason, lab, kubectl)
         assert "'install kubelet " in said["message"]
         assert cause in said["message"]
         assert f"install kubelet {VERSION.removeprefix('v')}" in kubectl("describe", "machines")
@@ -133,7 +148,7 @@ def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
     with late:
         apply(kubectl, here(late.url))
         apply(kubectl, of_version(lab, "late", 1, VERSION))
-        until(lambda: joined(kubectl).get("reason") == "PackageUnavailable", 90)
+        fails_with("PackageUnavailable", lab, kubectl)
         late.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
         kubectl.wait("jsonpath={.status.readyReplicas}=1", "md/late", timeout=180)
         kubectl.wait("condition=NodeJoined", "machines", "--all", timeout=30)
