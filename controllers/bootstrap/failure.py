@@ -50,10 +50,10 @@ def in_words(report: Report) -> str:
     head = f"step {report.step}/{report.steps} '{report.name}': {failure.cause or f'failed with {report.code}'}{again}"
     lines = [" ".join(line.split()) for line in report.log.splitlines()]
     tail = " | ".join(line for line in lines if line)
-    room = LONGEST_MESSAGE - len(head) - 2
-    if not tail or room < len("…"):
+    left = LONGEST_MESSAGE - len(head) - 2
+    if not tail or left < len("…"):
         return head[:LONGEST_MESSAGE]
-    return f"{head}: {tail if len(tail) <= room else '…' + tail[-(room - 1) :]}"
+    return f"{head}: {tail if len(tail) <= left else '…' + tail[-(left - 1) :]}"
 
 
 def _joins(report: Report) -> bool:
