@@ -11,12 +11,16 @@ from api.model import Model
 
 
 class BootstrapSpec(Model):
-    """What a host needs to join. Present, even empty, on a Machine or its Cluster, it asks for bootstrap data."""
+    """What a host needs to join. Present, even empty, on a Machine or its Cluster, it asks for bootstrap data.
 
-    endpoint: Annotated[str, Field(max_length=253, pattern=r"^(https://[A-Za-z0-9.:\[\]-]+)?$")] = ""
+    No field has a default in the schema: an API server would write it into templates, and a new one would be a new
+    revision of each.
+    """
+
+    endpoint: Annotated[str, Field(max_length=253, pattern=r"^(https://[A-Za-z0-9.:\[\]-]+)?$")] | None = None
     """URL of the API server as hosts reach it, like ``https://10.0.0.1:6443``. Without it the Cluster's
     ``status.apiEndpoints`` count, then what the cluster says of itself."""
-    mirror: Annotated[str, Field(max_length=1024, pattern=r"^(https?://\S+)?$")] = ""
+    mirror: Annotated[str, Field(max_length=1024, pattern=r"^(https?://\S+)?$")] | None = None
     """Base URL from which kubelet and kubeadm are installed, with the layout of dl.k8s.io. Without it the image has to
     bring them."""
     architecture: Literal["amd64", "arm64", "ppc64le", "s390x"] | None = None

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from api import names
 from api.conditions import MachineCondition, Reason
+from controllers.bootstrap.credentials import token_ids
 from controllers.certificatesigningrequest.foreign_names import Asker, first_foreign, plain
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
 from controllers.kernel.conditions import find, parse_time
@@ -21,6 +23,7 @@ from controllers.kernel.refs import (
     Key,
     Obj,
     Ref,
+    annotations_of,
     is_deleting,
     key_of,
     ref_of,
@@ -70,12 +73,16 @@ class Host:
     """The Machine that a Node of this name is, or is to be.
 
     ``joined``: the Node is recorded for it, so it certainly is.
+    ``tokens``: ids of bootstrap tokens that were made for it, or may have been. ``by_token``: it joins by one of those
+    and by nothing else.
     """
 
     key: Key
     joined: bool
     going: bool
     proof: Proof
+    tokens: tuple[str, ...] = ()
+    by_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +248,9 @@ def _may_have_a_host(machine: Obj) -> bool:
 
 def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:
     joined = node is not None and is_recorded_for(node, machine)
-    return Host(key_of(machine), joined, is_deleting(machine), _proof(machine, node, read, name))
+    marked = names.BOOTSTRAP_TOKEN_ANNOTATION in annotations_of(machine)
+    proof = _proof(machine, node, read, name)
+    return Host(key_of(machine), joined, is_deleting(machine), proof, token_ids(uid_of(machine)), marked)
 
 
 def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
@@ -259,10 +268,10 @@ def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
         return Proof(f"spec.providerID of {title} is not that of its host")
     if node is not None and provider_id_of(node) not in {"", host.provider_id}:
         return Proof(f"Node {name} is another host: its providerID differs from that of the host of {title}")
-    names = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
-    if plain(name) not in names:
+    told = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
+    if plain(name) not in told:
         return Proof(f"the provider's host of {title} is not called {name}")
-    return Proof("", names, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
+    return Proof("", told, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
 
 
 def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from api.names import OWN_TOKEN_GROUP
 from controllers.certificatesigningrequest.foreign_names import plain
 from controllers.certificatesigningrequest.observe import CLIENT, Host, Observed, is_node
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request
@@ -114,6 +115,9 @@ def _requestor(observed: Observed, request: Request, host: Host) -> Verdict | No
     bootstraps = username.startswith(BOOTSTRAP_PREFIX) and BOOTSTRAP_GROUP in groups
     if observed.signer != CLIENT or not bootstraps:
         return Left(f"{username or 'nobody'} asks, who is neither the Node itself nor, for a client, a bootstrap token")
+    token = username.removeprefix(BOOTSTRAP_PREFIX)
+    if (OWN_TOKEN_GROUP in groups or host.by_token) and token not in host.tokens:
+        return Left(f"bootstrap token {token} was not made for Machine {host.key}")
     if observed.node_exists:
         return Left(f"Node {request.node_name} exists already: it asks for itself, not by a bootstrap token")
     if observed.earlier:

@@ -44,8 +44,8 @@ def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in spec.items()
         if key not in IN_PLACE_FIELDS and key not in NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
     }
-    if spec.get("bootstrap") == {}:
-        part["bootstrap"] = {}  # an empty one asks for bootstrap data, none asks for nothing
+    if isinstance(spec.get("bootstrap"), Mapping):  # an empty one asks for bootstrap data, none asks for nothing
+        part["bootstrap"] = {key: value for key, value in spec["bootstrap"].items() if value not in (None, {}, [], "")}
     config = part.pop("providerSpec", None)
     if config is not None:
         part.setdefault("providerConfig", config)

@@ -41,7 +41,7 @@ from providers.base.contract import BootstrapRef, Host, HostRequest
 
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
-REFUSED_LOOK = 30.0
+REFUSED_LOOK = 15.0
 """Seconds until it is looked again whether what was refused can be made."""
 _NOT_OURS_TO_MEND = frozenset({Reason.WORKLOAD_UNREACHABLE, Reason.TOKEN_REFUSED})
 MOST_REMOVALS = 5
@@ -104,7 +104,7 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
         text = f"no token can be made where its Node is to be: {view.workload.why}"
         return _refusing(asked, Refused(str(Reason.WORKLOAD_UNREACHABLE), text))
     target = reads.bootstrap.target
-    if target is None:
+    if target is None or reads.problems:
         return asked
     wanted = Wanted(need.machine, request, settings, reads.support, need.cluster)
     found = order_for(wanted, target)
@@ -200,10 +200,12 @@ def condition_of_data(found: Bootstrapping | None, joined: bool, before: Any) ->
 
 def mark(found: Bootstrapping | None, annotations: Mapping[str, str]) -> dict[str, str]:
     """What the Machine is annotated with when its host is made: the id of its token."""
-    data = found.reads.data if found is not None and found.asked else None
-    if not isinstance(data, DataPresent) or annotations.get(names.BOOTSTRAP_TOKEN_ANNOTATION) == data.token_id:
+    if found is None or found.order is None:
         return {}
-    return {names.BOOTSTRAP_TOKEN_ANNOTATION: data.token_id}
+    data = found.reads.data
+    token_id = data.token_id if isinstance(data, DataPresent) else found.order.ids[0]
+    known = annotations.get(names.BOOTSTRAP_TOKEN_ANNOTATION) == token_id
+    return {} if known else {names.BOOTSTRAP_TOKEN_ANNOTATION: token_id}
 
 
 def _ensure(order: BootstrapOrder, verb: str) -> EnsureBootstrap:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from api import names
 from api.conditions import Reason
 from controllers.drain.cordon import is_cordoned_for, uncordon
-from controllers.kernel.actions import Action, CreateHost, Patch
+from controllers.kernel.actions import Action, CreateHost, Patch, UpdateHost
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
@@ -181,8 +181,23 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
     if host.spec_hash != request.spec_hash and observed.unreachable is not None:
         return unreachable.hold_change(observed, "the change of its host")
     if host.spec_hash != request.spec_hash:
-        return update.decide(observed, request, host)
+        return _changed_with_data(observed, update.decide(observed, request, host))
     return _as_asked(observed, host)
+
+
+def _changed_with_data(observed: Observed, decision: Decision) -> Decision:
+    """A drained host may be rebuilt: then it joins anew, by data that has to be there before."""
+    drained = any(isinstance(a, UpdateHost) and a.drained for step in decision.steps for a in step)
+    given = bootstrap_data.before_host(observed.bootstrapping, observed.now) if drained else None
+    if given is None:
+        return decision
+    if isinstance(given, bootstrap_data.NotYet):
+        return replace(decision, steps=steps(given.actions), outcome=Wait(given.after, given.why))
+    changed = [
+        tuple(replace(a, request=replace(a.request, bootstrap=given)) if isinstance(a, UpdateHost) else a for a in step)
+        for step in decision.steps
+    ]
+    return replace(decision, steps=tuple(changed))
 
 
 def _in_conflict(observed: Observed, request: HostRequest, host: Host, why: str) -> Decision:

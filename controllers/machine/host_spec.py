@@ -143,7 +143,8 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
         "failureDomain": spec.get("failureDomain") or "",
     }
     if isinstance(spec.get("bootstrap"), Mapping):
-        wanted["bootstrap"] = spec["bootstrap"]
+        given = spec["bootstrap"]
+        wanted["bootstrap"] = {key: value for key, value in given.items() if value not in (None, {}, [], "")}
     try:
         return digest(wanted, HASH_LENGTH)
     except (TypeError, ValueError) as error:

@@ -17,7 +17,7 @@ SOURCE = "\n".join(
     for folder in ("controllers", "nodewright/runtime", "providers")
     for path in sorted((ROOT / folder).rglob("*.py"))
 )
-UNUSED = ("clusterNetwork", "apiEndpoints", "providerStatus")
+UNUSED = ("clusterNetwork", "providerStatus")
 """Names of fields of a Cluster or Machine that occur in no controller."""
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli.cluster.access import Target
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
+from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.screen import write
+
+if TYPE_CHECKING:
+    from providers.base.contract import BootstrapFormat
 
 HELP = """Make the data with which hosts join a cluster as Nodes.
 
@@ -70,6 +76,27 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
     if not isinstance(steps, Steps):
         raise CliError("; ".join(f"{each.field}: {each.message}" for each in steps))
     write(shell.render(steps) if form is Format.SHELL else cloud_config.render(steps).decode())
+
+
+@group.command("render", cls=Command, short_help="Print what the host of a Machine would get")
+def render(
+    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Name of a Machine.")],
+    namespace: Namespace = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="What to print.", show_default="what its provider takes")
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print what the host of a Machine would get to join, with x in place of the secret of its bootstrap token.
+
+    Nothing is made. What is refused is said as on the Machine, in its condition BootstrapDataReady.
+    """
+    from nodewright.cli.cluster.rendering import rendered  # noqa: PLC0415
+
+    forms: dict[Format, BootstrapFormat] = {Format.CLOUD_CONFIG: "cloud-config", Format.SHELL: "script"}
+    wanted = forms[form] if form is not None else None
+    write(asyncio.run(rendered(Target(kubeconfig, context), namespace, machine, wanted)))
 
 
 def _read(path: Path, option: str) -> str:

@@ -31,6 +31,7 @@ from controllers.kernel.bootstrapping import (
     DataAbsent,
     DataPresent,
     DataRefused,
+    JoinTarget,
 )
 from controllers.kernel.host_report import Report
 from controllers.kernel.refs import MACHINE, SECRET, Key, Obj, Ref, uid_of
@@ -134,7 +135,7 @@ class BootstrapDirectory:
         uid = need.machine.uid
         target = self._targets.look(need.cluster, need.endpoint)
         site = self._site(need.cluster)
-        if target is None or site is None:
+        if not isinstance(target, JoinTarget):
             self._waiting.setdefault(need.cluster, set()).add(uid)
         data: BootstrapData = UNKNOWN
         if site is not None:

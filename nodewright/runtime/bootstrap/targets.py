@@ -74,11 +74,15 @@ class Targets:
             return None
         place = cluster if site.is_workload else None
         known = self._known.get(place)
+        if site.client is None:
+            if known is None or isinstance(known.said, NoTarget):
+                return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
+            return told(known.said, endpoint, site)
         if known is None or known.until <= self._time():
-            self._ask(place, site)
+            self._ask(place, site, site.client)
         if known is None:
             return None
-        return _told(known.said, endpoint, site)
+        return told(known.said, endpoint, site)
 
     async def close(self) -> None:
         tasks = list(self._asking.values())
@@ -86,15 +90,15 @@ class Targets:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ask(self, place: Key | None, site: Site) -> None:
+    def _ask(self, place: Key | None, site: Site, client: KubeClient) -> None:
         if place not in self._asking:
-            work = self._answered(place, site)
+            work = self._answered(place, site, client)
             self._asking[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
 
-    async def _answered(self, place: Key | None, site: Site) -> None:
+    async def _answered(self, place: Key | None, site: Site, client: KubeClient) -> None:
         before = self._known.get(place)
         try:
-            said = await self._asked(site)
+            said = await ask(site, client, self._now())
         except Exception as error:
             _log.exception("join target failed")
             said = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
@@ -105,31 +109,32 @@ class Targets:
         if before is None or before.said != said:
             self._changed(place)
 
-    async def _asked(self, site: Site) -> JoinTarget | NoTarget:
-        if site.client is None:
-            return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
-        connection = site.client.connection
-        try:
-            version = _VERSION.match(str((await site.client.version()).get("gitVersion") or ""))
-            said = await _cluster_info(site.client)
-        except KubeError as error:
-            return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be asked: {error.plain}")
-        ca = connection.ca or said.ca
-        fault = ca_fault(ca, self._now())
-        if fault:
-            text = f"the CA of {site.title} {fault}; name its PEM as certificate-authority-data in the kubeconfig"
-            return NoTarget(str(Reason.INVALID_CERTIFICATE_AUTHORITY), text)
-        own = "" if connection.in_cluster else connection.server
-        found = (own, said.server) if site.is_workload else (said.server, own)
-        server = next((each for each in found if is_reachable(each)), "")
-        return JoinTarget(server, ca.decode(), version[1] if version else "")
-
     @staticmethod
     def _time() -> float:
         return asyncio.get_running_loop().time()
 
 
-def _told(said: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget | NoTarget:
+async def ask(site: Site, client: KubeClient, now: datetime) -> JoinTarget | NoTarget:
+    """What ``client`` tells of where hosts join; ``server`` "" where nobody says. Raises nothing."""
+    connection = client.connection
+    try:
+        version = _VERSION.match(str((await client.version()).get("gitVersion") or ""))
+        said = await _cluster_info(client)
+    except KubeError as error:
+        return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be asked: {error.plain}")
+    ca = connection.ca or said.ca
+    fault = ca_fault(ca, now)
+    if fault:
+        text = f"the CA of {site.title} {fault}; name its PEM as certificate-authority-data in the kubeconfig"
+        return NoTarget(str(Reason.INVALID_CERTIFICATE_AUTHORITY), text)
+    own = "" if connection.in_cluster else connection.server
+    found = (own, said.server) if site.is_workload else (said.server, own)
+    server = next((each for each in found if is_reachable(each)), "")
+    return JoinTarget(server, ca.decode(), version[1] if version else "")
+
+
+def told(said: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget | NoTarget:
+    """The same with the server that somebody names in its place, "" for nobody."""
     if isinstance(said, NoTarget):
         return said
     if endpoint or said.server:

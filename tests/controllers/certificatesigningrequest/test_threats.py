@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from api.names import BOOTSTRAP_TOKEN_ANNOTATION
+from controllers.bootstrap.credentials import token_ids
 from controllers.certificatesigningrequest.reconciler import RECONCILER, CertificateSigningRequestReconciler
 from controllers.kernel.refs import MACHINE
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
@@ -182,3 +184,30 @@ def test_a_request_that_goes_asks_for_no_host() -> None:
     """The shell takes back what waits for a host whose object goes: a request's end must not stop a Machine's host."""
     view = FakeView(client().deleting(5, "x/y"), joining())
     assert RECONCILER.needs(KEY, view) is None
+
+
+OWN, OTHER = token_ids("uid-a")[0], token_ids("uid-b")[0]
+OURS = "system:bootstrappers:nodewright"
+
+
+@pytest.mark.parametrize(
+    ("username", "groups", "expected"),
+    [
+        (f"system:bootstrap:{OWN}", (OURS,), "Approved"),
+        (f"system:bootstrap:{OTHER}", (OURS,), ""),
+        (f"system:bootstrap:{OTHER}", (), ""),
+        ("system:bootstrap:abcdef", (), ""),
+    ],
+    ids=["its own", "another Machine's", "another Machine's, its group hidden", "one that somebody else made"],
+)
+def test_a_machine_that_joins_by_a_token_of_ours_joins_by_no_other(
+    username: str, groups: tuple[str, ...], expected: str
+) -> None:
+    body = joining().annotated(BOOTSTRAP_TOKEN_ANNOTATION, OWN)
+    view = FakeView(client().by(username, "system:bootstrappers", *groups), body)
+    assert verdict(plan_on(view, shown(view))) == expected
+
+
+def test_a_token_of_ours_gets_nothing_for_a_machine_that_brings_its_own_user_data() -> None:
+    view = FakeView(client().by(f"system:bootstrap:{OTHER}", "system:bootstrappers", OURS), joining())
+    assert verdict(plan_on(view, shown(view))) == ""

@@ -82,3 +82,14 @@ MISSHAPEN = {
 def test_a_misshapen_template_names_its_field(template: object, field: str) -> None:
     assert template_problem(template).startswith(field)
     assert template_problem(template)
+
+
+def test_an_empty_bootstrap_is_a_revision_of_its_own_and_empty_fields_of_it_are_none() -> None:
+    """``{}`` asks for bootstrap data; what an API server fills in as empty asks for nothing more."""
+    plain: dict[str, Any] = {"spec": {"versions": {"kubelet": "1.34.0"}}}
+    empty, filled, mirror = (
+        {"spec": {**plain["spec"], "bootstrap": bootstrap}}
+        for bootstrap in ({}, {"mirror": "", "endpoint": None}, {"mirror": "https://mirror.example"})
+    )
+    assert template_hash(empty) == template_hash(filled)
+    assert len({template_hash(each) for each in (plain, empty, mirror)}) == 3
