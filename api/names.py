@@ -32,6 +32,17 @@ APPROVED_VALUE: Final = "unapproved, KEP-3 legacy API"
 SYSTEM_NAMESPACE: Final = "nodewright-system"
 """Namespace of the controllers as ``deploy/`` installs them, and of the Leases of all processes wherever they run."""
 
+# --- reports of hosts that join -------------------------------------------------------------------------------------
+
+BOOTSTRAP_NAMESPACE: Final = "nodewright-bootstrap"
+"""Namespace, in the cluster where a Node will live, in which its host reports how far its bootstrap is."""
+BOOTSTRAP_REPORTER: Final = "nodewright-bootstrap-reporter"
+"""Role and RoleBinding of that namespace: bootstrap tokens of Nodewright may create Events there, and no more."""
+REPORT_ANNOTATION: Final = "nodewright.dev/bootstrap-report"
+"""On an Event of a host that joins: its report, as JSON."""
+REPORT_SIGNATURE_ANNOTATION: Final = "nodewright.dev/bootstrap-report-signature"
+"""Beside it: HMAC-SHA256 of the report with the secret of the host's bootstrap token, in hexadecimal digits."""
+
 # --- finalizers -----------------------------------------------------------------------------------------------------
 
 MACHINE_FINALIZER: Final = "machine.cluster.k8s.io"

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 
 TOOLS = Path(__file__).parent / "tools"
+PREVIOUS = TOOLS / "previous"
+"""Kubelet and kubeadm of the minor version before: another module, since one has one version of Kubernetes."""
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -38,51 +40,52 @@ class BinaryMissing(Exception):
     """A binary is neither there nor can it be built; the message says what to do."""
 
 
-def cache_folder() -> Path:
+def cache_folder(tools: Path = TOOLS) -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    digest = hashlib.sha256((TOOLS / "go.sum").read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256((tools / "go.sum").read_bytes()).hexdigest()[:12]
     return base / "nodewright" / "tools" / digest
 
 
-def find(name: str) -> Path | None:
+def find(name: str, tools: Path = TOOLS) -> Path | None:
     """The binary if it is already there; never builds."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    assets = os.environ.get("KUBEBUILDER_ASSETS") if tools == TOOLS else ""
     folders = [Path(assets)] if assets else []
-    for folder in [*folders, cache_folder()]:
+    for folder in [*folders, cache_folder(tools)]:
         candidate = folder / name
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     return None
 
 
-def kubernetes_version() -> str:
-    for line in (TOOLS / "go.mod").read_text().splitlines():
-        words = line.split()
+def kubernetes_version(tools: Path = TOOLS) -> str:
+    """With v, such as ``v1.36.3``."""
+    for line in (tools / "go.mod").read_text().splitlines():
+        words = line.partition("//")[0].split()
         if "k8s.io/kubernetes" in words:
             return words[-1]
-    raise BinaryMissing("hack/tools/go.mod does not require k8s.io/kubernetes")
+    raise BinaryMissing(f"{tools / 'go.mod'} does not require k8s.io/kubernetes")
 
 
-def _stamp() -> str:
-    version = kubernetes_version()
+def _stamp(tools: Path) -> str:
+    version = kubernetes_version(tools)
     major, minor, _ = version.removeprefix("v").split(".", 2)
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     return " ".join(f"-X {package}.{key}={value}" for package in packages for key, value in values.items())
 
 
-def build(name: str) -> Path:
+def build(name: str, tools: Path = TOOLS) -> Path:
     """Build one binary into the cache; raises BinaryMissing where Go is missing or the build fails."""
     go = shutil.which("go")
     if go is None:
         raise BinaryMissing(f"{name} is missing and so is Go: {REMEDY}")
-    target = cache_folder() / name
+    target = cache_folder(tools) / name
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(f".{os.getpid()}")
     started = time.monotonic()
-    print(f"building {name} ({PACKAGES[name]}, {kubernetes_version()}) …", file=sys.stderr, flush=True)
-    command = [go, "build", "-mod=readonly", "-ldflags", f"-s -w {_stamp()}", "-o", str(partial), PACKAGES[name]]
-    done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
+    print(f"building {name} ({PACKAGES[name]}, {kubernetes_version(tools)}) …", file=sys.stderr, flush=True)
+    command = [go, "build", "-mod=readonly", "-ldflags", f"-s -w {_stamp(tools)}", "-o", str(partial), PACKAGES[name]]
+    done = subprocess.run(command, cwd=tools, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BinaryMissing(f"building {name} failed:\n{done.stderr[-2000:]}")
     partial.replace(target)
@@ -90,8 +93,8 @@ def build(name: str) -> Path:
     return target
 
 
-def ensure(name: str) -> Path:
-    return find(name) or build(name)
+def ensure(name: str, tools: Path = TOOLS) -> Path:
+    return find(name, tools) or build(name, tools)
 
 
 def main() -> int:

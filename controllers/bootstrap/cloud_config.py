@@ -25,7 +25,7 @@ ConditionPathExists=!{shell.STATE}/joined
 
 [Service]
 Type=oneshot
-ExecStart=/bin/sh {SCRIPT}
+ExecStart=/bin/sh {SCRIPT} {shell.KEEP_TRYING}
 ExecStartPost=/bin/touch {shell.STATE}/joined
 ExecStartPost=/bin/rm -f {SCRIPT}
 StandardOutput=journal+console

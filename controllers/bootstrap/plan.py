@@ -9,11 +9,13 @@ from controllers.bootstrap import checks, documents
 from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import command_steps, environment, host_steps
-from controllers.bootstrap.steps import Command, Files, Step, Steps
+from controllers.bootstrap.steps import Command, Files, Reporting, Step, Steps
 
 JOINED = "/etc/kubernetes/kubelet.conf"
 """kubeadm writes it when the TLS bootstrap is done."""
 RUNTIME = "containerd"
+_RESET = ("kubeadm", "reset", "--force", "--cri-socket", documents.CONTAINERD_SOCKET)
+"""What a join leaves that was not done makes the checks of the next one fail (kubeadm's preflight)."""
 
 
 def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal, ...]:
@@ -29,7 +31,8 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     server = urlsplit(join.server).hostname or ""
     steps = (*host_steps(join.settings, server), *install_steps(join), *_join(join))
     forget = tuple(file.path for file in documents.join_files(join))
-    return Steps(steps, forget, environment(join.settings, server))
+    reporting = Reporting(join.server, join.ca, join.token)
+    return Steps(steps, forget, environment(join.settings, server), reporting)
 
 
 def _runtime_refusals(join: Join) -> tuple[Refusal, ...]:
@@ -47,6 +50,6 @@ def _join(join: Join) -> tuple[Step, ...]:
         *command_steps(spec.pre_join_commands or (), "before the join"),
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
         Step("write the join configuration", Files(documents.join_files(join)), (JOINED,)),
-        Step("join the cluster", command, (JOINED,), timeout=600.0),
+        Step("join the cluster", command, (JOINED,), timeout=600.0, undo=Command(_RESET)),
         *command_steps(spec.post_join_commands or (), "after the join"),
     )

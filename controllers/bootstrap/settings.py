@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, Literal, cast, get_args
 
 from pydantic import ValidationError
 
 from api import bootstraprules
 from api.bootstrap import BootstrapSpec
+from api.durations import parse_duration
 from api.faults import FieldError, child, text_of
 from api.visible import visible
 from controllers.bootstrap.refusal import Refusal
@@ -33,6 +35,8 @@ _ATOMIC: Final = frozenset(
     }
 )  # fmt: skip
 """Objects that replace as a whole: an address of one with the key or checksum of another would never fit."""
+JOIN_TIMEOUT: Final = timedelta(minutes=20)
+"""What a host may take to join where nobody says otherwise."""
 _DEEPEST: Final = 32
 _MOST_FAULTS: Final = 16
 _METADATA_SERVICE: Final = "169.254.169.254"
@@ -55,6 +59,14 @@ class Settings:
     def endpoint(self) -> str:
         """``spec.endpoint``, "" where the Cluster's own counts."""
         return self.spec.endpoint or ""
+
+    @property
+    def join_timeout(self) -> timedelta:
+        """How long a host may take to join. Total: what can't be read is among the faults."""
+        try:
+            return parse_duration(self.spec.join_timeout) if self.spec.join_timeout else JOIN_TIMEOUT
+        except ValueError:
+            return JOIN_TIMEOUT
 
 
 def is_asked_for(cluster_spec: object, machine_spec: object) -> bool:

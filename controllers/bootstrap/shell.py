@@ -1,8 +1,9 @@
 """Steps → a POSIX shell script: idempotent, resumable, and it says how far it is.
 
 The script writes ``/var/lib/nodewright/bootstrap/progress`` ("4/9 install kubelet 1.36.3"), ``log`` (what the step
-that runs has printed) and ``result`` (one line of JSON) when it ends. Every value is quoted here and nowhere else; no
-value of a step becomes a part of a command line unquoted.
+that runs has printed) and ``result`` (one line of JSON) when it ends. Run as ``script keep-trying`` it tries a
+step that failed again, with growing pauses, until all are done; else it ends at the first failure. Every value is
+quoted here and nowhere else; no value of a step becomes a part of a command line unquoted.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import base64
 import shlex
 
-from controllers.bootstrap import shell_steps
+from controllers.bootstrap import reporter, shell_steps
 from controllers.bootstrap.steps import Action, Binary, Command, File, Files, Modules, Present, Service, Step, Steps
 
 STATE = "/var/lib/nodewright/bootstrap"
+KEEP_TRYING = "keep-trying"
+FIRST_PAUSE, LONGEST_PAUSE = 5, 60
+"""Seconds between two tries of a step."""
 
 _PRELUDE = f"""\
 #!/bin/sh
@@ -21,8 +25,11 @@ _PRELUDE = f"""\
 set -u
 umask 077
 state={STATE}
+mode=${{1-}}
+reporter=
 mkdir -p "$state" /etc/nodewright
 : > "$state/log"
+rm -f "$state/failure" "$state/ended"
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
@@ -73,22 +80,47 @@ modules() {{
   done
 }}
 
+hide() {{ # prints what lines of the console must not hold, a line each
+  :
+}}
+
 finish() {{ # finish CODE
-  printf '{{"code": %s, "step": "%s"}}\\n' "$1" "$(cat "$state/progress")" > "$state/result"
+  printf '{{"code": %s, "step": "%s"}}\n' "$1" "$(cat "$state/progress")" > "$state/result"
+  if [ -n "$reporter" ]; then # it has a last report to send, for which it takes 10 s at most
+    : > "$state/ended"
+    [ "$1" -ne 0 ] || kill "$reporter" 2>/dev/null
+    wait "$reporter" 2>/dev/null
+  fi
   exit "$1"
 }}
 
-step() {{ # step NUMBER NAME FUNCTION TIMEOUT
+failed() {{ # failed CODE ATTEMPT PROGRESS
+  echo "nodewright: $3 failed with $1:"
+  hide > "$state/hidden"
+  if [ -s "$state/hidden" ]; then tail -n 20 "$state/log" | grep -vFf "$state/hidden"; else tail -n 20 "$state/log"; fi
+  rm -f "$state/hidden"
+  tail -c {reporter.KEPT} "$state/log" > "$state/failed.log"
+  echo "$1 $2 $3" > "$state/failure.new" && mv -f "$state/failure.new" "$state/failure"
+}}
+
+step() {{ # step NUMBER NAME FUNCTION
+  attempt=1
+  pause={FIRST_PAUSE}
   echo "$1 $2" > "$state/progress"
-  : > "$state/log"
-  echo "nodewright: $1 $2"
-  "$3" > "$state/log" 2>&1
-  code=$?
-  if [ "$code" -ne 0 ]; then
-    echo "nodewright: $1 $2 failed with $code:"
-    tail -n 20 "$state/log"
-    finish "$code"
-  fi
+  while :; do
+    : > "$state/log"
+    echo "nodewright: $1 $2"
+    "$3" > "$state/log" 2>&1
+    code=$?
+    [ "$code" -ne 0 ] || return 0
+    failed "$code" "$attempt" "$1 $2"
+    [ "$mode" = {KEEP_TRYING} ] || finish "$code"
+    echo "nodewright: tries again in $pause s"
+    sleep "$pause"
+    attempt=$((attempt + 1))
+    pause=$((pause * 2))
+    [ "$pause" -le {LONGEST_PAUSE} ] || pause={LONGEST_PAUSE}
+  done
 }}
 """
 
@@ -96,21 +128,57 @@ step() {{ # step NUMBER NAME FUNCTION TIMEOUT
 def render(steps: Steps) -> str:
     """The script for all of ``steps``."""
     total = len(steps.steps)
-    parts = [_PRELUDE, *filter(None, (shell_steps.environment(steps.environment), shell_steps.functions(steps.steps)))]
+    parts = [
+        _PRELUDE,
+        *filter(None, (shell_steps.environment(steps.environment), shell_steps.functions(steps.steps))),
+        *_reporting(steps),
+    ]
     for number, step in enumerate(steps.steps, 1):
-        body = "\n".join(f"  {line}" for line in _lines(step))
+        body = "\n".join(f"  {line}" for line in _lines(number, step))
         parts.append(f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number}\n")
-    forget = " ".join(shlex.quote(path) for path in steps.forget)
+    forget = " ".join(shlex.quote(path) for path in (*steps.forget, *((reporter.CONFIG,) if steps.reporting else ())))
     parts.append(f"rm -f {forget}\n" if forget else "")
+    parts.append(f'rm -f "$state"/{reporter.PROGRAM_NAME} "$state"/failed.log\n')
     parts.append("finish 0\n")
     return "\n".join(parts)
 
 
-def _lines(step: Step) -> list[str]:
+def _reporting(steps: Steps) -> list[str]:
+    """The program that tells how far the host is, started beside the steps where there is a Python to run it.
+
+    Lines of secret files, and those that hold the token's secret, stay off the console too.
+    """
+    if steps.reporting is None:
+        return []
+    secret = base64.b64encode(steps.reporting.token.partition(".")[2].encode()).decode()
+    files = " ".join(shlex.quote(path) for path in reporter.secret_files(steps))
+    program = f'"$state/{reporter.PROGRAM_NAME}"'
+    return [
+        f"hide() {{\n  {{ echo {secret} | base64 -d; echo; {f'cat {files}' if files else ':'}; }} 2>/dev/null |"
+        " sed '/^.\\{0,5\\}$/d'\n}\n"
+        f"{_put(reporter.config(steps.reporting, steps))}\n"
+        f"cat > {program} <<'END_OF_PROGRAM'\n{reporter.PROGRAM}END_OF_PROGRAM\n"
+        "python=$(command -v python3 || command -v /usr/libexec/platform-python)\n"
+        'if [ -n "$python" ]; then\n'
+        f'  "$python" {program} "$state" < /dev/null > /dev/null 2>&1 &\n'
+        "  reporter=$!\n"
+        "fi\n"
+    ]
+
+
+def _lines(number: int, step: Step) -> list[str]:
     done = " && ".join(f"[ -e {shlex.quote(path)} ]" for path in step.done_if)
     skip = [f"if {done}; then return 0; fi"] if done else []
     body = _action(step.action, int(step.timeout))
-    return [*skip, *(shell_steps.once(step, body) if step.once else body)]
+    return [*skip, *_undo(number, step), *(shell_steps.once(step, body) if step.once else body)]
+
+
+def _undo(number: int, step: Step) -> list[str]:
+    if step.undo is None:
+        return []
+    begun = f'"$state/begun-{number}"'
+    again = " ".join(_action(step.undo, int(step.timeout)))
+    return [f"if [ -e {begun} ]; then {again} || return; fi", f": > {begun}"]
 
 
 def _action(action: Action, timeout: int) -> list[str]:

@@ -208,7 +208,8 @@ Action = (
 class Step:
     """``name``: what people read ("install kubelet 1.36.3"). ``done_if``: paths that exist once it is done; () if it is
     safe and cheap to repeat. ``timeout``: seconds. ``once``: name of a mark that is set when it has succeeded and keeps
-    it from being done again; "" for what has a check of its own.
+    it from being done again; "" for what has a check of its own. ``undo``: runs before the step does where it was begun
+    before and is not done: after a failure, or a reboot in the middle of it.
     """
 
     name: str
@@ -216,15 +217,26 @@ class Step:
     done_if: tuple[str, ...] = ()
     timeout: float = 300.0
     once: str = ""
+    undo: Command | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """To whom a host tells how far it is: the API server that it joins, with its own bootstrap token."""
+
+    server: str
+    ca: str
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
     """All steps of a host in their order, and the files that are removed when the last one has succeeded.
 
-    ``environment``: variables of all steps, such as proxies.
+    ``environment``: variables of all steps, such as proxies. ``reporting`` None: the host tells nobody how far it is.
     """
 
     steps: tuple[Step, ...]
     forget: tuple[str, ...] = field(default=())
     environment: tuple[tuple[str, str], ...] = ()
+    reporting: Reporting | None = None

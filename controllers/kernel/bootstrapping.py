@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controllers.kernel.host_report import Report
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat
 from providers.base.user_data import UserDataLimit
@@ -95,20 +96,26 @@ class BootstrapNeed:
     cluster.
 
     ``endpoint``: URL that a spec or status names, "" if the cluster has to say by itself where it is.
+    ``token_id``: of the token that the Machine says its host has got, "" if it says of none.
     """
 
     machine: Ref
     cluster: Key | None = None
     endpoint: str = ""
+    token_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReads:
-    """``target`` None: it is being found out. ``in_flight``: the data is being made or removed."""
+    """``target`` None: it is being found out. ``in_flight``: the data is being made or removed.
+
+    ``report``: what the host has said last of its bootstrap; None if it has said nothing.
+    """
 
     target: JoinTarget | NoTarget | None = None
     data: BootstrapData = UNKNOWN
     in_flight: bool = False
+    report: Report | None = None
 
 
 NOBODY_LOOKED = BootstrapReads()

@@ -16,7 +16,7 @@ from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.bootstrap.credentials import Refused, secret_key, token_ids
 from controllers.bootstrap.ordering import Wanted, order_for
-from controllers.bootstrap.settings import effective, is_asked_for
+from controllers.bootstrap.settings import JOIN_TIMEOUT, effective, is_asked_for
 from controllers.kernel.actions import Action, EnsureBootstrap, RemoveBootstrap
 from controllers.kernel.bootstrapping import (
     NOBODY_LOOKED,
@@ -39,8 +39,6 @@ from controllers.kernel.workload import cluster_key_of
 from controllers.machine.decision import condition
 from providers.base.contract import BootstrapRef, Host, HostRequest
 
-JOIN_LIMIT = timedelta(minutes=30)
-"""A host that runs for so long and has not joined is told to have failed; nothing is done about it here."""
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
 REFUSED_LOOK = 15.0
@@ -55,6 +53,7 @@ class Bootstrapping:
     """``asked``: this Machine's host gets bootstrap data. ``refused``: why it can't be made. ``order``: what to make;
     None as well while it is being found out where the host is to join.
 
+    ``join_timeout``: how long its host may take to join.
     ``marked``: it was made once, so it may be there though nobody asks for it any more.
     """
 
@@ -64,6 +63,7 @@ class Bootstrapping:
     order: BootstrapOrder | None = None
     refused: Refused | None = None
     marked: bool = False
+    join_timeout: timedelta = JOIN_TIMEOUT
 
     @property
     def may_exist(self) -> bool:
@@ -83,7 +83,9 @@ def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
     if not is_asked_for(*specs) and not _is_marked(machine):
         return None
     endpoint = effective(*specs).endpoint or _endpoint_of(cluster)
-    return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint)
+    token_id = annotations_of(machine).get(names.BOOTSTRAP_TOKEN_ANNOTATION)
+    told = token_id if isinstance(token_id, str) else ""
+    return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint, told)
 
 
 def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: View) -> Bootstrapping | None:
@@ -96,14 +98,15 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
     marked = _is_marked(machine)
     if not is_asked_for(*specs) or request is None or reads.support.own:
         return Bootstrapping(need, reads.bootstrap, marked=marked)
-    asked = Bootstrapping(need, reads.bootstrap, asked=True, marked=marked)
+    settings = effective(*specs)
+    asked = Bootstrapping(need, reads.bootstrap, asked=True, marked=marked, join_timeout=settings.join_timeout)
     if isinstance(view.workload, Unreachable):
         text = f"no token can be made where its Node is to be: {view.workload.why}"
         return _refusing(asked, Refused(str(Reason.WORKLOAD_UNREACHABLE), text))
     target = reads.bootstrap.target
     if target is None or reads.problems:
         return asked
-    wanted = Wanted(need.machine, request, effective(*specs), reads.support, view.now, need.cluster)
+    wanted = Wanted(need.machine, request, settings, reads.support, view.now, need.cluster)
     found = order_for(wanted, target)
     return _refusing(asked, found) if isinstance(found, Refused) else replace(asked, order=found)
 
@@ -193,24 +196,6 @@ def condition_of_data(found: Bootstrapping | None, joined: bool, before: Any) ->
     if known is not None and isinstance(data, DataUnknown):
         return Condition.as_it_stands(known)
     return condition(type_, False, Reason.WAITING_FOR_BOOTSTRAP_DATA, "its bootstrap data is being made")
-
-
-def condition_of_joining(
-    found: Bootstrapping | None, host: Host | None, node_name: str, now: datetime
-) -> Condition | None:
-    """NodeJoined; None where there is nothing to say."""
-    if found is None or not found.asked:
-        return None
-    type_ = MachineCondition.NODE_JOINED
-    if node_name:
-        return condition(type_, True, Reason.JOINED, f"as Node {node_name}")
-    if host is not None and host.created_at is not None and now >= host.created_at + JOIN_LIMIT:
-        text = (
-            f"host {host.name} was made over {JOIN_LIMIT.total_seconds() / 60:.0f} minutes ago and no Node has joined; "
-            "look at its console, or delete the Machine"
-        )
-        return condition(type_, False, Reason.JOIN_TIMED_OUT, text)
-    return condition(type_, False, Reason.WAITING_FOR_NODE, "no Node has joined yet")
 
 
 def mark(found: Bootstrapping | None, annotations: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from controllers.kernel.actions import Action, CreateHost, Patch, UpdateHost
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, bootstrap_data, replacement, unreachable, update
+from controllers.machine import attempts, bootstrap_data, joining, replacement, unreachable, update
 from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
@@ -258,6 +258,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
         record={**_replacement_over(observed), **_class_of_host(observed)},
+        warning=joining.failure(observed),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find, is_true
 from controllers.kernel.refs import Obj
-from controllers.machine import node_takeover, unreachable
+from controllers.machine import joining, node_takeover, unreachable
 from controllers.machine.decision import Decision, condition
 from controllers.machine.node_link import Conflict, Unlinked
 from controllers.machine.observe import Observed
@@ -74,6 +74,11 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
         return condition(type_, False, reason, decision.failure.message)
     if decision.stage is Stage.REPLACING:
         return condition(type_, False, Reason.REPLACING, "the host is replaced by a new one")
+    runs = infrastructure is None or infrastructure.status != "False"
+    told = joining.failure(observed)
+    if told is not None and (runs or (infrastructure is not None and infrastructure.reason == Reason.PROVISIONING)):
+        # A host that speaks is newer news than a list in which it still boots.
+        return condition(type_, False, told.reason, told.message)
     if infrastructure is not None and infrastructure.status == "False":
         return condition(type_, False, infrastructure.reason, infrastructure.message)
     if observed.unreachable is not None:

@@ -11,7 +11,7 @@ from api.names import OperationType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
 from controllers.kernel.refs import Obj, uid_of
-from controllers.machine import bootstrap_data, live_config, node_metadata, node_permission
+from controllers.machine import bootstrap_data, joining, live_config, node_metadata, node_permission
 from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
 from controllers.machine.observe import Observed
@@ -94,7 +94,7 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
     if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
         return False
-    if live_config.is_news(observed):
+    if live_config.is_news(observed) or joining.is_news(observed):
         return False
     waited = _was_queued(observed, decision)
     if (observed.spec_is_new and not waited) or observed.status.get("nodeRef"):
@@ -184,7 +184,7 @@ def _of_bootstrap(observed: Observed) -> list[Condition | None]:
     name = str(observed.node["metadata"]["name"]) if observed.node is not None else ""
     return [
         bootstrap_data.condition_of_data(found, bool(name), before),
-        bootstrap_data.condition_of_joining(found, observed.host, name, observed.now),
+        joining.decide(observed, name),
     ]
 
 

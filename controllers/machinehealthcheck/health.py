@@ -121,7 +121,19 @@ def _failed(machine: MachineFacts) -> Verdict:
     return Unhealthy(Reason.MACHINE_FAILED, message, incurable=incurable, alone=True, stubborn=True)
 
 
+def _joined_too_late(machine: MachineFacts, desired: HealthCheckSpec, trust: Trust) -> Verdict | None:
+    """Of a Machine that has no Node one condition counts: that its host has not joined in time."""
+    joined = find((machine.body.get("status") or {}).get("conditions"), MachineCondition.NODE_JOINED)
+    if joined is None or joined.get("reason") != Reason.JOIN_TIMED_OUT:
+        return None
+    asked = tuple(signal for signal in desired.machine_signals if signal.type == MachineCondition.NODE_JOINED)
+    return _signalled(asked, _conditions(machine.body), "Machine", trust.now, trust.machines)
+
+
 def _without_node(machine: MachineFacts, desired: HealthCheckSpec, trust: Trust) -> Verdict:
+    late = _joined_too_late(machine, desired, trust)
+    if late is not None:
+        return late
     status = machine.body.get("status") or {}
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     if host is not None and host.get("status") != "True" and host.get("reason") in _PROVIDERS_TURN:

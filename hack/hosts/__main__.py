@@ -12,6 +12,9 @@ from hack.hosts.lab import Lab
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kubeadm")
 
+PREVIOUS_PROGRAMS = ("kubelet", "kubeadm")
+"""Those that hosts also get in the minor version before."""
+
 
 def install() -> None:
     """Everything that hosts need, with a line for each part that takes long."""
@@ -19,6 +22,8 @@ def install() -> None:
     parts.install()
     for name in PROGRAMS:
         binaries.ensure(name)
+    for name in PREVIOUS_PROGRAMS:
+        binaries.ensure(name, binaries.PREVIOUS)
     images.ensure_pause()
     print(f"hosts boot from {tree.ensure()}; all parts are here after {time.monotonic() - started:.0f} s")
 

@@ -16,6 +16,7 @@ from hack.hosts.lab import Lab
 
 def missing() -> str:
     lacking = [name for name in hosts.PROGRAMS if binaries.find(name) is None]
+    lacking += [name for name in hosts.PREVIOUS_PROGRAMS if binaries.find(name, binaries.PREVIOUS) is None]
     if parts.missing():
         return parts.missing()
     return f"{', '.join(lacking) or 'the tree'} not found: {parts.REMEDY}" if lacking or tree.find() is None else ""

@@ -33,8 +33,10 @@ from controllers.kernel.bootstrapping import (
     DataRefused,
     JoinTarget,
 )
+from controllers.kernel.host_report import Report
 from controllers.kernel.refs import MACHINE, SECRET, Key, Obj, Ref, uid_of
 from nodewright.runtime.bootstrap.conversing import Sides, converse
+from nodewright.runtime.bootstrap.reports import HostReports
 from nodewright.runtime.bootstrap.targets import Site, Targets
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.client import KubeClient
@@ -122,9 +124,11 @@ class BootstrapDirectory:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._listeners: list[Callable[[str], None]] = []
         self._closed = False
+        self._reports = HostReports(self._client_of)
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """``listener`` is told the UID of each Machine of which more is known."""
+        self._reports.listen(listener)
         self._listeners.append(listener)
 
     def look(self, need: BootstrapNeed) -> BootstrapReads:
@@ -141,7 +145,19 @@ class BootstrapDirectory:
             data = known.data if known is not None else DataAbsent() if place.swept_at is not None else UNKNOWN
             if data is UNKNOWN:
                 place.curious.add(uid)
-        return BootstrapReads(target, data, uid in self._running)
+        return BootstrapReads(target, data, uid in self._running, self._said(need, data))
+
+    def _said(self, need: BootstrapNeed, data: BootstrapData) -> Report | None:
+        """What the host has said last, for as long as it may have a token to say it with."""
+        uid = need.machine.uid
+        token_id = data.token_id if isinstance(data, DataPresent) else need.token_id
+        if uid not in self._home or not token_id or isinstance(data, DataAbsent):
+            self._reports.forget(uid)
+            return None
+        return self._reports.look(uid, self._home[uid], token_id)
+
+    def _client_of(self, cluster: Key | None) -> KubeClient | None:
+        return self._deps.client if cluster is None else self._deps.workloads.client_of(cluster)
 
     def submit(self, action: BootstrapAction) -> bool:
         """Begin with it. False: something is under way for the Machine."""
@@ -157,11 +173,12 @@ class BootstrapDirectory:
         """The Machine is gone for good."""
         self._known.pop(machine_uid, None)
         self._home.pop(machine_uid, None)
+        self._reports.forget(machine_uid)
 
     async def close(self, grace: float = 5.0) -> None:
         """Wait up to ``grace`` seconds for what is under way."""
         self._closed = True
-        await self._targets.close()
+        await asyncio.gather(self._targets.close(), self._reports.close())
         sweeps = [place.sweeping for place in self._places.values() if place.sweeping is not None]
         for sweep in sweeps:
             sweep.cancel()
