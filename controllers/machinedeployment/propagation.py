@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
+from api.declared import MACHINE_SPEC
 from api.names import InPlace, StrategyType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import merge_patch
@@ -119,10 +120,9 @@ def _current_template(observed: Observed, state: SetState, template: Obj) -> dic
     if metadata:
         patch["metadata"] = metadata
     have, wanted = template.get("spec") or {}, want.get("spec") or {}
-    in_place = ("metadata", "taints", *IN_PLACE_SCALARS)
     spec = difference(
-        {key: have[key] for key in in_place if have.get(key) not in (None, [], {})},
-        {key: wanted[key] for key in in_place if wanted.get(key) not in (None, [], {})},
+        {key: have[key] for key in MACHINE_SPEC.in_place if have.get(key) not in (None, [], {})},
+        {key: wanted[key] for key in MACHINE_SPEC.in_place if wanted.get(key) not in (None, [], {})},
     )
     if spec:
         patch["spec"] = spec
