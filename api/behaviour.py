@@ -41,7 +41,7 @@ class Absent(StrEnum):
 
 
 _INSTEAD: Mapping[Absent, Any] = {Absent.NULL: None, Absent.EMPTY_TEXT: ""}
-EMPTY = (None, {}, [], "")
+EMPTY: tuple[Any, ...] = (None, {}, [], "")
 """Values that mean the same as no value."""
 
 

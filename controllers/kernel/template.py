@@ -16,7 +16,7 @@ from api.behaviour import EMPTY, Fields
 from api.declared import MACHINE_SPEC
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import Kind, Obj
+from controllers.kernel.refs import Kind
 
 IN_PLACE_SCALARS = MACHINE_SPEC.scalars
 """Fields of ``spec`` that are copied as they are; ``metadata`` and ``taints`` are merged key by key."""
@@ -115,14 +115,13 @@ class Pattern:
     problem: str = ""
 
 
-def read_pattern(spec: Obj, selects: Kind) -> Pattern:
+def read_pattern(label_selector: Any, template: object, selects: Kind) -> Pattern:
     """``spec.selector`` and ``spec.template`` of an owner of objects of kind ``selects``; never raises."""
-    template = spec.get("template")
     problem = template_problem(template)
     if problem or not isinstance(template, Mapping):
         return Pattern(problem=problem)
     try:
-        selector = from_label_selector(spec.get("selector"))
+        selector = from_label_selector(label_selector)
     except SelectorError as error:
         return Pattern(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
     if selector.empty or selector.nothing:
