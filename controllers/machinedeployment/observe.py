@@ -35,6 +35,7 @@ from controllers.kernel.refs import (
     key_of,
     labels_of,
     ref_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
@@ -195,7 +196,7 @@ def _history_name(key: Key, sets: tuple[SetState, ...], view: View) -> str:
     holder = biggest(sets)
     if holder is None:
         return ""
-    template = (holder.body.get("spec") or {}).get("template") or {}
+    template = spec_of(holder.body).get("template") or {}
     candidates = (machine_set_name(key.name, template_hash(template, n)) for n in range(_MOST_NAMES))
     return next((name for name in candidates if view.get(MACHINE_SET, Key(key.namespace, name)) is None), "")
 

@@ -18,7 +18,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import annotations_of
+from controllers.kernel.refs import annotations_of, spec_of
 from controllers.kernel.template import FAILURE_DOMAIN, IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
 from controllers.kernel.victims import in_order
 from controllers.kernel.wording import counted
@@ -93,7 +93,7 @@ def _down(observed: Observed, up: set[str]) -> int:
 
 def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Patch:
     desired = observed.desired
-    template, have = desired.template.get("spec") or {}, machine.body.get("spec") or {}
+    template, have = desired.template.get("spec") or {}, spec_of(machine.body)
     theirs = _of_revision(template)
     spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
     required = desired.in_place is not None and desired.in_place.policy == InPlace.REQUIRE

@@ -15,6 +15,7 @@ from api.behaviour import Fields
 from api.declared import MACHINE_SPEC
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.refs import spec_of
 
 Template = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, Any]]
@@ -66,7 +67,7 @@ def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
     annotations = machine.body["metadata"].get("annotations") or {}
     if annotations.get(names.PROPAGATED_ANNOTATION) != text or "taints" in want:
         return False
-    spec = machine.body.get("spec") or {}
+    spec = spec_of(machine.body)
     node = spec.get("metadata") or {}
     have = {
         "labels": machine.labels,
@@ -81,7 +82,7 @@ def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
 
 def _patch(machine: MachineFacts, want: Given, text: str) -> dict[str, Any]:
     meta = machine.body["metadata"]
-    spec = machine.body.get("spec") or {}
+    spec = spec_of(machine.body)
     annotations = meta.get("annotations") or {}
     record = annotations.get(names.PROPAGATED_ANNOTATION, "")
     before = {} if record == text else _read_record(record)
