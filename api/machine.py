@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from api import limits, names
+from api.behaviour import Absent, Behaviour, Change
 from api.bootstrap import BootstrapSpec
 from api.meta import (
     Conditions,
@@ -159,6 +160,15 @@ _CLUSTER_NAME_FIXED = Rule(
     "clusterName is immutable",
     field_path=".clusterName",
 )
+_ProviderID = Annotated[str, Field(max_length=512), Schema(rules=(_PROVIDER_ID_FIXED,))]
+_ClusterName = Annotated[str, Field(min_length=1, max_length=63)]
+_ReadinessGates = Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")]
+
+# What a change of a field does stands in its declaration; without it a test refuses the field.
+_IS_CONFIG = Behaviour(Change.HOST, hashed_as="config")
+_FLOWS_TO_NODE = Behaviour(Change.NODE)
+_IN_PLACE = Behaviour(Change.IN_PLACE)
+_DELETION_TIMEOUT = Behaviour(Change.IN_PLACE, timeout=True)
 
 
 class MachineSpec(Model):
@@ -168,43 +178,43 @@ class MachineSpec(Model):
     __preserve__: ClassVar = True
     __exclusive__: ClassVar = ("providerConfig", "providerSpec")
 
-    metadata: TemplateMeta | None = None
+    metadata: Annotated[TemplateMeta | None, _FLOWS_TO_NODE] = None
     """Labels and annotations for the Node. They flow to it without a rollout; what others put there is kept."""
-    taints: Taints | None = None
+    taints: Annotated[Taints | None, _FLOWS_TO_NODE] = None
     """Taints for the Node. They flow to it without a rollout; what others put there is kept."""
-    provider_config: ProviderConfigField | None = None
+    provider_config: Annotated[ProviderConfigField | None, _IS_CONFIG] = None
     """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
-    provider_spec: ProviderSpec | None = None
+    provider_spec: Annotated[ProviderSpec | None, _IS_CONFIG] = None
     """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
-    versions: MachineVersions | None = None
+    versions: Annotated[MachineVersions | None, Behaviour(Change.HOST, hashed_as="versions")] = None
     """Versions of the software on the Node."""
-    bootstrap: BootstrapSpec | None = None
+    bootstrap: Annotated[BootstrapSpec | None, Behaviour(Change.HOST, empty_counts=True)] = None
     """How its host joins by itself, where that differs from ``spec.bootstrap`` of its Cluster. Present, even empty, it
     asks for bootstrap data. A change needs another host."""
-    config_source: NodeConfigSource | None = None
+    config_source: Annotated[NodeConfigSource | None, Behaviour(Change.HOST, absent=Absent.NULL)] = None
     """Dynamic kubelet configuration of old clusters; kept, but without effect."""
-    provider_id: Annotated[str, Field(max_length=512), Schema(rules=(_PROVIDER_ID_FIXED,))] | None = None
+    provider_id: Annotated[_ProviderID | None, Behaviour(Change.OWN)] = None
     """Identity of the host as the Node's ``spec.providerID`` shows it. The controller sets it, once for each host."""
-    roles: Roles | None = None
+    roles: Annotated[Roles | None, Behaviour(Change.REVISION)] = None
     """Roles of the Machine (first generation): Master or Node."""
-    cluster_name: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    cluster_name: Annotated[_ClusterName | None, Behaviour(Change.REVISION)] = None
     """Cluster that the Machine belongs to. Without it the label ``cluster.k8s.io/cluster-name`` says so."""
-    failure_domain: Annotated[str, Field(max_length=253)] | None = None
+    failure_domain: Annotated[ShortText | None, Behaviour(Change.HOST, absent=Absent.EMPTY_TEXT)] = None
     """Zone (or the like) in which the provider is to place the host."""
-    node_drain_timeout: Duration | None = None
+    node_drain_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
     """How long a drain may take before deletion goes on without it. Absent or 0: for ever."""
-    node_drain_delete_after: Duration | None = None
+    node_drain_delete_after: Annotated[Duration | None, _DELETION_TIMEOUT] = None
     """How long after a drain began pods that could not be evicted are deleted, whatever their PodDisruptionBudgets say.
     Absent or 0: never."""
-    node_drain_force_after: Duration | None = None
+    node_drain_force_after: Annotated[Duration | None, _DELETION_TIMEOUT] = None
     """How long after a drain began pods that are left are deleted without a grace period. Absent or 0: never."""
-    node_volume_detach_timeout: Duration | None = None
+    node_volume_detach_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
     """How long deletion waits, after the drain, for volumes to detach. Absent or 0: for ever."""
-    node_deletion_timeout: Duration | None = None
+    node_deletion_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
     """How long deletion tries to delete the Node object after its host is gone. Absent or 0: for ever."""
-    readiness_gates: Annotated[list[ReadinessGate], Field(max_length=32), list_map("conditionType")] | None = None
+    readiness_gates: Annotated[_ReadinessGates | None, _IN_PLACE] = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
-    min_ready_seconds: Count | None = None
+    min_ready_seconds: Annotated[Count | None, _IN_PLACE] = None
     """Seconds that the Machine must be Ready before its condition Available is True.
 
     Sets use their own minReadySeconds.

@@ -9,24 +9,16 @@ from typing import Any, Final, Literal
 
 from api import limits
 from api.bootstraprules import bootstrap
+from api.declared import MACHINE_SPEC
 from api.durations import parse_duration, parse_time
 from api.faults import FieldError, child, items, text_of
 from api.noderules import metadata_keys, registration
 from api.providerconfig import ProviderConfigError, read
 from api.selectors import label_value_error
 
-MACHINE_SPEC_FIELDS: Final = frozenset(
-    {
-        "metadata", "taints", "providerConfig", "providerSpec", "versions", "configSource", "providerID", "roles",
-        "clusterName", "failureDomain", "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter",
-        "nodeVolumeDetachTimeout", "nodeDeletionTimeout",
-        "readinessGates", "minReadySeconds", "bootstrap",
-    }
-)  # fmt: skip
+MACHINE_SPEC_FIELDS: Final = frozenset(MACHINE_SPEC.behaviours)
 """Known fields. Others survive, unless they look like one of these misspelt."""
-TIMEOUTS: Final = (
-    "nodeDrainTimeout", "nodeDrainDeleteAfter", "nodeDrainForceAfter", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"
-)  # fmt: skip
+TIMEOUTS: Final = MACHINE_SPEC.timeouts
 """Durations of a deletion. 0 and none mean: never, for ever."""
 _LOOKS_LIKE: Final = 0.85
 _LOOKED_AT: Final = 64

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from api.behaviour import Fields
+
 BEGIN = "<!-- generated: fields -->"
 END = "<!-- end of generated -->"
 
@@ -45,6 +47,15 @@ def tables(crd: Schema) -> str:
             lines += ["", f"## {title}", "", "| Field | Type | Default | Meaning |", "|---|---|---|---|"]
             lines += rows
     return "\n".join([*lines, ""])
+
+
+def with_behaviours(page: str, fields: Fields) -> str:
+    """The page with a table of what a change of each field does, at the end of its generated part."""
+    lines = ["", "## What a change of `spec` does", ""]
+    lines += ["| Field | A change of it in a template |", "|---|---|"]
+    for name, one in fields.behaviours.items():
+        lines.append(f"| `{name}` | {one.change} |")
+    return page.replace(END, "\n".join([*lines, ""]) + END)
 
 
 def _part_rows(schema: Schema, part: str) -> Iterator[str]:

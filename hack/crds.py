@@ -1,4 +1,4 @@
-"""Generate ``crds/*.yaml`` and the field tables of ``docs/api`` from ``api``.
+"""Generate ``crds/*.yaml``, ``api/declared.py``, ``api/views.py`` and the tables of ``docs/api`` from ``api``.
 
 All definitions are in ``nodewright/crds.jsonl`` (the program's), those of our group in ``deploy/crds/crds.yaml`` (for
 kustomize): a kind of another group may have been installed by somebody else.
@@ -19,9 +19,10 @@ import yaml
 
 from api import names
 from api.kinds import KINDS, OTHERS
+from api.machine import MachineSpec
 from api.model import Model
 from api.resource import Resource
-from hack import apidocs
+from hack import apidocs, declared, views
 from hack.structural import Schema, structural
 from nodewright.crds import CARRIED
 
@@ -110,6 +111,10 @@ def outputs() -> dict[Path, str]:
     files[ROOT / "deploy" / "crds" / "crds.yaml"] = HEADER + "---\n".join(
         together
     )  # kustomize reads its own folders only
+    machine_page = ROOT / "docs" / "api" / "machine.md"
+    files[machine_page] = apidocs.with_behaviours(files[machine_page], declared.fields_of(MachineSpec))
+    files[ROOT / "api" / "declared.py"] = declared.module()
+    files[ROOT / "api" / "views.py"] = views.module()
     files[CARRIED] = "".join(f"{json.dumps(crd, ensure_ascii=False)}\n" for crd in sorted(crds, key=_crd_name))
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"

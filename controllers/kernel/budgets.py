@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.intorstring import IntOrStringError, percent, resolve
+from api.views import RollingUpdateView
 
-DEFAULT_MAX_SURGE: int | str = 1
-DEFAULT_MAX_UNAVAILABLE: int | str = 0
+DEFAULT_MAX_SURGE: int | str = RollingUpdateView().max_surge
+DEFAULT_MAX_UNAVAILABLE: int | str = RollingUpdateView().max_unavailable
 """Defaults of the lineage: one more, none less."""
 
 

@@ -1,8 +1,8 @@
 """A Machine template in two halves: what flows to existing Machines, and what makes a new revision.
 
-In place (no rollout): labels and annotations of the Machines (``metadata``), of the Nodes (``spec.metadata``), taints,
-timeouts, readiness gates. Everything else, known or not, is a new revision: hosts may depend on it. A change of
-``replicas`` is outside of the template, so it never rolls anything (CAPI#12990).
+Labels and annotations of the Machines (``metadata``) flow in place. Of ``spec`` each field says in its declaration in
+``api/machine.py`` what a change of it does; a field that nobody knows is a new revision: hosts may depend on it.
+A change of ``replicas`` is outside of the template, so it never rolls anything (CAPI#12990).
 """
 
 from __future__ import annotations
@@ -12,40 +12,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api import limits, names
-from api.machinerules import TIMEOUTS
+from api.behaviour import NOT_GIVEN, Fields
+from api.declared import MACHINE_SPEC
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import Kind, Obj
+from controllers.kernel.refs import Kind
 
-IN_PLACE_SCALARS = (
-    *TIMEOUTS,
-    "readinessGates",
-    "minReadySeconds",
-)
+IN_PLACE_SCALARS = MACHINE_SPEC.scalars
 """Fields of ``spec`` that are copied as they are; ``metadata`` and ``taints`` are merged key by key."""
-IN_PLACE_FIELDS = frozenset((*IN_PLACE_SCALARS, "metadata", "taints"))
+IN_PLACE_FIELDS = frozenset(MACHINE_SPEC.in_place)
 """Fields of ``spec`` that need no rollout."""
-NEVER_FROM_TEMPLATE = frozenset(("providerID",))
+NEVER_FROM_TEMPLATE = frozenset(MACHINE_SPEC.own)
 FAILURE_DOMAIN = "failureDomain"
 RESTARTS = {"restartedAt": names.RESTARTED_AT_ANNOTATION, "rolloutAfter": names.ROLLOUT_AFTER_ANNOTATION}
 """Annotations of a template that ask for other hosts, by their name in the rollout part."""
 HASH_LENGTH = 8
 
 
-def rollout_part(template: Mapping[str, Any]) -> dict[str, Any]:
+def rollout_part(template: Mapping[str, Any], fields: Fields = MACHINE_SPEC) -> dict[str, Any]:
     """What decides whether two templates are the same revision.
 
     The three generations of providerConfig are one field here; null and empty optional fields are left out, so that
     what an API server fills in or drops makes no revision.
     """
     spec = template.get("spec") or {}
-    part = {
-        key: value
-        for key, value in spec.items()
-        if key not in IN_PLACE_FIELDS and key not in NEVER_FROM_TEMPLATE and value not in (None, {}, [], "")
-    }
-    if isinstance(spec.get("bootstrap"), Mapping):  # an empty one asks for bootstrap data, none asks for nothing
-        part["bootstrap"] = {key: value for key, value in spec["bootstrap"].items() if value not in (None, {}, [], "")}
+    outside = fields.outside_revision
+    part = {key: fields.meant(key, value) for key, value in spec.items() if key not in outside}
+    part = {key: value for key, value in part.items() if value is not NOT_GIVEN}
     config = part.pop("providerSpec", None)
     if config is not None:
         part.setdefault("providerConfig", config)
@@ -123,14 +116,13 @@ class Pattern:
     problem: str = ""
 
 
-def read_pattern(spec: Obj, selects: Kind) -> Pattern:
+def read_pattern(label_selector: Any, template: object, selects: Kind) -> Pattern:
     """``spec.selector`` and ``spec.template`` of an owner of objects of kind ``selects``; never raises."""
-    template = spec.get("template")
     problem = template_problem(template)
     if problem or not isinstance(template, Mapping):
         return Pattern(problem=problem)
     try:
-        selector = from_label_selector(spec.get("selector"))
+        selector = from_label_selector(label_selector)
     except SelectorError as error:
         return Pattern(problem=f"spec.selector.{error}" if error.field else f"spec.selector: {error}")
     if selector.empty or selector.nothing:

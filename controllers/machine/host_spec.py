@@ -8,6 +8,7 @@ from typing import Any
 
 from api import names
 from api.conditions import Reason
+from api.declared import MACHINE_SPEC
 from api.noderules import registration
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_class import class_key
@@ -135,18 +136,10 @@ def _versions(versions: Mapping[str, Any]) -> Versions:
 
 
 def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions) -> str:
-    """Of all that makes the host another one. Labels, annotations and taints are not in it: they flow to the Node."""
-    wanted = {
-        "config": config,
-        "versions": [asked.kubelet, asked.control_plane, asked.container_runtime],
-        "configSource": spec.get("configSource"),
-        "failureDomain": spec.get("failureDomain") or "",
-    }
-    if isinstance(spec.get("bootstrap"), Mapping):
-        given = spec["bootstrap"]
-        wanted["bootstrap"] = {key: value for key, value in given.items() if value not in (None, {}, [], "")}
+    """The digest of the fields that are declared with ``Change.HOST``. What flows to the Node is not in it."""
+    versions = [asked.kubelet, asked.control_plane, asked.container_runtime]
     try:
-        return digest(wanted, HASH_LENGTH)
+        return digest(MACHINE_SPEC.host_part(spec, {"config": config, "versions": versions}), HASH_LENGTH)
     except (TypeError, ValueError) as error:
         raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
 

@@ -11,7 +11,7 @@ from controllers.kernel.actions import Create
 from controllers.kernel.names import label_value, machine_set_name
 from controllers.kernel.ownership import controller_uid, reference_to
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, annotations_of, is_deleting, uid_of
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, annotations_of, is_deleting, spec_of, uid_of
 from controllers.kernel.template import rollout_part
 from controllers.machinedeployment.observe import Observed, SetState, hash_for_new
 from controllers.machinedeployment.proportional_scale import scale_annotations
@@ -25,7 +25,7 @@ def is_collision(observed: Observed) -> bool:
         return False
     if controller_uid(found) != uid_of(observed.body):
         return True
-    template = (found.get("spec") or {}).get("template") or {}
+    template = spec_of(found).get("template") or {}
     return not is_deleting(found) and rollout_part(template) != rollout_part(observed.desired.template)
 
 
@@ -61,7 +61,7 @@ def new_set(observed: Observed) -> Create:
 
 def history_set(observed: Observed, holder: SetState) -> Create:
     """An empty MachineSet that keeps the template of ``holder``, which is about to get another one."""
-    template = (holder.body.get("spec") or {}).get("template") or {}
+    template = spec_of(holder.body).get("template") or {}
     hash_ = observed.history_name.rpartition("-")[2]
     left_out = (names.DISABLE_CREATE_ANNOTATION, *scale_annotations(0, 0))
     annotations = {key: value for key, value in annotations_of(holder.body).items() if key not in left_out}

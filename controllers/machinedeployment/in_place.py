@@ -13,7 +13,7 @@ from typing import Any
 from api import names
 from api.names import InPlace
 from controllers.kernel.actions import Create, Patch
-from controllers.kernel.refs import Obj, labels_of, resource_version_of
+from controllers.kernel.refs import Obj, labels_of, resource_version_of, spec_of
 from controllers.kernel.template import RESTARTS, difference, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machinedeployment.creation import history_set, with_hash
@@ -96,7 +96,7 @@ def budget(observed: Observed) -> dict[str, Any]:
 
 def is_let_on(observed: Observed, now: SetState) -> bool:
     """Whether Machines may be updated from now on that might not before."""
-    have = (now.body.get("spec") or {}).get("inPlaceUpdate")
+    have = spec_of(now.body).get("inPlaceUpdate")
     if observed.desired.in_place == InPlace.NEVER or not isinstance(have, Mapping):
         return False
     return have.get("maxUpdating") == 0 and budget(observed).get("maxUpdating") != 0
@@ -121,4 +121,4 @@ def _kept(observed: Observed, holder: SetState) -> bool:
 
 
 def _template(body: Obj) -> dict[str, Any]:
-    return dict((body.get("spec") or {}).get("template") or {})
+    return dict(spec_of(body).get("template") or {})

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from api import limits, names
+from api import names
 from api.names import DeletePolicy, DisruptionReason, InPlace
+from api.reading import Reading
+from api.views import MachineSetSpecView
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.failure_domains import domains_of
@@ -33,6 +35,7 @@ from controllers.kernel.refs import (
     key_of,
     labels_of,
     ref_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
@@ -203,7 +206,7 @@ def _history_name(key: Key, sets: tuple[SetState, ...], view: View) -> str:
     holder = biggest(sets)
     if holder is None:
         return ""
-    template = (holder.body.get("spec") or {}).get("template") or {}
+    template = spec_of(holder.body).get("template") or {}
     candidates = (machine_set_name(key.name, template_hash(template, n)) for n in range(_MOST_NAMES))
     return next((name for name in candidates if view.get(MACHINE_SET, Key(key.namespace, name)) is None), "")
 
@@ -220,23 +223,21 @@ def hash_for_new(body: Obj, desired: DeploymentSpec) -> str:
 def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: tuple[View, Obj | None]) -> SetState:
     """A MachineSet that can't be read is counted as it is; its own controller reports what is wrong."""
     view, cluster = around
-    spec = body.get("spec")
-    spec = spec if isinstance(spec, Mapping) else {}
-    replicas = spec.get("replicas", 1)
-    if is_deleting(body) or not is_count(replicas) or replicas > limits.MAX_REPLICAS:
-        replicas = 0
+    found = Reading(body.get("spec"), "spec")
+    spec = MachineSetSpecView.read(found)
+    countable = not found.is_wrong("replicas")
+    replicas = spec.replicas if countable and not is_deleting(body) else 0
     try:
         journal = read_ordinals(_status(body))
     except OrdinalsError:
         journal = Ordinals()
     owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
     members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
-    template = spec.get("template")
+    template = spec.template
     readable = isinstance(template, Mapping) and not template_problem(template)
     digest = class_digest((template or {}).get("spec"), key_of(body).namespace, view) if readable else ""
     updates = _updates(spec, members, digest) if readable else (frozenset[str](), frozenset[str]())
-    policy, domains = spec.get("deletePolicy") or DeletePolicy.RANDOM, domains_of(body, cluster)
-    going = _going(members, replicas, policy, domains, _available_first(desired, view))
+    going = _going(members, replicas, spec.delete_policy, domains_of(body, cluster), _available_first(desired, view))
     return SetState(
         body=body,
         replicas=replicas,
@@ -245,17 +246,17 @@ def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: 
         available=sum(1 for m in going if m is not None and m.is_available(desired.min_ready, view.now)),
         revision=_number(annotations_of(body).get(names.REVISION_ANNOTATION)),
         current=readable and not is_deleting(body) and rollout_part(template or {}) == want,
-        readable=readable and is_count(spec.get("replicas", 1)),
+        readable=readable and countable,
         outdated=updates[0],
         updating=updates[1],
     )
 
 
-def _updates(spec: Mapping[str, Any], members: Members, digest: str) -> tuple[frozenset[str], frozenset[str]]:
+def _updates(spec: MachineSetSpecView, members: Members, digest: str) -> tuple[frozenset[str], frozenset[str]]:
     """Who does not have the template yet, and whose host is being changed; nobody where Machines are replaced."""
-    if not isinstance(spec.get("inPlaceUpdate"), Mapping):
+    if spec.in_place_update is None:
         return frozenset(), frozenset()
-    revision = Revision(spec.get("template") or {}, digest)
+    revision = Revision(spec.template or {}, digest)
     outdated = frozenset(machine.uid for machine in members.active if not revision.is_of(machine))
     return outdated, frozenset(machine.uid for machine in members.active if revision.is_on_its_way(machine))
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
+from api.declared import MACHINE_SPEC
 from api.names import InPlace, StrategyType
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import merge_patch
@@ -23,6 +24,7 @@ from controllers.kernel.refs import (
     labels_of,
     ref_of,
     resource_version_of,
+    spec_of,
 )
 from controllers.kernel.template import IN_PLACE_SCALARS, difference
 from controllers.machinedeployment import in_place as in_place_update
@@ -47,7 +49,7 @@ def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> l
         is_current = now is not None and state.uid == now.uid
         patch = _patch(observed, state, targets.of(state), is_current)
         budget = in_place_update.budget(observed) if in_place and is_current else None
-        have = (state.body.get("spec") or {}).get("inPlaceUpdate")
+        have = spec_of(state.body).get("inPlaceUpdate")
         if budget != have:
             change = difference(have, budget) if isinstance(have, Mapping) and budget is not None else budget
             patch.setdefault("spec", {})["inPlaceUpdate"] = change
@@ -72,7 +74,7 @@ def adoptions(observed: Observed) -> list[Patch]:
 
 
 def _patch(observed: Observed, state: SetState, replicas: int, is_current: bool) -> dict[str, Any]:
-    desired, spec = observed.desired, state.body.get("spec") or {}
+    desired, spec = observed.desired, spec_of(state.body)
     want: dict[str, Any] = {"minReadySeconds": int(desired.min_ready.total_seconds()), "deletePolicy": desired.policy}
     have = {"minReadySeconds": spec.get("minReadySeconds") or 0, "deletePolicy": spec.get("deletePolicy") or "Random"}
     template = spec.get("template") or {}
@@ -119,10 +121,9 @@ def _current_template(observed: Observed, state: SetState, template: Obj) -> dic
     if metadata:
         patch["metadata"] = metadata
     have, wanted = template.get("spec") or {}, want.get("spec") or {}
-    in_place = ("metadata", "taints", *IN_PLACE_SCALARS)
     spec = difference(
-        {key: have[key] for key in in_place if have.get(key) not in (None, [], {})},
-        {key: wanted[key] for key in in_place if wanted.get(key) not in (None, [], {})},
+        {key: have[key] for key in MACHINE_SPEC.in_place if have.get(key) not in (None, [], {})},
+        {key: wanted[key] for key in MACHINE_SPEC.in_place if wanted.get(key) not in (None, [], {})},
     )
     if spec:
         patch["spec"] = spec

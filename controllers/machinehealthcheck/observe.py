@@ -29,6 +29,7 @@ from controllers.kernel.refs import (
     key_of,
     labels_of,
     ref_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
@@ -157,8 +158,8 @@ def node_of(machine: Obj, view: View) -> Obj | None:
         return None
     if uid_of(node) == reference.get("uid"):
         return node
-    provider_id = (machine.get("spec") or {}).get("providerID")
-    return node if provider_id and (node.get("spec") or {}).get("providerID") == provider_id else None
+    provider_id = spec_of(machine).get("providerID")
+    return node if provider_id and spec_of(node).get("providerID") == provider_id else None
 
 
 def defers(machine_set: Obj) -> bool:
@@ -182,7 +183,7 @@ def _target(machine: Obj, desired: HealthCheckSpec, followed: datetime, node_sou
     """``followed``: since when the Machines have been."""
     facts = machine_facts.read(machine)
     node = None if node_source.lost else node_of(machine, node_source.view)
-    status, spec = machine.get("status") or {}, machine.get("spec") or {}
+    status, spec = machine.get("status") or {}, spec_of(machine)
     zone = labels_of(node).get(ZONE_LABEL) if node is not None else None
     zone = zone or status.get("failureDomain") or spec.get("failureDomain") or ""
     if node_source.lost:

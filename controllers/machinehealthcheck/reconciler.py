@@ -21,6 +21,7 @@ from controllers.kernel.refs import (
     is_deleting,
     key_of,
     labels_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import NAMESPACE, NODE_NAME, HostNeed, HostReads, View
@@ -42,7 +43,7 @@ def checks_of_node(node: Obj, view: View) -> Iterable[Key]:
 
 def checks_of_set(machine_set: Obj, view: View) -> Iterable[Key]:
     """The checks that select the Machines which it makes."""
-    template = (machine_set.get("spec") or {}).get("template") or {}
+    template = spec_of(machine_set).get("template") or {}
     return _checks(key_of(machine_set).namespace, (template.get("metadata") or {}).get("labels") or {}, view)
 
 
@@ -105,7 +106,7 @@ def _checks(namespace: str, labels: Mapping[str, str], view: View) -> tuple[Key,
 
 
 def _of_node(node: Obj) -> tuple[object, ...]:
-    return (uid_of(node), labels_of(node).get(ZONE_LABEL), (node.get("spec") or {}).get("providerID"), _said(node))
+    return (uid_of(node), labels_of(node).get(ZONE_LABEL), spec_of(node).get("providerID"), _said(node))
 
 
 def _of_machine(machine: Obj) -> tuple[object, ...]:

@@ -11,8 +11,10 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from api.durations import parse_duration
 from api.intorstring import IntOrStringError, resolve
+from api.reading import Reading
 from api.remediation import TemplateKind, kind_of_template, template_faults
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
+from api.views import MachineHealthCheckSpecView, RemediationStrategyView
 from controllers.kernel.refs import Obj, key_of
 
 OWNED = frozenset(
@@ -26,6 +28,7 @@ OWNED = frozenset(
 """Condition types of a Machine that this reconciler writes. None of them may make a Machine unhealthy: it would stay
 so.
 """
+_UNSET = MachineHealthCheckSpecView()
 _RANGE = re.compile(r"\[([0-9]{1,9})-([0-9]{1,9})\]\Z")
 _STATUSES = ("True", "False", "Unknown")
 
@@ -51,7 +54,7 @@ class Signal:
 class Limit:
     """How many unhealthy Machines are bearable: ``most`` as in the spec, or ``low`` to ``high`` if a range is given."""
 
-    most: int | str = "100%"
+    most: int | str = _UNSET.max_unhealthy
     low: int = 0
     high: int | None = None
 
@@ -62,9 +65,9 @@ class Strategy:
 
     max_in_flight: int | str | None = None
     max_retry: int | None = None
-    retry_period: timedelta = timedelta(0)
-    max_retry_period: timedelta = timedelta(hours=1)
-    min_healthy_period: timedelta = timedelta(hours=1)
+    retry_period: timedelta = _UNSET.remediation_strategy.retry_period
+    max_retry_period: timedelta = _UNSET.remediation_strategy.max_retry_period
+    min_healthy_period: timedelta = _UNSET.remediation_strategy.min_healthy_period
     freezes: bool = True
 
 
@@ -77,7 +80,7 @@ class HealthCheckSpec:
     cluster_name: str = ""
     node_signals: tuple[Signal, ...] = ()
     machine_signals: tuple[Signal, ...] = ()
-    startup: timedelta | None = timedelta(minutes=10)
+    startup: timedelta | None = _UNSET.node_startup_timeout
     limit: Limit = Limit()
     strategy: Strategy = Strategy()
     template: Mapping[str, Any] | None = None
@@ -94,27 +97,28 @@ def parse_spec(body: Obj, allowed: frozenset[TemplateKind] = frozenset()) -> Hea
 
 
 def _read(spec: object, namespace: str, allowed: frozenset[TemplateKind]) -> HealthCheckSpec:
-    if not isinstance(spec, Mapping):
-        raise SpecError("spec: must be an object")
-    template = spec.get("remediationTemplate")
+    found = Reading(spec, "spec")
+    view = MachineHealthCheckSpecView.read(found)
+    if found.problem:
+        raise SpecError(found.problem)
+    template = view.remediation_template
     if template is not None:
         _check_template(template, namespace, allowed)
-    startup = _duration(spec, "nodeStartupTimeout", "10m", "spec")
     return HealthCheckSpec(
-        selector=_selector(spec),
-        cluster_name=str(spec.get("clusterName") or ""),
-        node_signals=_signals(spec, "unhealthyConditions"),
-        machine_signals=_signals(spec, "unhealthyMachineConditions"),
-        startup=startup or None,
-        limit=_limit(spec),
-        strategy=_strategy(spec.get("remediationStrategy") or {}),
+        selector=_selector(view.selector),
+        cluster_name=view.cluster_name or "",
+        node_signals=_signals(view.unhealthy_conditions, "unhealthyConditions"),
+        machine_signals=_signals(view.unhealthy_machine_conditions, "unhealthyMachineConditions"),
+        startup=view.node_startup_timeout or None,
+        limit=_limit(view),
+        strategy=_strategy(view.remediation_strategy),
         template=template,
     )
 
 
-def _selector(spec: Mapping[str, Any]) -> Selector:
+def _selector(label_selector: Any) -> Selector:
     try:
-        selector = from_label_selector(spec.get("selector"))
+        selector = from_label_selector(label_selector)
     except SelectorError as error:
         raise SpecError(f"spec.selector.{error}" if error.field else f"spec.selector: {error}") from None
     if selector.empty or selector.nothing:
@@ -122,8 +126,8 @@ def _selector(spec: Mapping[str, Any]) -> Selector:
     return selector
 
 
-def _signals(spec: Mapping[str, Any], field: str) -> tuple[Signal, ...]:
-    listed = spec.get(field) or []
+def _signals(listed: object, field: str) -> tuple[Signal, ...]:
+    listed = listed or []
     if not isinstance(listed, list):
         raise SpecError(f"spec.{field}: must be a list")
     return tuple(_signal(found, f"spec.{field}[{index}]") for index, found in enumerate(listed))
@@ -139,53 +143,44 @@ def _signal(found: object, path: str) -> Signal:
         raise SpecError(f"{path}.type: {type_} is written by health checks themselves")
     if status not in _STATUSES:
         raise SpecError(f"{path}.status: {status!r} is none of {', '.join(_STATUSES)}")
-    return Signal(type_, str(status), _duration(found, "timeout", None, path))
+    return Signal(type_, str(status), _timeout(found.get("timeout"), path))
 
 
-def _limit(spec: Mapping[str, Any]) -> Limit:
-    text = spec.get("unhealthyRange")
+def _limit(spec: MachineHealthCheckSpecView) -> Limit:
+    text = spec.unhealthy_range
     if text is not None:
-        match = _RANGE.match(text) if isinstance(text, str) else None
+        match = _RANGE.match(text)
         if match is None or int(match[1]) > int(match[2]):
             raise SpecError(f"spec.unhealthyRange: {text!r} is not a range like [3-5]")
         return Limit(low=int(match[1]), high=int(match[2]))
-    return Limit(_share(spec, "maxUnhealthy", "spec", "100%"))
+    return Limit(_share(spec.max_unhealthy, "spec.maxUnhealthy"))
 
 
-def _strategy(found: object) -> Strategy:
-    path = "spec.remediationStrategy"
-    if not isinstance(found, Mapping):
-        raise SpecError(f"{path}: must be an object")
-    retry = found.get("maxRetry")
-    if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int) or retry < 0):
-        raise SpecError(f"{path}.maxRetry: {retry!r} is not a number of replacements")
-    in_flight = found.get("maxInFlight")
+def _strategy(found: RemediationStrategyView) -> Strategy:
+    in_flight = found.max_in_flight
     return Strategy(
-        max_in_flight=None if in_flight is None else _share(found, "maxInFlight", path, 0),
-        max_retry=retry,
-        retry_period=_duration(found, "retryPeriod", "0s", path),
-        max_retry_period=_duration(found, "maxRetryPeriod", "1h", path),
-        min_healthy_period=_duration(found, "minHealthyPeriod", "1h", path),
-        freezes=found.get("correlatedFailures", "Freeze") != "Remediate",
+        max_in_flight=None if in_flight is None else _share(in_flight, "spec.remediationStrategy.maxInFlight"),
+        max_retry=found.max_retry,
+        retry_period=found.retry_period,
+        max_retry_period=found.max_retry_period,
+        min_healthy_period=found.min_healthy_period,
+        freezes=found.correlated_failures != "Remediate",
     )
 
 
-def _share(holder: Mapping[str, Any], field: str, path: str, default: int | str) -> int | str:
-    value = holder.get(field, default)
+def _share(value: int | str, path: str) -> int | str:
     try:
         resolve(value, 100, "down")
     except IntOrStringError as error:
-        raise SpecError(f"{path}.{field}: {error}") from None
-    found: int | str = value
-    return found
+        raise SpecError(f"{path}: {error}") from None
+    return value
 
 
-def _duration(holder: Mapping[str, Any], field: str, default: str | None, path: str) -> timedelta:
-    text = holder.get(field, default)
+def _timeout(text: Any, path: str) -> timedelta:
     try:
         return parse_duration(text)
     except (TypeError, ValueError):
-        raise SpecError(f"{path}.{field}: {text!r} is not a duration like 90s, 10m or 1h30m") from None
+        raise SpecError(f"{path}.timeout: {text!r} is not a duration like 90s, 10m or 1h30m") from None
 
 
 def _check_template(template: object, namespace: str, allowed: frozenset[TemplateKind]) -> None:

@@ -20,7 +20,7 @@ from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
 from controllers.kernel.remediation import Place
-from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
+from controllers.kernel.template import FAILURE_DOMAIN, NEVER_FROM_TEMPLATE, is_made_of, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machineset import propagation
 from controllers.machineset.claiming import Claims
@@ -127,7 +127,7 @@ def creates(
         annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     if observed.class_digest:
         annotations[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest
-    spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "providerID"}
+    spec = {key: value for key, value in (template.get("spec") or {}).items() if key not in NEVER_FROM_TEMPLATE}
     shared = {
         "namespace": observed.ref.key.namespace,
         "labels": labels,

@@ -23,6 +23,7 @@ from controllers.kernel.refs import (
     is_deleting,
     key_of,
     labels_of,
+    spec_of,
 )
 from controllers.kernel.victims import UNPLACED, Rank, rank
 from controllers.kernel.view import View
@@ -119,7 +120,7 @@ class _Projected:
             try:
                 pods.append(reader.pod(body))
             except ShapeError:
-                self.unresolved.add(str((body.get("spec") or {}).get("nodeName") or ""))
+                self.unresolved.add(str(spec_of(body).get("nodeName") or ""))
         self.pods = pods
         self.pods_by_node = PodsByNode(pods)
         self.nodes = tuple(self._shapes(view.all(NODE), going))

@@ -13,15 +13,16 @@ from typing import Any
 from api import names
 from api.conditions import Reason, SetCondition
 from api.names import InPlace
+from api.views import InPlaceUpdateView
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import annotations_of
+from controllers.kernel.refs import annotations_of, spec_of
 from controllers.kernel.template import FAILURE_DOMAIN, IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
 from controllers.kernel.victims import in_order
 from controllers.kernel.wording import counted
-from controllers.machineset.observe import InPlaceUpdate, Observed
+from controllers.machineset.observe import Observed
 
 _NOT_OURS = IN_PLACE_FIELDS | NEVER_FROM_TEMPLATE
 
@@ -57,9 +58,9 @@ def updates(observed: Observed) -> list[Patch]:
     return [_update(observed, machine, revision) for machine in _chosen(observed, desired)]
 
 
-def _chosen(observed: Observed, desired: InPlaceUpdate) -> list[MachineFacts]:
+def _chosen(observed: Observed, desired: InPlaceUpdateView) -> list[MachineFacts]:
     found = progress(observed)
-    if desired.max_updating == 0 or (desired.required and found.refused):
+    if desired.max_updating == 0 or (desired.policy == InPlace.REQUIRE and found.refused):
         return []
     moving = {machine.uid for machine in found.on_their_way}
     up = {m.uid for m in observed.members.active if m.uid not in moving and _is_up(observed, m)}
@@ -92,10 +93,10 @@ def _down(observed: Observed, up: set[str]) -> int:
 
 def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Patch:
     desired = observed.desired
-    template, have = desired.template.get("spec") or {}, machine.body.get("spec") or {}
+    template, have = desired.template.get("spec") or {}, spec_of(machine.body)
     theirs = _of_revision(template)
     spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
-    required = desired.in_place is not None and desired.in_place.required
+    required = desired.in_place is not None and desired.in_place.policy == InPlace.REQUIRE
     given = annotations_of(machine.body)
     notes: dict[str, Any] = {names.TEMPLATE_ANNOTATION: revision.digest}
     if required:
@@ -114,7 +115,7 @@ def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Pa
 def permissions(observed: Observed) -> list[Patch]:
     """Machines that were to be changed in place only may be replaced when the policy was loosened since."""
     desired = observed.desired.in_place
-    if desired is None or desired.required:
+    if desired is None or desired.policy == InPlace.REQUIRE:
         return []
     title = observed.ref.key.name
     return [

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from api import limits, names
-from api.machinerules import failure_domains_fault
-from api.names import DeletePolicy, InPlace
+from api import names
+from api.names import DeletePolicy
+from api.reading import Reading
 from api.selectors import NOTHING, Selector
+from api.views import InPlaceUpdateView, MachineSetSpecView
 from controllers.kernel import machine_facts
 from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.machine_class import class_digest
@@ -35,21 +36,11 @@ from controllers.kernel.refs import (
     ref_of,
     uid_of,
 )
-from controllers.kernel.template import is_count, read_pattern
+from controllers.kernel.template import read_pattern
 from controllers.kernel.view import OWNER, View
 from controllers.machineset.disruption import NO_MATTER, Disruption, disruption
 
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, MACHINE_CLASS, CLUSTER)
-
-
-@dataclass(frozen=True, slots=True)
-class InPlaceUpdate:
-    """``spec.inPlaceUpdate``: how a changed template reaches existing Machines. ``max_updating`` None: no limit."""
-
-    required: bool = False
-    min_available: int = 0
-    max_updating: int | None = None
-    partition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class SetSpec:
     selector: Selector = NOTHING
     template: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
-    in_place: InPlaceUpdate | None = None
+    in_place: InPlaceUpdateView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,47 +141,21 @@ def observe(key: Key, view: View) -> Observed | None:
 
 def parse_spec(body: Obj) -> SetSpec:
     """``spec`` of a MachineSet; never raises: a spec that slipped past the schema becomes a ``problem``."""
-    spec = body.get("spec")
-    if not isinstance(spec, Mapping):
-        return SetSpec(problem="spec: must be an object")
-    replicas, min_ready = spec.get("replicas", 1), spec.get("minReadySeconds", 0) or 0
-    if replicas is None:
-        replicas = 1
-    if not is_count(replicas) or replicas > limits.MAX_REPLICAS:
-        return SetSpec(problem=f"spec.replicas: {replicas!r} is not a number from 0 to {limits.MAX_REPLICAS}")
-    if not is_count(min_ready):
-        return SetSpec(problem=f"spec.minReadySeconds: {min_ready!r} is not a number of seconds")
-    pattern = read_pattern(spec, MACHINE)
+    found = Reading(body.get("spec"), "spec")
+    spec = MachineSetSpecView.read(found)
+    if found.problem:
+        return SetSpec(problem=found.problem)
+    pattern = read_pattern(spec.selector, spec.template, MACHINE)
     if pattern.problem:
         return SetSpec(problem=pattern.problem)
-    policy = spec.get("deletePolicy") or DeletePolicy.RANDOM
-    if policy not in tuple(DeletePolicy):
-        return SetSpec(problem=f"spec.deletePolicy: {policy!r} is none of {', '.join(DeletePolicy)}")
-    fault = failure_domains_fault(spec.get("failureDomains"))
-    if fault:
-        return SetSpec(problem=f"spec.failureDomains: {fault}")
-    in_place = _read_in_place(spec.get("inPlaceUpdate"))
-    if isinstance(in_place, str):
-        return SetSpec(problem=f"spec.inPlaceUpdate{in_place}")
-    selector, template = pattern.selector, pattern.template
-    return SetSpec(replicas, timedelta(seconds=min_ready), str(policy), selector, template, in_place=in_place)
-
-
-def _read_in_place(found: object) -> InPlaceUpdate | str | None:
-    """The desired state, None without one, or what is wrong with it."""
-    if found is None:
-        return None
-    if not isinstance(found, Mapping):
-        return ": must be an object"
-    policy = found.get("policy") or InPlace.PREFER
-    if policy not in (InPlace.PREFER, InPlace.REQUIRE):
-        return f".policy: {policy!r} is neither {InPlace.PREFER} nor {InPlace.REQUIRE}"
-    counts = {name: found.get(name) or 0 for name in ("minAvailable", "partition", "maxUpdating")}
-    for name, count in counts.items():
-        if not is_count(count):
-            return f".{name}: {count!r} is not a number of Machines"
-    limit = counts["maxUpdating"] if found.get("maxUpdating") is not None else None
-    return InPlaceUpdate(policy == InPlace.REQUIRE, counts["minAvailable"], limit, counts["partition"])
+    return SetSpec(
+        replicas=spec.replicas,
+        min_ready=timedelta(seconds=spec.min_ready_seconds),
+        policy=spec.delete_policy,
+        selector=pattern.selector,
+        template=pattern.template,
+        in_place=spec.in_place_update,
+    )
 
 
 def _owner(body: Obj, view: View) -> Obj | None:

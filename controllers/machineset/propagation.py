@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import names
+from api.behaviour import Fields
+from api.declared import MACHINE_SPEC
 from controllers.kernel.actions import Patch
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.template import IN_PLACE_SCALARS
+from controllers.kernel.refs import spec_of
 
 Template = Mapping[str, Any]
 Given = Mapping[str, Mapping[str, Any]]
 
 
-def given(template: Template) -> dict[str, dict[str, Any]]:
+def given(template: Template, fields: Fields = MACHINE_SPEC) -> dict[str, dict[str, Any]]:
     """What a template gives to its Machines, by part: the parts are the keys of the record."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     node = spec.get("metadata") or {}
@@ -29,7 +31,7 @@ def given(template: Template) -> dict[str, dict[str, Any]]:
         "nodeLabels": dict(node.get("labels") or {}),
         "nodeAnnotations": dict(node.get("annotations") or {}),
         "taints": {_taint_name(taint): dict(taint) for taint in spec.get("taints") or ()},
-        "fields": {name: spec[name] for name in IN_PLACE_SCALARS if spec.get(name) is not None},
+        "fields": {name: spec[name] for name in fields.scalars if spec.get(name) is not None},
     }
     return {part: values for part, values in parts.items() if values}
 
@@ -65,7 +67,7 @@ def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
     annotations = machine.body["metadata"].get("annotations") or {}
     if annotations.get(names.PROPAGATED_ANNOTATION) != text or "taints" in want:
         return False
-    spec = machine.body.get("spec") or {}
+    spec = spec_of(machine.body)
     node = spec.get("metadata") or {}
     have = {
         "labels": machine.labels,
@@ -80,7 +82,7 @@ def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
 
 def _patch(machine: MachineFacts, want: Given, text: str) -> dict[str, Any]:
     meta = machine.body["metadata"]
-    spec = machine.body.get("spec") or {}
+    spec = spec_of(machine.body)
     annotations = meta.get("annotations") or {}
     record = annotations.get(names.PROPAGATED_ANNOTATION, "")
     before = {} if record == text else _read_record(record)

@@ -18,7 +18,7 @@ from api.names import StrategyType
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.protection import sentence
-from controllers.kernel.refs import Obj, annotations_of, is_deleting
+from controllers.kernel.refs import Obj, annotations_of, is_deleting, spec_of
 from controllers.kernel.remediation import Place, place_of, read_place
 from controllers.kernel.wording import counted
 from controllers.machineset import creation
@@ -141,7 +141,7 @@ def _rolled_away(body: Obj, deployment: Obj | None) -> str:
     """An old revision's unhealthy Machines are the first that a rollout replaces, by the new template (as in CAPI)."""
     if deployment is None:
         return ""
-    spec: Mapping[str, Any] = deployment.get("spec") or {}
+    spec: Mapping[str, Any] = spec_of(deployment)
     strategy = (spec.get("strategy") or {}).get("type") or StrategyType.ROLLING_UPDATE
     if spec.get("paused") or strategy == StrategyType.ON_DELETE:
         return ""
