@@ -13,7 +13,7 @@ MACHINE_SPEC: Final = Fields(
         "providerConfig": Behaviour(Change.HOST, hashed_as="config"),
         "providerSpec": Behaviour(Change.HOST, hashed_as="config"),
         "versions": Behaviour(Change.HOST, hashed_as="versions"),
-        "bootstrap": Behaviour(Change.HOST),
+        "bootstrap": Behaviour(Change.HOST, empty_counts=True),
         "configSource": Behaviour(Change.HOST, absent=Absent.NULL),
         "providerID": Behaviour(Change.OWN),
         "roles": Behaviour(Change.REVISION),

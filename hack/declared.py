@@ -54,3 +54,5 @@ def _arguments(one: Behaviour) -> Iterator[str]:
         yield f"absent=Absent.{one.absent.name}"
     if one.timeout:
         yield "timeout=True"
+    if one.empty_counts:
+        yield "empty_counts=True"

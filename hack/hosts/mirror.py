@@ -12,6 +12,16 @@ from typing import Any
 PROGRAMS = ("kubelet", "kubeadm")
 
 
+def checksums(programs: dict[str, Path]) -> dict[str, str]:
+    """SHA-256 by name."""
+    return {name: _digest(path) for name, path in programs.items()}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         return
@@ -31,11 +41,13 @@ class Mirror:
         target = self._folder / version / "bin" / "linux" / "amd64"
         target.mkdir(parents=True, exist_ok=True)
         for name, path in programs.items():
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
             (target / name).unlink(missing_ok=True)
             (target / name).symlink_to(path)
-            (target / f"{name}.sha256").write_text(digest)
+            (target / f"{name}.sha256").write_text(_digest(path))
+
+    def archives(self, programs: dict[str, Path], path: str = "") -> dict[str, Any]:
+        """``spec.bootstrap.archives`` of hosts that install ``programs`` from here. A mirror of http needs checksums."""
+        return {"kubernetes": {"mirror": self.url + path, "sha256": checksums(programs)}}
 
     def __enter__(self) -> Mirror:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -65,7 +65,7 @@ def user_data(plane: RealPlane, mirror: Mirror, folder: Path, form: str = "cloud
 def joining_cluster(mirror: Mirror) -> dict[str, Any]:
     """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
     bootstrap = {
-        "archives": {"kubernetes": {"mirror": mirror.url}},
+        "archives": mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
     }
     return {

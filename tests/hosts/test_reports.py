@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,14 @@ def mirror(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirro
         yield running
 
 
-def here(mirror: str) -> dict[str, Any]:
+def of_release(older: bool = False) -> dict[str, Path]:
+    """kubelet and kubeadm of VERSION, or of BEFORE."""
+    return {name: binaries.ensure(name, *([binaries.PREVIOUS] if older else [])) for name in PROGRAMS}
+
+
+def here(archives: dict[str, Any]) -> dict[str, Any]:
     bootstrap: dict[str, Any] = {
-        "archives": {"kubernetes": {"mirror": mirror}},
+        "archives": archives,
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
     }
     meta = {"name": "here", "namespace": "default"}
@@ -83,8 +87,8 @@ def kubelets(kubectl: Kubectl) -> list[str]:
 def test_a_deployment_is_rolled_to_the_next_kubelet_version_and_scaled_to_nothing(
     lab: Lab, mirror: Mirror, kubectl: Kubectl
 ) -> None:
-    apply(kubectl, here(mirror.url))
-    apply(kubectl, of_version(lab, "rolled", 3, BEFORE))
+    apply(kubectl, here(mirror.archives(of_release())))
+    apply(kubectl, of_version(lab, "rolled", 3, BEFORE, archives=mirror.archives(of_release(older=True))))
     kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/rolled", timeout=180)
     assert kubelets(kubectl) == [BEFORE] * 3
 
@@ -113,35 +117,35 @@ FAILURES = {
 def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
     trouble: str, lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    url = {"wrong mirror": f"{mirror.url}/elsewhere", "mirror away": f"http://{lab.net.gateway}:9"}.get(trouble, "")
-    with Mirror(tmp_path / "bad", lab.net.gateway) as bad:
-        bad.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-        for checksum in (tmp_path / "bad").rglob("*.sha256"):
-            checksum.write_text("0" * 64)
-        apply(kubectl, here(url or bad.url))
-        apply(kubectl, of_version(lab, "failing", 1, VERSION))
-        reason, cause = FAILURES[trouble]
-        said = fails_with(reason, lab, kubectl)
-        assert "'install kubelet " in said["message"]
-        assert cause in said["message"]
-        assert f"install kubelet {VERSION.removeprefix('v')}" in kubectl("describe", "machines")
+    away, wrong = f"http://{lab.net.gateway}:9", mirror.archives(of_release(), "/elsewhere")
+    archives = {
+        "wrong mirror": wrong,
+        "mirror away": {"kubernetes": {**wrong["kubernetes"], "mirror": away}},
+        "wrong checksum": {"kubernetes": {"mirror": mirror.url, "sha256": dict.fromkeys(PROGRAMS, "0" * 64)}},
+    }[trouble]
+    apply(kubectl, here(archives))
+    apply(kubectl, of_version(lab, "failing", 1, VERSION))
+    reason, cause = FAILURES[trouble]
+    said = fails_with(reason, lab, kubectl)
+    assert "'install kubelet " in said["message"]
+    assert cause in said["message"]
+    assert f"install kubelet {VERSION.removeprefix('v')}" in kubectl("describe", "machines")
 
-        (secret,) = _token_secrets(kubectl)
-        (seen,) = lab.hosts()
-        told = "".join([
-            kubectl("get", "events,machines,machinesets,machinedeployments,clusters,nodes", "-A", "-o", "json"),
-            lab.guest(seen.record).console.read_text(errors="replace"),
-            *(path.read_text(errors="replace") for path in _logs(kubectl)),
-        ])  # fmt: skip
-        assert secret not in told
-        assert base64.b64encode(secret.encode()).decode() not in told
+    (secret,) = _token_secrets(kubectl)
+    (seen,) = lab.hosts()
+    told = "".join([
+        kubectl("get", "events,machines,machinesets,machinedeployments,clusters,nodes", "-A", "-o", "json"),
+        lab.guest(seen.record).console.read_text(errors="replace"),
+        *(path.read_text(errors="replace") for path in _logs(kubectl)),
+    ])  # fmt: skip
+    assert secret not in told
+    assert base64.b64encode(secret.encode()).decode() not in told
 
-        kubectl("delete", "md", "failing", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
+    kubectl("delete", "md", "failing", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
     assert items(kubectl, "machines") == []
     assert items(kubectl, "nodes") == []
     assert lab.hosts() == []
     assert secrets_to_join(kubectl) == []
-    shutil.rmtree(tmp_path / "bad")
 
 
 def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
@@ -149,7 +153,7 @@ def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
 ) -> None:
     late = Mirror(tmp_path / "late", lab.net.gateway)
     with late:
-        apply(kubectl, here(late.url))
+        apply(kubectl, here(late.archives(of_release())))
         apply(kubectl, of_version(lab, "late", 1, VERSION))
         fails_with("PackageUnavailable", lab, kubectl)
         late.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
