@@ -22,7 +22,7 @@ from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, uid_of
+from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, spec_of, uid_of
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.discovery import BadGroup, discover, with_options
 from controllers.scaling.node_group import NodeGroup, ScaledGroup, is_rolling
@@ -282,7 +282,7 @@ class _Reading:
     def daemons(self) -> tuple[PodKind, ...]:
         found = []
         for body in self._objects.workload.daemon_sets:
-            template = (body.get("spec") or {}).get("template") or {}
+            template = spec_of(body).get("template") or {}
             meta = {**(template.get("metadata") or {}), "name": body["metadata"]["name"]}
             pod = {**template, "metadata": {**meta, "namespace": key_of(body).namespace}}
             try:
@@ -294,7 +294,7 @@ class _Reading:
     def _leave_out(self, body: Obj, error: ShapeError) -> None:
         if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
             self.unreadable[f"Pod {key_of(body)}"] = str(error)
-            self._unresolved.add(str((body.get("spec") or {}).get("nodeName") or ""))
+            self._unresolved.add(str(spec_of(body).get("nodeName") or ""))
 
 
 class _Owners:

@@ -16,7 +16,7 @@ from controllers.kernel.actions import Event
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.plan import Plan
 from controllers.kernel.protection import WAY_OUT
-from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of
+from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of, spec_of
 from controllers.kernel.victims import removable
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
@@ -131,7 +131,7 @@ def facts_of(
 
 
 def _replicas(machine_set: Obj) -> int:
-    count = (machine_set.get("spec") or {}).get("replicas")
+    count = spec_of(machine_set).get("replicas")
     return count if isinstance(count, int) else 0
 
 
@@ -275,7 +275,7 @@ def _unfinished(facts: GroupFacts, going: Sequence[MachineFacts]) -> list[ByName
 
 def was_done(body: Obj, edit: Edit) -> bool | None:
     """Whether a write whose answer was lost has happened; None: nobody can say. ``body``: the group as it is now."""
-    size = (body.get("spec") or {}).get("replicas")
+    size = spec_of(body).get("replicas")
     if (size, annotations_of(body).get(names.REMOVED_MACHINES_ANNOTATION, "")) == (edit.replicas, edit.removed):
         return True
     if resource_version_of(body) == edit.group.resource_version or size == edit.group.replicas:

@@ -26,6 +26,7 @@ from controllers.kernel.refs import (
     labels_of,
     ref_of,
     resource_version_of,
+    spec_of,
 )
 from controllers.scaling.node_group import Bounds, NodeGroup
 
@@ -138,7 +139,7 @@ def _judge(kind: Kind, body: Obj, *, discovery: Discovery) -> NodeGroup | BadGro
         return BadGroup(ref=ref, field=f"metadata.annotations[{error.field}]", message=error.message)
     if bounds is None or body["metadata"].get("deletionTimestamp"):
         return None
-    replicas: Any = (body.get("spec") or {}).get("replicas", 1)
+    replicas: Any = spec_of(body).get("replicas", 1)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         return BadGroup(ref=ref, field="spec.replicas", message=f"{replicas!r} is no number of replicas")
     return NodeGroup(ref=ref, bounds=bounds, replicas=replicas, resource_version=resource_version_of(body))

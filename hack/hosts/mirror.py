@@ -46,7 +46,7 @@ class Mirror:
             (target / f"{name}.sha256").write_text(_digest(path))
 
     def archives(self, programs: dict[str, Path], path: str = "") -> dict[str, Any]:
-        """``spec.bootstrap.archives`` of hosts that install ``programs`` from here. A mirror of http needs checksums."""
+        """``spec.bootstrap.archives`` for ``programs`` of this mirror. One of http needs checksums."""
         return {"kubernetes": {"mirror": self.url + path, "sha256": checksums(programs)}}
 
     def __enter__(self) -> Mirror:

@@ -126,6 +126,7 @@ CHANGED: dict[str, Any] = {
     "nodeDeletionTimeout": "17m",
     "readinessGates": [{"conditionType": "A"}],
     "minReadySeconds": 17,
+    "bootstrap": {"endpoint": "https://10.0.0.9:6443"},
 }
 """For each field a value that no builder gives."""
 

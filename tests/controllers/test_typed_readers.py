@@ -19,9 +19,7 @@ BY_HAND = '.get("spec")'
 READER = "kernel/refs.py"
 """``spec_of`` stands there."""
 LEFT = {
-    "autoscaler/cluster_state.py": 1,
     "autoscaler/explaining.py": 1,
-    "autoscaler/groups.py": 1,
     "autoscaler/observe.py": 2,
     "autoscaler/reconciler.py": 1,
     "autoscaler/requests.py": 5,

@@ -77,7 +77,7 @@ def script(folder: Path, *steps: Step, events: Events, **changes: Any) -> str:
     """The script for ``steps`` with all of its files below ``folder``, without pauses between tries."""
     reporting = replace(Reporting(events.url, events.ca, TOKEN), **changes)
     config = folder / "etc" / "report.json"
-    text = shell.render(Steps(steps, (), reporting)).replace("/etc/nodewright", str(config.parent))
+    text = shell.render(Steps(steps, reporting=reporting)).replace("/etc/nodewright", str(config.parent))
     return text.replace(shell.STATE, str(folder)).replace('sleep "$pause"', "sleep 0.1")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from api import names
 from controllers.bootstrap.credentials import secret_key, token_ids
+from controllers.bootstrap.settings import JOIN_TIMEOUT
 from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap, UpdateHost
 from controllers.kernel.bootstrapping import (
     TOKEN_LIFE,
@@ -28,7 +29,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, Unreachable, Workload
-from controllers.machine.bootstrap_data import JOIN_LIMIT, MOST_REMOVALS
+from controllers.machine.bootstrap_data import MOST_REMOVALS
 from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import Address, BootstrapRef, Host, HostState, NeedsDrain
@@ -206,7 +207,7 @@ def test_the_token_of_a_host_that_nobody_waits_for_any_more_ends() -> None:
 
 def test_a_host_that_does_not_join_is_told_of_and_left() -> None:
     body = a_machine().created(4000).provider_id(ID)
-    plan = planned(body, a_host(a_machine(), made=JOIN_LIMIT.total_seconds() + 1), present(body))
+    plan = planned(body, a_host(a_machine(), made=JOIN_TIMEOUT.total_seconds() + 1), present(body))
     assert condition(plan, "NodeJoined")[:2] == ("False", "JoinTimedOut")
     assert not did(plan, RemoveBootstrap)
 
