@@ -7,12 +7,29 @@ from datetime import datetime
 
 import structlog
 
-from controllers.kernel.refs import MACHINE, uid_of
+from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, UpdateHost
+from controllers.kernel.refs import MACHINE, NODE, Ref, key_of, uid_of
 from controllers.machine.milestones import milestones
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 
 _log = structlog.get_logger("nodewright.machines")
+
+
+_TOLD_KINDS = frozenset((MACHINE, NODE))
+
+
+def tell(action: Action) -> None:
+    """Log a Machine, Node or host that comes or goes by our hand, with the reason; other actions are no line."""
+    match action:
+        case CreateHost() | UpdateHost() | DeleteHost():
+            _log.info(f"{type(action).__name__.removesuffix('Host').lower()} host", why=action.why)
+        case Create(kind=kind) if kind in _TOLD_KINDS:
+            _log.info(f"create {kind.name} {key_of(action.body).name}", why=action.why)
+        case Delete(target=Ref(kind=kind)) if kind in _TOLD_KINDS:
+            _log.info(f"delete {kind.name} {action.target.key.name}", why=action.why)
+        case _:
+            pass
 
 
 class Chronicle:

@@ -25,8 +25,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, assert_never
 
-import structlog
-
 from controllers.kernel.actions import (
     Action,
     BootstrapAction,
@@ -45,14 +43,12 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, MACHINE, NODE, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.evictions import EvictionPace
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.loop_time import shared
-
-_log = structlog.get_logger("nodewright.executor")
 
 
 class Writer(Protocol):
@@ -120,6 +116,7 @@ class ExecutorDeps:
 
     ``workload`` is where actions on WORKLOAD_KINDS go instead, in reconciles of a Cluster that has an API of its own.
     ``evictions`` is shared by all drains in the management cluster; each workload cluster has a pace of its own.
+    ``tell`` hears of each action that was carried out.
     """
 
     writer: Writer
@@ -130,6 +127,7 @@ class ExecutorDeps:
     workload: APITarget | None = None
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
+    tell: Callable[[Action], None] = lambda _action: None
 
     def target_of(self, kind: Kind) -> APITarget:
         if self.workload is not None and kind in WORKLOAD_KINDS:
@@ -182,8 +180,8 @@ class Executor:
         except KubeError as error:
             result = self._failed(action, error, execution)
         metrics.of(metrics.ACTIONS, self._reconciler, type(action).__name__, result).inc()
-        if result in _DONE and _is_told(action):
-            _log.info(_title(action), why=action.why)
+        if result in _DONE:
+            self._executor_deps.tell(action)
 
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> str:
         if isinstance(action, Create) and error.ambiguous:
@@ -319,30 +317,7 @@ class Executor:
 
 
 _DONE = frozenset(("ok", "existed"))
-_TOLD_KINDS = frozenset((MACHINE, NODE))
-
-
-def _is_told(action: Action) -> bool:
-    """Whether it is logged at info: Machines, Nodes and hosts that come and go by our hand."""
-    match action:
-        case CreateHost() | UpdateHost() | DeleteHost():
-            return True
-        case Create(kind=kind) | Delete(target=Ref(kind=kind)):
-            return kind in _TOLD_KINDS
-        case _:
-            return False
-
-
-def _title(action: Action) -> str:
-    """``delete Node n-1``, ``create host``: the lines of a reconcile name its own object already."""
-    verb = type(action).__name__.removesuffix("Host").lower()
-    match action:
-        case Create():
-            return f"create {action.kind.name} {key_of(action.body).name}"
-        case Delete():
-            return f"delete {action.target.kind.name} {action.target.key.name}"
-        case _:
-            return f"{verb} host"
+"""Results after which an action has been carried out."""
 
 
 def _is_ours(existing: Obj, wanted: Obj) -> bool:

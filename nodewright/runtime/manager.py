@@ -19,7 +19,7 @@ from nodewright.runtime.bootstrap.directory import BootstrapDirectory, Deps
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
-from nodewright.runtime.chronicle import Chronicle
+from nodewright.runtime.chronicle import Chronicle, tell
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
@@ -251,7 +251,13 @@ class Manager:
         self._recorders.append(recorder)
         record: Callable[[Event], None] = recorder.record
         executor_deps = ExecutorDeps(
-            client, self.cache, self.hosts.submit, record, self.options.now, submit_bootstrap=self.bootstraps.submit
+            client,
+            self.cache,
+            self.hosts.submit,
+            record,
+            self.options.now,
+            submit_bootstrap=self.bootstraps.submit,
+            tell=tell,
         )
         facts = Facts(self.cache, self.hosts, self.workloads, self.bootstraps)
         return Controller(reconciler, facts, executor_deps, self.options.reconciler)

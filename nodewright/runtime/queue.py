@@ -67,6 +67,8 @@ class WorkQueue(Generic[K]):
         self._share = share
         self._held: Counter[str] = Counter()
         """Keys that are handed out, by group."""
+        self._set_aside: set[K] = set()
+        """Keys that are handed out and take no worker."""
         self._lanes: tuple[Turns[K], ...] = tuple(Turns() for _ in Lane)
         self._waiting: dict[K, tuple[Lane, float]] = {}
         self._busy: dict[K, Lane | None] = {}
@@ -177,12 +179,26 @@ class WorkQueue(Generic[K]):
                     self._wake_one()  # this call had been chosen: pass the turn on
                 raise
 
-    def done(self, key: K) -> None:
-        again = self._busy.pop(key)
+    def set_aside(self, key: K) -> None:
+        """``key`` is still busy and takes no worker any more, so it counts no longer for the share of its group."""
+        if key not in self._set_aside:
+            self._set_aside.add(key)
+            self._let_go(key)
+            if self._waiting:
+                self._wake_one()
+
+    def _let_go(self, key: K) -> None:
         group = self._group_of(key)
         self._held[group] -= 1
         if not self._held[group]:
             del self._held[group]
+
+    def done(self, key: K) -> None:
+        again = self._busy.pop(key)
+        if key in self._set_aside:
+            self._set_aside.discard(key)
+        else:
+            self._let_go(key)
         if again is not None:
             self.add(key, again)
         elif self._waiting:

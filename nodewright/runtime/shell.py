@@ -167,6 +167,7 @@ class Controller:
                 aside = asyncio.create_task(self._finish(key, decided, begun))
                 self._aside.add(aside)
                 aside.add_done_callback(partial(self._end_aside, key))
+                self.queue.set_aside(key)
             else:
                 await self._finish(key, decided, begun)
         finally:

@@ -37,7 +37,19 @@ from nodewright.apiserver.values import ApiError
 from nodewright.sim.clock import VirtualClock
 from nodewright.sim.plane import Plane
 
-TARGET = JoinTarget("https://10.0.0.1:6443", "-----BEGIN CERTIFICATE-----", "1.34.2")
+_CA = """\
+-----BEGIN CERTIFICATE-----
+MIIBPDCB5KADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0
+ZXMwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMM
+Cmt1YmVybmV0ZXMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARciIiKqjHJVZVz
+QdqWgKXTebwDVh1Ng+ejfXyVuDk4pCqHpTG7u/t5NYp+bBO/Ks5d4IxUP9a99uAy
+sixvNQQ0oyMwITAPBgNVHRMBAf8EBTADAQH/MA4GA1UdDwEB/wQEAwICpDAKBggq
+hkjOPQQDAgNHADBEAiAmRKf6HY1xKKOWMjAVvqDBuwgK7rQV0v/w3cBAMAc7zgIg
+VVq8r6kKtRjh2suVdFVVNJCS1Kj7R8PZoq+hqZkqtC4=
+-----END CERTIFICATE-----
+"""
+"""Of nobody: a certificate of a CA that is valid for long, since what hosts could not trust is refused."""
+TARGET = JoinTarget("https://10.0.0.1:6443", _CA, "1.34.2")
 MARK = "sim"
 
 

@@ -264,12 +264,12 @@ class Registration:
     scope_of: Callable[[Mapping[str, Any]], str]
     open: Callable[[str, Mapping[str, Any]], Provider]
     secrets_of: Callable[[Mapping[str, Any], str], tuple[SecretRef, ...]] = lambda _config, _namespace: ()
-    user_data_limit: UserDataLimit | None = None
     open_with_secrets: Callable[[str, Mapping[str, Any], Secrets], Provider] | None = None
     list_pause: float = 0.0
     bootstrap_formats: tuple[BootstrapFormat, ...] = ()
     brings_user_data: Callable[[Mapping[str, Any]], bool] = lambda _config: False
     bootstraps_itself: bool = False
+    user_data_limit: UserDataLimit | None = None
 
     @property
     def reads_bootstrap_data(self) -> bool:

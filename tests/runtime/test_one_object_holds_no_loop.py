@@ -217,6 +217,7 @@ import sys
 from api import yamltext
 from nodewright.runtime.manager import Manager
 from nodewright.runtime import wiring
+from providers.base.registry import Registry
 wiring.reconcilers()
 registry = Registry.installed()
 yamltext.load_parser()

@@ -215,7 +215,7 @@ async def _follow(found: Deployment, following: Following) -> None:
             sys.stdout.flush()
         printed = text
         if done and said.going:
-            say(f"{said.going}; --wait-gone waits for that")
+            say(f"{said.going}; --wait-gone waits for that", err=True)
         if done or not following.watch:
             return
         await asyncio.sleep(POLL_SECONDS)
