@@ -26,7 +26,7 @@ from controllers.kernel.refs import (
     resource_version_of,
     spec_of,
 )
-from controllers.kernel.template import IN_PLACE_SCALARS, difference
+from controllers.kernel.template import difference
 from controllers.machinedeployment import in_place as in_place_update
 from controllers.machinedeployment.creation import domains_for, inherited_annotations, inherited_labels, template_for
 from controllers.machinedeployment.observe import Observed, SetState
@@ -36,7 +36,6 @@ from controllers.machinedeployment.targets import Targets
 
 BY_ON_DELETE = "OnDelete"
 """Value that tells our own mark on old MachineSets from one that a person set: only ours is taken back."""
-_TIMEOUTS = tuple(name for name in IN_PLACE_SCALARS if name.endswith("Timeout"))
 
 
 def set_patches(observed: Observed, now: SetState | None, targets: Targets) -> list[Patch]:
@@ -133,8 +132,8 @@ def _current_template(observed: Observed, state: SetState, template: Obj) -> dic
 def _timeouts(wanted: Mapping[str, Any], template: Obj) -> dict[str, Any]:
     have, want = template.get("spec") or {}, wanted.get("spec") or {}
     spec = difference(
-        {key: have[key] for key in _TIMEOUTS if have.get(key) is not None},
-        {key: want[key] for key in _TIMEOUTS if want.get(key) is not None},
+        {key: have[key] for key in MACHINE_SPEC.timeouts if have.get(key) is not None},
+        {key: want[key] for key in MACHINE_SPEC.timeouts if want.get(key) is not None},
     )
     return {"spec": spec} if spec else {}
 

@@ -29,7 +29,7 @@ class DeploymentSpec:
     strategy: str = _UNSET.strategy.type
     limits: RolloutLimits = _NO_LIMITS
     partition: int = 0
-    policy: str = DeletePolicy.RANDOM
+    policy: str = DeletePolicy.RANDOM.value
     on_failure: str = OnFailure.CONTINUE
     in_place: str = InPlace.NEVER
     budgets: tuple[DisruptionBudget, ...] = ()
@@ -79,7 +79,7 @@ def _with_strategy(desired: DeploymentSpec, strategy: MachineDeploymentStrategyV
         strategy=strategy.type,
         limits=limits,
         partition=partition if rolls else 0,
-        policy=rolling.delete_policy or DeletePolicy.RANDOM,
+        policy=str(rolling.delete_policy or DeletePolicy.RANDOM),
         on_failure=rolling.on_failure,
         in_place=rolling.in_place if rolls else InPlace.NEVER,
         budgets=read_budgets(strategy.disruption_budgets, desired.replicas) if rolls else (),

@@ -92,6 +92,10 @@ def build_app(names: Sequence[str]) -> typer.Typer:
             app.add_typer(module.group, name=name, help=module.HELP, short_help=COMMANDS[name])
         else:
             app.command(name, cls=Command, help=module.HELP, short_help=COMMANDS[name])(module.command)
+    if "structlog" in sys.modules:
+        from nodewright.runtime.logs import configure  # noqa: PLC0415
+
+        configure(level="warning")  # standard output is the command's; those with flags for it configure it again
     return app
 
 

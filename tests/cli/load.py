@@ -62,7 +62,7 @@ class Load:
     async def run(self, connection: Connection, enough: asyncio.Event, writes: int) -> None:
         """Write until the server no longer answers; sets ``enough`` after so many acknowledged writes."""
         self.acked.tell(enough, self.acked.acknowledged + writes)
-        async with KubeClient(connection, "load", ClientLimits(attempts=1, request_timeout=10)) as client:
+        async with KubeClient(connection, "load", ClientLimits(attempts=1, request_timeout=4)) as client:
             writers = [self._write(client) for _ in range(WRITERS)]
             await asyncio.gather(*writers, self._scale(client))
         enough.set()  # also if the server gave up before

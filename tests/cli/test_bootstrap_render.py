@@ -36,7 +36,9 @@ def rendered(kubectl: Kubectl, *arguments: str) -> Any:
 
 
 def test_it_prints_what_the_host_would_get_and_makes_nothing(plane: Kubectl) -> None:
-    uid = a_machine(plane, "m-1", endpoint="https://10.0.0.1:6443", archives={"kubernetes": {"mirror": "https://mirror.example"}})
+    uid = a_machine(
+        plane, "m-1", endpoint="https://10.0.0.1:6443", archives={"kubernetes": {"mirror": "https://mirror.example"}}
+    )
     done = rendered(plane, "m-1", "--format", "shell")
     assert done.returncode == 0, done.stderr
     assert "https://mirror.example/v1.32.1/bin/linux/amd64/kubelet" in done.stdout
