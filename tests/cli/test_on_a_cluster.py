@@ -10,9 +10,20 @@ import pytest
 
 from api.kinds import KINDS, OTHERS
 from hack.program import Kubectl, Up
-from tests.cli.processes import EXAMPLE, nodewright
+from tests.cli.processes import EXAMPLE, following, nodewright
 from tests.docs.pages import ROOT
 
+LONELY = """\
+apiVersion: cluster.k8s.io/v1alpha1
+kind: Machine
+metadata:
+  name: lonely
+  finalizers: [example.com/held]
+spec:
+  providerConfig:
+    value: {apiVersion: simulated.nodewright.dev/v1alpha1, kind: SimulatedMachineConfig}
+"""
+"""Its deletion waits for the test."""
 CRD = ROOT / "crds" / "autoscaling.x-k8s.io_provisioningrequests.yaml"
 
 
@@ -105,3 +116,34 @@ def test_explain_says_why_a_group_and_a_node_stay_as_they_are(at_work: Kubectl) 
     missing = nodewright("autoscaler", "explain", "pod", "nobody", *config)
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "Pod default/nobody does not exist" in missing.stderr
+
+
+def test_logs_tell_the_story_of_a_machine_in_order(at_work: Kubectl) -> None:
+    name = at_work("get", "machines", "-o", "name").split()[0].partition("/")[2]
+    shown = nodewright("logs", "machine", name, "-o", "json", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    entries = json.loads(shown.stdout)["entries"]
+    assert entries[0]["reason"] == "Created"
+    assert {one["object"].partition("/")[0] for one in entries} >= {"Machine", "MachineSet", "Node"}
+    assert any("Ready" in one["reason"] and one["source"] == "condition" for one in entries)
+    assert [one["at"] for one in entries] == sorted(one["at"] for one in entries)
+
+
+def test_logs_are_followed_until_the_machine_is_gone(at_work: Kubectl) -> None:
+    at_work("apply", "-f", "-", stdin=LONELY)
+    asked = ("logs", "ma/lonely", "--follow", "-o", "json", "--kubeconfig", str(at_work.kubeconfig))
+    with following(*asked) as story:
+        assert story.stdout is not None
+        assert json.loads(story.stdout.readline())["reason"] == "Created"
+        at_work("delete", "machine", "lonely", "--wait=false")
+        assert any('"DeletionRequested"' in line for line in story.stdout)
+        at_work("patch", "machine", "lonely", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+        _, said = story.communicate(timeout=120)
+    assert story.returncode == 0, said
+    assert "Machine default/lonely is gone" in said
+
+
+def test_logs_of_what_nobody_knows_say_so(at_work: Kubectl) -> None:
+    shown = nodewright("logs", "machine", "nobody", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 1
+    assert "nothing is known of Machine default/nobody" in shown.stderr

@@ -19,7 +19,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from controllers.kernel.refs import POD, Key, Kind, Obj, Ref
+from controllers.kernel.refs import EVENT, POD, Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.answers import checked, decoded, event_of, items_of, page_marks, read_body, weight
@@ -207,6 +207,13 @@ class KubeClient:
         """Its pods as the server has them now: what a watch has not told yet is among them."""
         path = with_query(collection_path(POD, ""), field_selector("spec.nodeName", node))
         return items_of(await self._object(_Call("list", "GET", path, "pods")), POD)
+
+    async def events_about(self, namespace: str, name: str, most: int) -> list[dict[str, Any]]:
+        """Events of ``namespace`` about objects of that name, whatever their kind; at most ``most``."""
+        query = {"limit": str(most), **field_selector("involvedObject.name", name)}
+        path = with_query(collection_path(EVENT, namespace), query)
+        async with self._lists:
+            return items_of(await self._object(_Call("list", "GET", path, EVENT.plural)), EVENT)
 
     async def labelled(self, kind: Kind, namespace: str, selector: str) -> list[dict[str, Any]]:
         """Objects of a namespace that a label selector finds, as the server has them now."""
