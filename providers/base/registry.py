@@ -62,6 +62,15 @@ class Registry:
         """Name → reason of the providers that could not be loaded so far."""
         return dict(self._broken)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all providers at hand, loaded or not, sorted."""
+        return tuple(sorted(self._loaders))
+
+    def named(self, name: str) -> Registration | None:
+        """None: there is none of this name, or it is ``broken``. Loads no other."""
+        return self._load(name) if name in self._loaders else None
+
     def load(self) -> None:
         """Load all of them now; ``broken`` has those that can't be."""
         self.registrations()

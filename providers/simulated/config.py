@@ -33,13 +33,16 @@ class Updates(StrEnum):
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
 
 class Spread(_Model):
     """Seconds, log-normally distributed; as clouds are: mostly near the median, with a long tail."""
 
     median: float = Field(ge=0, le=86400)
+    """Half of them take no longer, in seconds."""
     p99: float = Field(ge=0, le=86400, description="99 of 100 take no longer; equal to the median: always the same.")
 
     def sample(self, random: Random) -> float:
@@ -61,13 +64,16 @@ class Quota(_Model):
     """Upper bounds of the whole cloud; absent: none."""
 
     hosts: int | None = Field(default=None, ge=0)
+    """Hosts of the cloud at most."""
     cpus: int | None = Field(default=None, ge=0)
+    """CPUs of all its hosts at most."""
 
 
 class Cloud(_Model):
     """The simulated cloud and its moods."""
 
     name: str = Field(default="default", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    """Configurations with one name share one cloud."""
     seed: int = Field(default=0, description="Equal seeds give equal luck.")
     quota: Quota = Quota()
     zones: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
@@ -85,12 +91,19 @@ class SimulatedMachineConfig(_Model):
     """One simulated host."""
 
     api_version: Literal["simulated.nodewright.dev/v1alpha1"] = API_VERSION
+    """Version of this schema."""
     kind: Literal["SimulatedMachineConfig"] = KIND
+    """Names this schema."""
     cpus: int = Field(default=2, ge=1, le=1024)
+    """CPUs of the host."""
     memory: str = Field(default="4Gi", pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)?$")
+    """Of the host, in bytes."""
     storage: str = Field(default="20Gi", pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)?$")
+    """Ephemeral storage of the host, in bytes."""
     max_pods: int = Field(default=110, ge=1, le=1024)
+    """Pods that its Node takes."""
     instance_type: str = Field(default="sim.medium", pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+    """The Node's label node.kubernetes.io/instance-type."""
     zone: str = Field(default="", description="Empty: the Machine's failure domain, else the first zone with room.")
     image: str = Field(
         default="Simulated Linux 1",

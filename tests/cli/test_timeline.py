@@ -138,9 +138,7 @@ def test_lines_fit_the_terminal_and_lose_no_word(width: int) -> None:
     assert " ".join(" ".join(lines).split()).endswith(message.strip())
 
 
-@pytest.mark.parametrize(
-    "argv", [["logs", "md", "web"], ["logs", "machine"], ["logs", "ma/a/b"], ["logs", "ma", "a", "--tail", "0"]]
-)
+@pytest.mark.parametrize("words", ["logs md web", "logs machine", "logs ma/a/b", "logs ma a --tail 0"])
 def test_wrong_usage_is_told(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(words.split()) == USAGE
     assert "internal" not in capsys.readouterr().err

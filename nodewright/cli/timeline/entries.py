@@ -1,7 +1,7 @@
 """What happened to a Machine, as entries sorted by time. Total over any JSON: events and statuses are text of others.
 
-The API server keeps an Event for an hour (kube-apiserver's ``--event-ttl``) and of a condition only its last transition,
-so older steps show up only where a status has their time.
+The API server keeps an Event for an hour (kube-apiserver's ``--event-ttl``) and of a condition only its last
+transition, so older steps show up only where a status has their time.
 """
 
 from __future__ import annotations
