@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from controllers.autoscaler.cluster_state import GroupState, is_unschedulable
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import unprovisionable, upcoming
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.plan import decide, why_not
+from controllers.autoscaler.refusing import Answer, refused
 from controllers.autoscaler.reporting import problems_of
 from controllers.autoscaler.requests import consumed_by
 from controllers.kernel.conditions import format_time
@@ -22,20 +22,14 @@ _MOST_NODES = 10
 """Nodes of a group that are named one by one for each reason to stay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A sentence, and what it rests on."""
-
-    text: str
-    below: tuple[Answer, ...] = ()
-
-
 def explain_pod(observed: Observed, pod: Obj) -> Answer:
     title = f"Pod {key_of(pod)}"
     why = _not_considered(observed, pod)
     if why:
         return Answer(title, (Answer(why),))
-    return Answer(title, tuple(_pause(observed)) or tuple(_waiting(decide(observed.cluster), key_of(pod))))
+    return Answer(
+        title, tuple(_pause(observed)) or tuple(_waiting(observed, decide(observed.cluster), key=key_of(pod)))
+    )
 
 
 def explain_group(observed: Observed, ref: Ref) -> Answer:
@@ -96,7 +90,7 @@ def _not_considered(observed: Observed, pod: Obj) -> str:
     return ""
 
 
-def _waiting(decision: Decision, key: Key) -> Iterator[Answer]:
+def _waiting(observed: Observed, decision: Decision, *, key: Key) -> Iterator[Answer]:
     if decision.frozen:
         yield Answer(f"nothing is scaled: {decision.frozen}")
         return
@@ -106,9 +100,8 @@ def _waiting(decision: Decision, key: Key) -> Iterator[Answer]:
             return
     for left in decision.scale_up.left:
         if any(_is(pod, key) for pod in left.pods):
-            reasons = tuple(Answer(f"{group}: {why}") for group, why in left.why.items())
-            if reasons:
-                yield Answer("stays pending: no group helps", reasons)
+            if left.why:
+                yield from refused(observed.cluster, left)
             else:
                 yield Answer("stays pending: there is no group, or too many pods of other kinds wait to say more")
             return

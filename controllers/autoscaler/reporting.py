@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from api import names
 from api.conditions import DeploymentCondition, Reason
-from controllers.autoscaler import status
+from controllers.autoscaler import publishing, status
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.observe import Observed
 from controllers.kernel.actions import Action, Create, Event, Patch
@@ -65,7 +65,7 @@ def _previous(body: Obj) -> Obj:
 
 def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
     now, before, key = observed.cluster.now, observed.records.status, observed.cluster.options.status_key
-    old = str(((before or {}).get("data") or {}).get("status") or "")
+    old = {str(name): str(text) for name, text in ((before or {}).get("data") or {}).items()}
     said = status.status_of(observed.cluster, decision)
     said["message"] = "; ".join(
         filter(
@@ -73,9 +73,15 @@ def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
             [decision.frozen, *(f"no group is called {key}, which --nodes names" for key in observed.scope.missing)],
         )
     )
-    text = status.written(said, now)
-    if not status.says_the_same(old, text):
-        yield configured(key, before, data={"status": status.written(said, now, old)}, updated=format_time(now))
+    beside = {
+        publishing.OPTIONS: publishing.options_text(observed.cluster.options),
+        publishing.DECISIONS: publishing.decisions_text(old.get(publishing.DECISIONS, ""), decision, now),
+    }
+    then = old.get("status", "")
+    is_same = status.says_the_same(then, status.written(said, now))
+    if not is_same or any(old.get(name, "") != text for name, text in beside.items()):
+        text = then if is_same else status.written(said, now, then)
+        yield configured(key, before, data={"status": text, **beside}, updated=format_time(now))
 
 
 def configured(key: Key, before: Obj | None, *, data: dict[str, str], updated: str = "") -> Create | Patch:

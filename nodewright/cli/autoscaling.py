@@ -207,6 +207,12 @@ def with_autoscaler(command: Callable[..., None]) -> Callable[..., None]:
     return with_flags
 
 
+def tells_where_alone(flags: Flags) -> bool:
+    """Whether ``flags`` only say which autoscaler is meant, and nothing of how it decides."""
+    plain = Flags()
+    return replace(flags, cluster="", autoscaler_namespace=plain.autoscaler_namespace) == plain
+
+
 def options_of(flags: Flags) -> AutoscalerOptions:
     """Raises CliError (usage) naming the option."""
     from controllers.autoscaler.backoff import Pauses  # noqa: PLC0415

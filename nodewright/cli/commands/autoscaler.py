@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.autoscaling import Flags, options_of, with_autoscaler
+from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone, with_autoscaler
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.fleet.running_autoscaler import Given, read_running
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, branch_value, show
 
 if TYPE_CHECKING:
-    from controllers.autoscaler.explaining import Answer
     from controllers.autoscaler.observe import Observed
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.autoscaler.refusing import Answer
     from controllers.kernel.refs import Key, Obj
     from controllers.kernel.view import View
     from nodewright.runtime.kube.client import KubeClient
@@ -60,23 +61,24 @@ def explain(  # noqa: PLR0913  (one parameter per option)
 ) -> None:
     """Say what the autoscaler would decide now, and every reason for a no.
 
-    Give it the options that the autoscaler runs with.
+    Without options of the autoscaler it takes those that the running one published.
     """
     from nodewright.cli.tree.branch import Branch  # noqa: PLC0415
     from nodewright.cli.tree.drawing import rows  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "pod/web-0")
-    options = options_of(autoscaler)
-    said = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), options))
+    given = Given(options_of(autoscaler), tells_where_alone(autoscaler))
+    said, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
 
     def branch(one: Answer) -> Branch:
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
     if output is not Output.TEXT:
-        show(branch_value(branch(said)), output)
+        show({**branch_value(branch(said)), "autoscaler": branch_value(branch(running))}, output)
         return
-    for prefix, line in rows(branch(said)):
-        say(f"{prefix}{line.name}")
+    for tree in (said, running):
+        for prefix, line in rows(branch(tree)):
+            say(f"{prefix}{line.name}")
 
 
 def _kind_of(word: str) -> str:
@@ -86,7 +88,8 @@ def _kind_of(word: str) -> str:
     return found
 
 
-async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], options: AutoscalerOptions) -> Answer:
+async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], given: Given) -> tuple[Answer, Answer]:
+    """The answer, and what there is to say of the autoscaler that runs."""
     from controllers.autoscaler.observe import observe  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
@@ -96,6 +99,8 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
     connection = await connect(target)
     key = Key(wanted[0] or connection.namespace, wanted[1])
     async with client_of(connection) as client:
+        found = await read_running(client, given)
+        options = found.options
         hosts = HostDirectory(Registry.installed(), may_call=lambda: False)
         hosts.read_secrets_by(secrets_by(client))
         try:
@@ -103,7 +108,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
             observe(look(), options)
             await hosts.shapes_are_known()
             view = look()
-            return _answer(observe(view, options), view, kind, key)
+            return _answer(observe(view, options), view, kind, key), found.told
         finally:
             await hosts.close(0.0)
 

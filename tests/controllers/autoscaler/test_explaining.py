@@ -50,6 +50,30 @@ def test_a_pod_for_which_every_group_says_no(fleet: Fleet) -> None:
     assert "MachineDeployment/ns/full" not in found, "a maximum of 0: no group"
 
 
+def test_what_is_short_is_told_in_numbers_with_what_would_change_the_answer(fleet: Fleet) -> None:
+    fleet.group("small", 0, 3, cpu="1")
+    fleet.pod("huge", cpu="4500m")
+    found = of_pod(fleet, "huge").splitlines()
+    assert "needs 4.5 cpu, an empty Node of it leaves 4" in found
+    assert "needs 4.5 cpu, an empty Node of it leaves 1" in found
+    assert found[-3:] == [
+        "what would change that",
+        "the pod asks for at most 4 cpu: so much leaves MachineDeployment/ns/web, the best one",
+        "a group whose empty Nodes leave 4.5 cpu",
+    ]
+
+
+def test_a_group_at_its_maximum_would_need_a_higher_one(fleet: Fleet) -> None:
+    fleet.deployments["web"]["spec"]["replicas"] = 3
+    fleet.settle()
+    for number, node in enumerate(sorted(fleet.nodes)):
+        fleet.pod(f"full-{number}", "4", node)
+    fleet.pod("p")
+    found = of_pod(fleet, "p")
+    assert "it has its maximum of 3 Nodes" in found
+    assert found.endswith("what would change that\na higher maximum of MachineDeployment/ns/web")
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -11,21 +11,26 @@ from api import names
 from controllers.autoscaler import status
 from controllers.autoscaler.figures import MEASURES
 from controllers.autoscaler.plan import plan
+from controllers.autoscaler.publishing import read_decisions, read_options
 from controllers.kernel.actions import Create, Event, Patch
 from controllers.kernel.refs import CONFIG_MAP
 from tests.controllers.autoscaler.fleet import Fleet
 from tests.controllers.autoscaler.town import config_map, observed_of
 
 
-def written(fleet: Fleet, before: str = "") -> str:
-    """The text that is written to the status ConfigMap; "" if none is."""
-    known = ((CONFIG_MAP, config_map(names.AUTOSCALER_STATUS, status=before)),) if before else ()
+def data(fleet: Fleet, before: dict[str, str] | None = None) -> dict[str, str]:
+    """What is written to the status ConfigMap that holds ``before``; {} if nothing is."""
+    known = ((CONFIG_MAP, config_map(names.AUTOSCALER_STATUS, **before)),) if before else ()
     for action in plan(observed_of(fleet, *known)).actions():
         if isinstance(action, Create) and action.body["metadata"]["name"] == names.AUTOSCALER_STATUS:
-            return str(action.body["data"]["status"])
+            return dict(action.body["data"])
         if isinstance(action, Patch) and action.target.key.name == names.AUTOSCALER_STATUS:
-            return str(action.patch["data"]["status"])
-    return ""
+            return dict(action.patch["data"])
+    return {}
+
+
+def written(fleet: Fleet, before: str = "") -> str:
+    return data(fleet, {"status": before} if before else None)["status"]
 
 
 def figures(fleet: Fleet) -> dict[tuple[str, ...], float]:
@@ -67,15 +72,38 @@ def test_the_status_is_told_in_the_cluster_autoscaler_s_shape() -> None:
 
 def test_it_is_written_again_only_when_it_says_something_new() -> None:
     fleet = busy()
-    before = written(fleet)
+    before = data(fleet)
     fleet.now += timedelta(seconds=10)
-    assert written(fleet, before) == "", "only times would differ"
+    assert data(fleet, before) == {}, "only times would differ"
     fleet.settle()
     fleet.now += timedelta(hours=1)
-    after = written(fleet, before)
-    first, later = (yaml.safe_load(text)["nodeGroups"][1]["health"] for text in (before, after))
+    after = data(fleet, before)
+    first, later = (yaml.safe_load(each["status"])["nodeGroups"][1]["health"] for each in (before, after))
     assert later["lastProbeTime"] > first["lastProbeTime"]
     assert later["lastTransitionTime"] == first["lastTransitionTime"], "it is as healthy as it was"
+
+
+def test_options_and_decisions_are_told_beside_the_status() -> None:
+    fleet = busy()
+    told = data(fleet)
+    assert read_options(told["options"]) == fleet.options
+    assert "StockOut" in read_decisions(told["decisions"])[-1].text
+    changed = {**told, "options": "{}"}
+    again = data(fleet, changed)
+    assert again["options"] == told["options"]
+    assert again["status"] == told["status"], "its times are those of its last change"
+    assert again["decisions"] == told["decisions"]
+
+
+def test_a_new_decision_stands_after_those_before_it() -> None:
+    fleet = busy()
+    before = data(fleet)
+    fleet.now += timedelta(minutes=1)
+    for name in "pqr":
+        fleet.pod(name, cpu="4")
+    made = read_decisions(data(fleet, before)["decisions"])
+    assert "MachineDeployment/ns/web: 1 Node more" in made[-1].text
+    assert [each.at for each in made] == sorted(each.at for each in made)
 
 
 def test_a_status_that_somebody_else_wrote_is_replaced() -> None:
