@@ -76,7 +76,7 @@ def texts(files: list[str]) -> list[tuple[str, str]]:
         path = Path(name)
         if name == STDIN:
             read.append(("<stdin>", _text(sys.stdin.buffer.read(_limit() + 1), "<stdin>")))
-        elif path.is_dir():
+        elif _is_folder(path):
             inside = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
             if not inside:
                 raise CliError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder", "Name a file", USAGE)
@@ -90,6 +90,14 @@ def texts(files: list[str]) -> list[tuple[str, str]]:
         except OSError as error:
             raise CliError(f"{path}: {error.strerror}", "Check the path", USAGE) from error
     return read
+
+
+def _is_folder(path: Path) -> bool:
+    """Raises CliError for a name that the system refuses, like one that is too long."""
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise CliError(f"{str(path)[:200]}: {error.strerror}", "Check the path", USAGE) from error
 
 
 def _limit() -> int:

@@ -39,12 +39,20 @@ async def find_connection(kubeconfig: Path | None = None, context: str | None = 
     if kubeconfig is not None:
         return await load_kubeconfig([kubeconfig], context)
     named = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
-    files = [path for path in named or [Path.home() / ".kube" / "config"] if path.is_file()]
+    files = [path for path in named or [Path.home() / ".kube" / "config"] if _is_file(path)]
     if files:
         return await load_kubeconfig(files, context)
     if named:
         raise ConfigurationError(f"KUBECONFIG names no file that exists: {os.environ['KUBECONFIG']}")
     return in_cluster()
+
+
+def _is_file(path: Path) -> bool:
+    """Raises ConfigurationError for a name that the system refuses, like one that is too long."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise ConfigurationError(f"KUBECONFIG: {str(path)[:200]}: {error.strerror}") from error
 
 
 async def load_kubeconfig(files: list[Path], context: str | None = None) -> Connection:
