@@ -1,4 +1,7 @@
-"""No command line whatever ends in a traceback or an internal error: 1000 random ones, with no cluster and a dead one."""
+"""No command line whatever ends in a traceback or an internal error.
+
+1000 random ones, with no cluster and with one that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ CODES = {exits.OK, exits.FAILED, exits.USAGE}
 STAY = frozenset({"up", "demo", "run", "webhook", "gateway", "simulate"})
 """They go on until they are stopped: of these only the command line is read."""
 
+OURS = b"apiVersion: cluster.k8s.io/v1alpha1\n"
 FORBIDDEN = ("Traceback", "internal error", "\x1b]", "\u202e")
 
 
@@ -54,8 +58,8 @@ def files(tmp_path: Path, port: int) -> list[Path]:
         "config.yaml": b"clusters: {a: 1}\ncontexts: [3, null]\nusers: x\ncurrent-context: []\n",
         "deep.yaml": b"[" * 5_000,
         "tabs.yaml": b"a:\n\t- b: *c\n",
-        "machine.yaml": b"apiVersion: cluster.k8s.io/v1alpha1\nkind: Machine\nmetadata: {name: a}\nspec: {verions: 3}\n",
-        "numbers.yaml": b"apiVersion: cluster.k8s.io/v1alpha1\nkind: MachineSet\nmetadata: {name: 1e999}\nspec: {replicas: .nan}\n",
+        "machine.yaml": OURS + b"kind: Machine\nmetadata: {name: a}\nspec: {verions: 3}\n",
+        "numbers.yaml": OURS + b"kind: MachineSet\nmetadata: {name: 1e999}\nspec: {replicas: .nan}\n",
         "key.pem": b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
     }
     for name, content in contents.items():
