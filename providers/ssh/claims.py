@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
@@ -14,9 +12,7 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """``id``: 12 hex digits, another one for each claim. ``asked``: the part of the request that the host was made
-    for, to tell what has changed of it. ``release``: as in SSHMachineConfig.
-    """
+    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig."""
 
     id: str
     machine_uid: str
@@ -26,15 +22,10 @@ class Claim:
     spec_hash: str
     created_at: str
     release: str = "Reset"
-    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """One line."""
         return json.dumps(asdict(self), sort_keys=True)
-
-    @property
-    def title(self) -> str:
-        return f"Machine {self.namespace}/{self.machine} ({self.machine_uid})"
 
     def made(self) -> datetime | None:
         try:
@@ -52,9 +43,9 @@ class Claim:
             told = json.loads(text)
         except (ValueError, RecursionError):
             return None
-        names = cls.__dataclass_fields__.keys() - {"asked"}
+        names = cls.__dataclass_fields__.keys()
         if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in names):
             return None
-        if not told["id"] or not told["machine_uid"] or not isinstance(told.get("asked"), dict):
+        if not told["id"] or not told["machine_uid"]:
             return None
-        return cls(**{name: told[name] for name in (*names, "asked")})
+        return cls(**{name: told[name] for name in names})

@@ -110,25 +110,7 @@ class SSHProvider:
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
         if request.spec_hash == host.spec_hash:
             return Updated()
-        pool = await self._pool()
-        name, _, claim_id = host.id.partition("/")
-        if name not in pool.hosts:
-            return NeedsReplacement(f"host {name} is no longer in SSHHostPool {pool.name}")
-        found = await self._look(pool, pool.hosts[name])
-        if found.trouble:
-            raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
-        if found.claim is None or found.claim.id != claim_id:
-            raise ProviderError(ErrorClass.NOT_FOUND, f"host {name} is no longer of {request.identity.name}")
-        wanted = parse(request.config)
-        if found.host not in pool.matching(wanted.host_selector, ""):
-            return NeedsReplacement(f"host {name} has not the labels of hostSelector")
-        if dict(found.claim.asked) != _asked(request):
-            return NeedsReplacement("only hostSelector and release of a host can be changed in place")
-        claim = replace(found.claim, spec_hash=request.spec_hash, release=wanted.release)
-        answer = await self._run(pool, found.host, remote.amend(claim_id, claim.text()))
-        if "claim" not in answer:
-            raise ProviderError(ErrorClass.CONFLICT, f"host {name} was given back meanwhile")
-        return Updated()
+        return NeedsReplacement("hosts of a pool are not changed in place: another host of it takes over")
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -167,6 +149,10 @@ class SSHProvider:
         """In the status of the pool first, then on the host. Raises ProviderError (StockOut: none is free)."""
         parsed, refused = parse(request.config), []
         matching = pool.matching(parsed.host_selector, request.failure_domain)
+        if not matching:
+            raise ProviderError(
+                ErrorClass.NOT_FOUND, f"{_where(pool, request)} has no host with the labels of its config"
+            )
         for host in matching:
             known = self._last.get(host.name)
             if known is not None and not known.trouble and known.state != "Free":
@@ -185,10 +171,7 @@ class SSHProvider:
             if found.claim is not None and found.claim.id == claim.id:
                 return found
             refused.append(f"{host.name} {found.state}")
-        where = f" in zone {request.failure_domain}" if request.failure_domain else ""
-        told = some(refused) or "none has the labels of hostSelector"
-        text = f"SSHHostPool {pool.name} has no free host{where} for it: {told}"
-        raise ProviderError(ErrorClass.STOCK_OUT, text)
+        raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
 
     async def _record(self, pool: Pool, intent: Seen) -> Pool:
         status = {"hosts": status_of([intent], {})["hosts"]}
@@ -264,16 +247,9 @@ def _claim_for(request: HostRequest, release: str) -> Claim:
         spec_hash=request.spec_hash,
         created_at=datetime.now(UTC).isoformat(),
         release=release,
-        asked=_asked(request),
     )
 
 
-def _asked(request: HostRequest) -> dict[str, Any]:
-    """What a host was made for, but for what can be changed without touching it."""
-    versions = request.versions
-    return {
-        "kubelet": versions.kubelet,
-        "controlPlane": versions.control_plane,
-        "containerRuntime": versions.container_runtime,
-        "zone": request.failure_domain,
-    }
+def _where(pool: Pool, request: HostRequest) -> str:
+    zone = f" in zone {request.failure_domain}" if request.failure_domain else ""
+    return f"SSHHostPool {pool.name}{zone}"

@@ -27,7 +27,7 @@ UNITS = "/etc/systemd/system"
 _PRELUDE = f"""\
 set -u
 umask 077
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin${{PATH:+:$PATH}}
+PATH=${{PATH:+$PATH:}}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 home={HOME} bootstrap={BOOTSTRAP} units={UNITS}
 
@@ -56,6 +56,7 @@ run_unit() {{ # run_unit UNIT: now, without waiting for its end, and at each boo
 """
 
 _LOOK = """\
+# look
 uname -n | tell hostname
 [ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
@@ -66,6 +67,7 @@ uname -n | tell hostname
 """
 
 _CLAIM = """\
+# claim
 lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
@@ -78,14 +80,8 @@ rm -f "$home/claim.$id"
 sed -n 2p "$home/claim" | tell claim
 """
 
-_AMEND = """\
-lock
-[ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
-{ echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.new" && mv -f "$home/claim.new" "$home/claim"
-sed -n 2p "$home/claim" | tell claim
-"""
-
 _START = """\
+# start
 lock
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
@@ -97,6 +93,7 @@ echo yes | tell started
 """
 
 _RELEASE = """\
+# release
 if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
   case $(systemctl is-active "$clean_unit") in active|activating) echo yes | tell releasing; exit 0 ;; esac
 fi
@@ -149,11 +146,6 @@ def look() -> str:
 def claim(claim_id: str, text: str) -> str:
     """Answers the claim that is on the host now, ours or another's, or quarantine."""
     return _PRELUDE + cleaning.BEFORE + _values(id=claim_id) + _data(claim=text.encode()) + _CLAIM
-
-
-def amend(claim_id: str, text: str) -> str:
-    """Answers claim, or gone where it is another's by now."""
-    return _PRELUDE + _values(id=claim_id) + _data(claim=text.encode()) + _AMEND
 
 
 def start(claim_id: str, script: bytes) -> str:

@@ -90,8 +90,8 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], op
     from controllers.autoscaler.observe import observe  # noqa: PLC0415
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
-    from nodewright.runtime.hosts.objects import objects_by  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+    from nodewright.runtime.hosts.objects import objects_by  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415
 
     connection = await connect(target)
