@@ -6,7 +6,7 @@ import asyncio
 import secrets as dice
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -36,6 +36,9 @@ _log = structlog.get_logger("nodewright.ssh")
 
 LOOKS_AT_ONCE = 32
 """Commands at a time in one look over a pool."""
+INTENT_COUNTS = timedelta(minutes=3)
+"""A claim is on the host 2 * 45 s after it was written into the status, or never."""
+MOST_CONFIRMED = 10_000
 
 
 class SSHProvider:
@@ -50,6 +53,8 @@ class SSHProvider:
         self._turns = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._last: dict[str, Seen] = {}
         """The last answer of each host."""
+        self._confirmed: dict[str, None] = {}
+        """Ids of claims that were seen on a host: what is no longer there is over."""
 
     async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
         parsed = parse(config)
@@ -150,9 +155,8 @@ class SSHProvider:
         parsed, refused = parse(request.config), []
         matching = pool.matching(parsed.host_selector, request.failure_domain)
         if not matching:
-            raise ProviderError(
-                ErrorClass.NOT_FOUND, f"{_where(pool, request)} has no host with the labels of its config"
-            )
+            text = f"{_where(pool, request)} has no host with the labels of hostSelector"
+            raise ProviderError(ErrorClass.NOT_FOUND, text)
         for host in matching:
             known = self._last.get(host.name)
             if known is not None and not known.trouble and known.state != "Free":
@@ -167,7 +171,7 @@ class SSHProvider:
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
             taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text())))
-            found = self._last[host.name] = replace(taken, hostname=found.hostname)
+            found = self._noted(replace(taken, hostname=found.hostname))
             if found.claim is not None and found.claim.id == claim.id:
                 return found
             refused.append(f"{host.name} {found.state}")
@@ -179,7 +183,7 @@ class SSHProvider:
 
     async def _mirror(self, pool: Pool, every: tuple[Seen, ...]) -> None:
         """What counts lies on the hosts: a status that can't be written is no reason to fail."""
-        patch = status_of(every, pool.object.get("status") or {})
+        patch = status_of([self._with_intent(pool, one) for one in every], pool.object.get("status") or {})
         if not patch or self._choosing.locked():
             return
         try:
@@ -187,6 +191,14 @@ class SSHProvider:
         except ProviderError as error:
             if error.error_class is not ErrorClass.CONFLICT:
                 _log.warning("status of a pool can't be written", pool=pool.name, error=error.message)
+
+    def _with_intent(self, pool: Pool, found: Seen) -> Seen:
+        """A host that another controller has just said it claims counts as claimed until that is surely over."""
+        intent = pool.remembered.get(found.host.name)
+        if found.state != "Free" or intent is None or intent.id in self._confirmed:
+            return found
+        made = intent.made()
+        return replace(found, claim=intent) if made and datetime.now(UTC) - made < INTENT_COUNTS else found
 
     # Looks
 
@@ -211,7 +223,14 @@ class SSHProvider:
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
             found = replace(before, host=host, trouble=str(error))
-        self._last[host.name] = found
+        return self._noted(found)
+
+    def _noted(self, found: Seen) -> Seen:
+        self._last[found.host.name] = found
+        if found.claim is not None and not found.trouble:
+            self._confirmed[found.claim.id] = None
+            while len(self._confirmed) > MOST_CONFIRMED:
+                del self._confirmed[next(iter(self._confirmed))]
         return found
 
     async def _run(self, pool: Pool, host: SSHHost, script: str) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ _MOVED = ("/var/lib/nodewright", "/etc/systemd/system")
 
 class FakeHost:
     """``cut``: word of a script (``claim``, ``start``, ``release``) → where the connection ends, once: ``before`` the
-    script runs or ``after``. ``dirty``: can't be cleaned.
+    script runs or ``after``; ``down``: after it the whole host goes. ``dirty``: can't be cleaned.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -83,7 +83,9 @@ class FakeHost:
             connection.abort()
             return
         code, out, err = await self._execute(process.command or "", script)
-        if where == "after":
+        if where == "down":
+            await self.down()
+        if where:
             connection.abort()
             return
         process.stdout.write(out)
@@ -110,9 +112,12 @@ class World:
         self.secrets = HeldSecrets({**secrets, SECRET: key})
         self.objects = HeldObjects()
 
-    async def up(self, **changes: Mapping[str, Any]) -> None:
-        """``changes``: other values of entries in the pool, by host."""
+    async def up(self) -> None:
         await asyncio.gather(*(host.up() for host in self.hosts.values()))
+        self.publish()
+
+    def publish(self, **changes: Mapping[str, Any]) -> None:
+        """The pool. ``changes``: other values of its entries, by host."""
         entries = [host.entry(**changes.get(name, {})) for name, host in self.hosts.items()]
         self.objects.pool = {
             "apiVersion": "ssh.nodewright.dev/v1alpha1",
