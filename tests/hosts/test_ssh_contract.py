@@ -27,7 +27,12 @@ CONFIG: dict[str, Any] = {
     "kind": "SSHMachineConfig",
     "pool": sshpools.POOL,
 }
-SLOW = b"#!/bin/sh\necho begun >> /root/begun\nwhile [ ! -e /root/go-on ]; do sleep 0.1; done\necho joined > /root/joined\n"
+SLOW = b"""\
+#!/bin/sh
+echo begun >> /root/begun
+while [ ! -e /root/go-on ]; do sleep 0.1; done
+echo joined > /root/joined
+"""
 SCRIPTS = {**BOOTSTRAP_SECRETS, "slow": {BOOTSTRAP_DATA: SLOW}}
 
 
@@ -108,7 +113,6 @@ async def test_steps_go_on_without_a_connection_and_after_a_reboot(pool: sshpool
     (listed,) = await provider.list()
     assert listed.id == host.id, "a host that does not answer is nobody's"
     await asyncio.to_thread(guest.boot, pool.lab.payload)
-    await asyncio.to_thread(guest.wait_booted)
     until(guest, "test $(wc -l < /root/begun) = 2")
     guest.execute("touch /root/go-on")
     until(guest, "test -e /root/joined && ! systemctl is-active -q nodewright-bootstrap")
@@ -127,7 +131,7 @@ async def test_steps_that_still_run_end_before_the_host_is_given_back(
     until(guest, "test -e /root/begun")
     await provider.delete(host)
     await until_gone(provider, host)
-    assert guest.execute("pgrep -f join.sh").stdout == ""
+    assert guest.execute("pgrep -f '[j]oin.sh'").stdout == ""
     guest.execute("rm -f /root/begun")
 
 
@@ -172,6 +176,7 @@ async def test_a_host_that_can_not_be_cleaned_is_put_into_quarantine(
 
 def test_the_keys_of_the_pool_are_not_readable_for_others(pool: sshpools.Pool) -> None:
     """Neither script nor claim are anybody's but root's."""
-    for guest in pool.guests.values():
-        home: Path = guest.root / "var/lib/nodewright/ssh"
-        assert home.stat().st_mode & 0o077 == 0
+    homes: list[Path] = [guest.root / "var/lib/nodewright/ssh" for guest in pool.guests.values()]
+    used = [home for home in homes if home.exists()]
+    assert used
+    assert all(home.stat().st_mode & 0o077 == 0 for home in used)
