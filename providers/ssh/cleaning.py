@@ -84,11 +84,10 @@ rm -rf "$bootstrap" "$units/$join_unit" "$home/join.sh" "$home/started" "$home/o
 if [ -n "$problems" ]; then
   printf '%%s\\n' "$problems" > "$home/quarantine.new" && mv -f "$home/quarantine.new" "$home/quarantine" || exit 1
 fi
-systemctl disable --quiet "$clean_unit" > /dev/null 2>&1
-rm -f "$units/$clean_unit" "$home/clean.sh" "$home/before"
 sync
-rm -f "$home/claim" # from here on the host is another one's to claim
-rm -f "$home/releasing"
+rm -f "$home/claim" # from here on the host is another one's to claim, as soon as this script gives the lock back
+systemctl disable --quiet "$clean_unit" > /dev/null 2>&1
+rm -f "$home/before" "$units/$clean_unit" "$home/clean.sh" "$home/releasing"
 """
 
 

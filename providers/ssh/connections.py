@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import logging
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import asyncssh
@@ -21,10 +22,14 @@ from providers.base.errors import ErrorClass, ProviderError
 
 KEY_NAME = "ssh-privatekey"
 """Key of a Secret of type kubernetes.io/ssh-auth."""
-CONNECTS_AT_ONCE = 16
+HANDSHAKES_AT_ONCE = 16
 """An SSH handshake costs about 30 ms of CPU on each side; more at a time make all of them slow."""
-CONNECT_TIMEOUT, RUN_TIMEOUT = 15.0, 45.0
-"""Seconds. ``RUN_TIMEOUT`` is longer than the 20 s for which a command waits for the lock of the host."""
+SESSIONS_AT_ONCE = 4
+"""Commands on one connection; sshd allows 10 (MaxSessions)."""
+CONNECT_TIMEOUT, LOOK_TIMEOUT, RUN_TIMEOUT = 10.0, 10.0, 45.0
+"""Seconds. ``RUN_TIMEOUT`` is longer than the 20 s for which a command waits for the lock of the host. A look takes
+2 * (10 + 10 + 10) s at the very most, and only if it is cut off once: a list has 60 s.
+"""
 _LONGEST_ANSWER = 65_536
 _BUSY = 75
 """Exit status of a command that did not get the lock (sysexits: EX_TEMPFAIL)."""
@@ -62,8 +67,9 @@ class HostError(Exception):
 class _Kept:
     host: SSHHost
     secret: str
-    connection: asyncssh.SSHClientConnection | None
-    lock: asyncio.Lock
+    connection: asyncssh.SSHClientConnection | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sessions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SESSIONS_AT_ONCE))
 
 
 class Connections:
@@ -72,17 +78,19 @@ class Connections:
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._kept: dict[str, _Kept] = {}
-        self._turns = asyncio.Semaphore(CONNECTS_AT_ONCE)
+        self._turns = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
 
-    async def run(self, host: SSHHost, secret: str, script: str) -> Answer:
-        """Run a script of ``remote`` as root. It may run twice: a connection that was cut meanwhile is made anew once.
+    async def run(self, host: SSHHost, secret: str, script: str, within: float = RUN_TIMEOUT) -> Answer:
+        """Run a script of ``remote`` as root, ``within`` seconds. It may run twice: a connection that was cut
+        meanwhile is made anew once.
 
         Raises HostError; ProviderError where the key can't be read.
         """
         for last in (False, True):
             connection = await self._connected(host, secret)
             try:
-                return await self._run(host, connection, script)
+                async with self._kept[host.name].sessions, asyncio.timeout(within):
+                    return await self._run(host, connection, script)
             except (asyncssh.Error, OSError, TimeoutError) as error:
                 connection.abort()
                 if last or isinstance(error, TimeoutError):
@@ -105,7 +113,7 @@ class Connections:
             await connection.wait_closed()
 
     async def _connected(self, host: SSHHost, secret: str) -> asyncssh.SSHClientConnection:
-        kept = self._kept.setdefault(host.name, _Kept(host, secret, None, asyncio.Lock()))
+        kept = self._kept.setdefault(host.name, _Kept(host, secret))
         async with kept.lock:
             if kept.connection is not None and (kept.host, kept.secret) != (host, secret):
                 kept.connection.abort()
@@ -113,8 +121,7 @@ class Connections:
                 return kept.connection
             kept.host, kept.secret, kept.connection = host, secret, None
             key = await self._key(secret)
-            async with self._turns:
-                kept.connection = await _connect(host, key, secret)
+            kept.connection = await _connect(host, key, secret, self._turns)
             return kept.connection
 
     async def _key(self, secret: str) -> asyncssh.SSHKey:
@@ -144,16 +151,26 @@ class Connections:
         return _answer(_text(done.stdout)[:_LONGEST_ANSWER])
 
 
-async def _connect(host: SSHHost, key: asyncssh.SSHKey, secret: str) -> asyncssh.SSHClientConnection:
-    """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
+async def _connect(
+    host: SSHHost, key: asyncssh.SSHKey, secret: str, turns: asyncio.Semaphore
+) -> asyncssh.SSHClientConnection:
+    """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts.
+
+    A host that does not answer takes no turn of those that do.
+    """
     trusted = [_host_key(host, text) for text in host.host_keys]
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            address = await _address(host)
-            return await asyncssh.connect(
-                address, host.port, username=host.user, client_keys=[key], known_hosts=(trusted, [], []), config=None,
-                agent_path=None, preferred_auth="publickey", keepalive_interval=15, keepalive_count_max=3,
-            )  # fmt: skip
+            connected = await _reached(host)
+        with contextlib.ExitStack() as undo:
+            undo.callback(connected.close)
+            async with turns, asyncio.timeout(CONNECT_TIMEOUT):
+                made = await asyncssh.connect(
+                    sock=connected, username=host.user, client_keys=[key], known_hosts=(trusted, [], []), config=None,
+                    agent_path=None, preferred_auth="publickey", keepalive_interval=15, keepalive_count_max=3,
+                )  # fmt: skip
+            undo.pop_all()
+            return made
     except asyncssh.HostKeyNotVerifiable as error:
         text = "shows a host key that is not among its hostKeys: it is another machine, or was installed anew"
         raise HostError(Trouble.WRONG_KEY, host, text) from error
@@ -171,12 +188,19 @@ def _host_key(host: SSHHost, text: str) -> asyncssh.SSHKey:
         raise HostError(Trouble.WRONG_KEY, host, "has an entry in hostKeys that is no public key") from error
 
 
-async def _address(host: SSHHost) -> str:
-    """The numeric address: it is judged that one which is connected to."""
-    found = await asyncio.get_running_loop().getaddrinfo(host.address, host.port, type=socket.SOCK_STREAM)
-    address = str(found[0][4][0])
-    addresses.current().check(address)
-    return address
+async def _reached(host: SSHHost) -> socket.socket:
+    """Connected to the numeric address that was judged."""
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, address = (await loop.getaddrinfo(host.address, host.port, type=socket.SOCK_STREAM))[0]
+    addresses.current().check(str(address[0]))
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        await loop.sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _answer(text: str) -> dict[str, str]:

@@ -28,13 +28,13 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
-from providers.ssh.connections import Connections, HostError
+from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
 from providers.ssh.looks import Seen, host_of, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
 
 _log = structlog.get_logger("nodewright.ssh")
 
-LOOKS_AT_ONCE = 32
+LOOKS_AT_ONCE = 256
 """Commands at a time in one look over a pool."""
 INTENT_COUNTS = timedelta(minutes=3)
 """A claim is on the host 2 * 45 s after it was written into the status, or never."""
@@ -219,7 +219,7 @@ class SSHProvider:
     async def _look(self, pool: Pool, host: SSHHost) -> Seen:
         """Never raises HostError: a host that does not answer is as it was, with its trouble."""
         try:
-            found = seen(host, await self._connections.run(host, pool.secret, remote.look()))
+            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), LOOK_TIMEOUT))
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
             found = replace(before, host=host, trouble=str(error))

@@ -129,9 +129,9 @@ After=network.target containerd.service
 ConditionPathExists={HOME}/releasing
 
 [Service]
-Type=oneshot
 ExecStart=/bin/sh {HOME}/clean.sh
-TimeoutStartSec=infinity
+Restart=on-failure
+RestartSec=10
 
 [Install]
 WantedBy=multi-user.target

@@ -24,6 +24,7 @@ _MOVED = ("/var/lib/nodewright", "/etc/systemd/system")
 class FakeHost:
     """``cut``: word of a script (``claim``, ``start``, ``release``) → where the connection ends, once: ``before`` the
     script runs or ``after``; ``down``: after it the whole host goes. ``dirty``: can't be cleaned.
+    ``hangs``: takes commands and does nothing.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -33,6 +34,9 @@ class FakeHost:
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.cut: dict[str, str] = {}
         self.dirty = False
+        self.hangs = False
+        self.most_at_once = self._at_once = 0
+        """Commands that ran at a time."""
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.port = 0
         self._acceptor: asyncssh.SSHAcceptor | None = None
@@ -77,7 +81,23 @@ class FakeHost:
         connection = process.channel.get_connection()
         self._connections.add(connection)
         self.commands.append((process.command or "", dict(process.env)))
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await self._answer(process)
+        finally:
+            self._at_once -= 1
+
+    @property
+    def logins(self) -> int:
+        return len(self._connections)
+
+    async def _answer(self, process: asyncssh.SSHServerProcess[str]) -> None:
+        connection = process.channel.get_connection()
         script = await process.stdin.read()
+        if self.hangs:
+            await process.channel.wait_closed()
+            return
         where = next((self.cut.pop(word) for word in list(self.cut) if f"\n# {word}\n" in script), "")
         if where == "before":
             connection.abort()

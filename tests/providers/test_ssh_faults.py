@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -16,6 +17,8 @@ import pytest_asyncio
 
 from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh import connections
+from providers.ssh import provider as looking
 from providers.ssh.provider import SSHProvider, _claim_for
 from tests.providers.sshworld import POOL, SECRET, World
 
@@ -126,6 +129,33 @@ async def test_a_claim_that_another_controller_is_about_to_make_is_not_taken_for
     await controllers[0]._record(pool, intent)
     await controllers[1].list()
     assert world.objects.pool["status"]["hosts"]["h1"]["state"] == "Claimed"
+
+
+async def test_a_host_that_hangs_holds_up_nobody(
+    world: World, provider: SSHProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the connection and then says nothing, at the handshake or at the command."""
+    mute = socket.create_server(("127.0.0.1", 0))
+    try:
+        world.publish(h1={"port": mute.getsockname()[1]})
+        world.hosts["h2"].hangs = True
+        monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1.0)
+        monkeypatch.setattr(looking, "LOOK_TIMEOUT", 1.0)
+        assert (await provider.create(request())).name == "h3"
+        await provider.list()
+        states = {name: each["state"] for name, each in world.objects.pool["status"]["hosts"].items()}
+        assert states == {"h1": "Unreachable", "h2": "Unreachable", "h3": "Claimed"}
+    finally:
+        mute.close()
+
+
+async def test_many_commands_at_once_keep_to_the_sessions_of_one_connection(
+    world: World, provider: SSHProvider
+) -> None:
+    pool = await provider._pool()
+    await asyncio.gather(*(provider._look(pool, pool.hosts["h1"]) for _ in range(30)))
+    assert world.hosts["h1"].logins == 1
+    assert world.hosts["h1"].most_at_once <= connections.SESSIONS_AT_ONCE
 
 
 async def test_a_host_with_another_key_is_refused_and_named(world: World, provider: SSHProvider) -> None:
