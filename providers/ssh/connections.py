@@ -138,17 +138,38 @@ class Connections:
     @staticmethod
     async def _run(host: SSHHost, connection: asyncssh.SSHClientConnection, script: str) -> Answer:
         command = "/bin/sh -s" if host.user == "root" else "sudo -n /bin/sh -s"
-        done = await asyncio.wait_for(
-            connection.run(command, input=script, encoding="utf-8", errors="replace"), RUN_TIMEOUT
-        )
-        if done.exit_status == _BUSY:
+        async with connection.create_process(command, encoding="utf-8", errors="replace") as process:
+            process.stdin.write(script)
+            process.stdin.write_eof()
+            try:
+                out, err = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+            except _TooLongError as error:
+                connection.abort()
+                text = f"answers with more than {_LONGEST_ANSWER} characters: look what its shell prints"
+                raise HostError(Trouble.FAILED, host, text) from error
+            await process.wait_closed()
+        if process.exit_status == _BUSY:
             raise HostError(Trouble.FAILED, host, "is busy with another change")
-        if done.exit_status is None:
+        if process.exit_status is None:
             raise asyncssh.ConnectionLost("the command was cut off")
-        if done.exit_status != 0:
-            said = without_secrets(_text(done.stderr)[-300:].strip())
-            raise HostError(Trouble.FAILED, host, f"can't do what is asked, as {host.user}: {said or done.exit_status}")
-        return _answer(_text(done.stdout)[:_LONGEST_ANSWER])
+        if process.exit_status != 0:
+            said = without_secrets(err[-300:].strip()) or f"exit status {process.exit_status}"
+            raise HostError(Trouble.FAILED, host, f"can't do what is asked, as {host.user}: {said}")
+        return _answer(out)
+
+
+class _TooLongError(Exception):
+    """More output than any answer has."""
+
+
+async def _read(reader: asyncssh.SSHReader[str]) -> str:
+    parts, size = [], 0
+    while part := await reader.read(8192):
+        parts.append(part)
+        size += len(part)
+        if size > _LONGEST_ANSWER:
+            raise _TooLongError
+    return "".join(parts)
 
 
 async def _connect(
@@ -212,10 +233,6 @@ def _answer(text: str) -> dict[str, str]:
         except (binascii.Error, ValueError):
             continue  # what a login shell of the host prints of its own
     return answer
-
-
-def _text(output: object) -> str:
-    return output if isinstance(output, str) else ""
 
 
 def _said(error: Exception) -> str:

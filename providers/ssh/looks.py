@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from api.secrets import HIDDEN, without_secrets
@@ -83,6 +83,31 @@ def host_of(pool: str, found: Seen) -> Host | None:
     )
 
 
+def one_each(found: Iterable[Seen], remembered: Mapping[str, Claim]) -> tuple[Seen, ...]:
+    """Of several hosts that say they are one Machine's only one is: the one that the pool's status knows as such,
+    else the one that was claimed first. The claims of others count as foreign: a host that somebody else is root on
+    may say what it likes.
+    """
+    every = list(found)
+    mine: dict[str, Seen] = {}
+    for one in every:
+        if one.claim is None:
+            continue
+        other = mine.get(one.claim.machine_uid)
+        if other is None or _rank(one, remembered) < _rank(other, remembered):
+            mine[one.claim.machine_uid] = one
+    return tuple(
+        one if one.claim is None or mine[one.claim.machine_uid] is one else replace(one, claim=None, foreign=True)
+        for one in every
+    )
+
+
+def _rank(one: Seen, remembered: Mapping[str, Claim]) -> tuple[bool, str, str]:
+    assert one.claim is not None
+    known = remembered.get(one.host.name)
+    return known is None or known.id != one.claim.id, one.claim.created_at, one.host.name
+
+
 def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any]:
     """The patch of the pool's status; ``before``: the status as it is. {} where nothing has changed."""
     every = list(found)
@@ -106,7 +131,7 @@ def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any
 
 def _shown(one: Seen) -> dict[str, str]:
     reason = one.trouble or (one.quarantine if one.state == "Quarantined" else "")
-    reason = reason or ("its claim is not one of ours" if one.foreign else "")
+    reason = reason or ("its claim is not one of ours, or of a Machine that has another host" if one.foreign else "")
     shown: dict[str, str] = {"state": one.state}
     if reason:
         shown["reason"] = without_secrets(reason)[:1024]

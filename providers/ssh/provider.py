@@ -29,7 +29,7 @@ from providers.ssh import remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
-from providers.ssh.looks import Seen, host_of, seen, status_of
+from providers.ssh.looks import Seen, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
 
 _log = structlog.get_logger("nodewright.ssh")
@@ -102,13 +102,13 @@ class SSHProvider:
                 found = await self._look(pool, pool.hosts[one.host.name])
                 if found.claim is not None and found.claim.machine_uid == machine_uid:
                     return host_of(self._name, found)
-        every = await self._look_over(pool)
+        every = one_each(await self._look_over(pool), pool.remembered)
         hosts = [host_of(self._name, one) for one in every if one.claim and one.claim.machine_uid == machine_uid]
         return hosts[0] if hosts else None
 
     async def list(self) -> tuple[Host, ...]:
         pool = await self._pool()
-        every = await self._look_over(pool)
+        every = one_each(await self._look_over(pool), pool.remembered)
         await self._mirror(pool, every)
         return tuple(host for one in every if (host := host_of(self._name, one)) is not None)
 

@@ -24,7 +24,8 @@ _MOVED = ("/var/lib/nodewright", "/etc/systemd/system")
 class FakeHost:
     """``cut``: word of a script (``claim``, ``start``, ``release``) → where the connection ends, once: ``before`` the
     script runs or ``after``; ``down``: after it the whole host goes. ``dirty``: can't be cleaned.
-    ``hangs``: takes commands and does nothing.
+    ``hangs``: takes commands and does nothing. ``endless``: answers
+    for ever.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -34,7 +35,7 @@ class FakeHost:
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.cut: dict[str, str] = {}
         self.dirty = False
-        self.hangs = False
+        self.hangs = self.endless = False
         self.most_at_once = self._at_once = 0
         """Commands that ran at a time."""
         self.commands: list[tuple[str, dict[str, str]]] = []
@@ -95,6 +96,9 @@ class FakeHost:
     async def _answer(self, process: asyncssh.SSHServerProcess[str]) -> None:
         connection = process.channel.get_connection()
         script = await process.stdin.read()
+        while self.endless:
+            process.stdout.write("x" * 8192)
+            await process.stdout.drain()
         if self.hangs:
             await process.channel.wait_closed()
             return

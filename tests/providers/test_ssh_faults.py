@@ -233,6 +233,24 @@ async def test_a_claim_of_another_cluster_is_left_alone(world: World, provider: 
     assert [host.name for host in await provider.list()] == ["h2"]
 
 
+async def test_a_host_that_says_it_is_another_machines_too_is_not_believed(world: World, provider: SSHProvider) -> None:
+    """Somebody else is root on it, and copies a claim with an earlier date."""
+    host = await provider.create(request())
+    liar = next(each for name, each in world.hosts.items() if name != host.name)
+    told = json.loads(world.hosts[host.name].claim()) | {"id": "0badc0ffee00", "created_at": "2001-01-01T00:00:00Z"}
+    liar.home.mkdir(parents=True, exist_ok=True)
+    (liar.home / "claim").write_text(f"0badc0ffee00\n{json.dumps(told)}\n")
+    for _ in range(3):
+        assert [each.id for each in await provider.list()] == [host.id]
+
+
+async def test_an_answer_without_end_is_cut_off(world: World, provider: SSHProvider) -> None:
+    world.hosts["h1"].endless = True
+    assert (await provider.create(request())).name == "h2"
+    await provider.list()
+    assert "more than 65536 characters" in world.objects.pool["status"]["hosts"]["h1"]["reason"]
+
+
 async def test_a_delete_that_comes_late_does_not_touch_the_next_claim(world: World, provider: SSHProvider) -> None:
     old = await provider.create(request())
     await provider.delete(old)
