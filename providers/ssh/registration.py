@@ -8,7 +8,6 @@ from typing import Any
 from providers.base.contract import ConfigKind, Objects, Provider, Registration, Secrets
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.config import API_VERSION, KIND, json_schema
-from providers.ssh.provider import SSHProvider
 
 
 def _open(_scope: str, _config: Mapping[str, Any]) -> Provider:
@@ -16,6 +15,11 @@ def _open(_scope: str, _config: Mapping[str, Any]) -> Provider:
 
 
 def _open_with_objects(_scope: str, config: Mapping[str, Any], secrets: Secrets, objects: Objects) -> Provider:
+    try:
+        from providers.ssh.provider import SSHProvider  # noqa: PLC0415  (asyncssh: an extra, and 0.3 s to import)
+    except ModuleNotFoundError as error:
+        text = f"hosts over SSH need the extra: pip install 'nodewright[ssh]' ({error.name} is missing)"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text) from error
     return SSHProvider(str(config["pool"]), secrets, objects)
 
 

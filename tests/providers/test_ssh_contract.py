@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +17,24 @@ from providers.ssh.provider import SSHProvider
 from tests.providers.sshworld import POOL, World
 
 CONFIG: dict[str, Any] = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": POOL}
+
+
+def test_without_asyncssh_the_kind_is_known_and_the_remedy_is_told() -> None:
+    """It is an extra: who has no such hosts needs none of it."""
+    program = """
+import sys
+sys.modules["asyncssh"] = None
+from providers.base.registry import Registry
+registry = Registry.installed()
+assert "ssh" in [each.name for each in registry.registrations()], registry.broken
+found = registry.find("ssh.nodewright.dev/v1alpha1", "SSHMachineConfig")
+try:
+    found.registration.open_with_objects("racks", {"pool": "racks"}, None, None)
+except Exception as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'nodewright[ssh]'" in done.stdout
 
 
 class TestSSH(ProviderContract):
