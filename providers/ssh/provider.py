@@ -157,7 +157,7 @@ class SSHProvider:
         if not matching:
             text = f"{_where(pool, request)} has no host with the labels of hostSelector"
             raise ProviderError(ErrorClass.NOT_FOUND, text)
-        for host in matching:
+        for host in sorted(matching, key=lambda each: bool(each.name in self._last and self._last[each.name].trouble)):
             known = self._last.get(host.name)
             if known is not None and not known.trouble and known.state != "Free":
                 refused.append(f"{host.name} {known.state}")

@@ -139,8 +139,8 @@ async def test_a_host_that_hangs_holds_up_nobody(
     try:
         world.publish(h1={"port": mute.getsockname()[1]})
         world.hosts["h2"].hangs = True
-        monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1.0)
-        monkeypatch.setattr(looking, "LOOK_TIMEOUT", 1.0)
+        monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 5.0)
+        monkeypatch.setattr(looking, "LOOK_TIMEOUT", 5.0)
         assert (await provider.create(request())).name == "h3"
         await provider.list()
         states = {name: each["state"] for name, each in world.objects.pool["status"]["hosts"].items()}
