@@ -13,6 +13,7 @@ from api.machinehealthcheck import MachineHealthCheck
 from api.machineset import MachineSet
 from api.model import Model
 from api.provisioningrequest import ProvisioningRequest
+from api.sshhostpool import SSHHostPool
 
 KINDS: Final[dict[str, type[Model]]] = {
     "Cluster": Cluster,
@@ -25,5 +26,5 @@ KINDS: Final[dict[str, type[Model]]] = {
 }
 """Type by kind; each has ``resource`` (names, columns, subresources)."""
 
-OTHERS: Final[dict[str, type[Model]]] = {"ProvisioningRequest": ProvisioningRequest}
-"""Kinds of other groups that are served as they were defined there."""
+OTHERS: Final[dict[str, type[Model]]] = {"ProvisioningRequest": ProvisioningRequest, "SSHHostPool": SSHHostPool}
+"""Kinds of other groups: one that is served as it was defined there, and those of providers."""

@@ -23,6 +23,7 @@ from nodewright.runtime.chronicle import Chronicle, tell
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.hosts.objects import objects_by
 from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
@@ -68,6 +69,7 @@ class Manager:
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
+        self.hosts.read_objects_by(objects_by(client.named("hosts")))
         parts = wiring.parts_of(self.reconcilers, options.namespace)
         cached = client.named("cache")
         self.reflectors = tuple(

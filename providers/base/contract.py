@@ -241,6 +241,19 @@ class Secrets(Protocol):
         """The data of a Secret. Raises ProviderError (NotFound if there is none)."""
 
 
+class Objects(Protocol):
+    """Reads objects of a provider's own kinds beside the Machines, in their namespace, and writes their status."""
+
+    async def read(self, api_version: str, kind: str, name: str) -> Mapping[str, Any]:
+        """The object. Raises ProviderError (NotFound if there is none)."""
+
+    async def report(self, obj: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Merge ``status`` into that of ``obj``, as it was read, and answer the object.
+
+        Raises ProviderError: Conflict if somebody has changed it since.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What a provider package's entry point (group ``nodewright.providers``) points at.
@@ -250,7 +263,8 @@ class Registration:
 
     A provider whose login is in a Secret names it by ``secrets_of(config, namespace)``: its scopes are those of one
     namespace, so that nobody uses another one's login, and ``open_with_secrets`` takes the place of ``open``. The same
-    holds for one that reads bootstrap data.
+    holds for one that reads bootstrap data. One that has kinds of its own beside its configs takes
+    ``open_with_objects``, which comes before both.
     ``list_pause``: seconds between two lists of a scope, at least.
     ``user_data_limit``: what its cloud takes at most as user data; None if there is no limit worth naming.
 
@@ -265,6 +279,7 @@ class Registration:
     open: Callable[[str, Mapping[str, Any]], Provider]
     secrets_of: Callable[[Mapping[str, Any], str], tuple[SecretRef, ...]] = lambda _config, _namespace: ()
     open_with_secrets: Callable[[str, Mapping[str, Any], Secrets], Provider] | None = None
+    open_with_objects: Callable[[str, Mapping[str, Any], Secrets, Objects], Provider] | None = None
     list_pause: float = 0.0
     bootstrap_formats: tuple[BootstrapFormat, ...] = ()
     brings_user_data: Callable[[Mapping[str, Any]], bool] = lambda _config: False
@@ -274,4 +289,5 @@ class Registration:
     @property
     def reads_bootstrap_data(self) -> bool:
         """It reads Secrets beside the Machines of a namespace for its hosts, whatever their configs name."""
-        return bool(self.bootstrap_formats) and self.open_with_secrets is not None
+        opens = self.open_with_secrets or self.open_with_objects
+        return bool(self.bootstrap_formats) and opens is not None

@@ -94,7 +94,7 @@ def test_its_own_commands_install_a_program_that_works(tmp_path: Path) -> None:
         "from nodewright.crds import load_crds; from providers.base.registry import Registry;"
         "print(len(load_crds()), [r.name for r in Registry.installed().registrations()])"
     )
-    assert _says(program, "bin/python", "-c", asks).strip() == f"{len(load_crds())} ['openstack', 'simulated']"
+    assert _says(program, "bin/python", "-c", asks).strip() == f"{len(load_crds())} ['openstack', 'simulated', 'ssh']"
     assert not list(program.glob("lib/*/site-packages/pip")), "no tools in the image"
 
 

@@ -94,6 +94,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], gi
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.hosts.credentials import secrets_by  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+    from nodewright.runtime.hosts.objects import objects_by  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415
 
     connection = await connect(target)
@@ -103,6 +104,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], gi
         options = found.options
         hosts = HostDirectory(Registry.installed(), may_call=lambda: False)
         hosts.read_secrets_by(secrets_by(client))
+        hosts.read_objects_by(objects_by(client))
         try:
             look = await _reader(client, options, hosts)
             observe(look(), options)

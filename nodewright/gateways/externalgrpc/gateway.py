@@ -21,6 +21,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.hosts.objects import objects_by
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.observability import Checks
@@ -91,6 +92,7 @@ class Gateway:
             stack.push_async_callback(recorder.flush, 2.0)
             if self._hosts is not None:
                 self._hosts.read_secrets_by(secrets_by(client.named("hosts")))
+                self._hosts.read_objects_by(objects_by(client.named("hosts")))
                 stack.push_async_callback(self._hosts.close, 0.0)
             if not await _unless(stop, self._read(), tasks):
                 return

@@ -37,7 +37,7 @@ from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.scope import Dependencies, Scope, call_of
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
-from providers.base.contract import HostIdentity, HostState, Problem, Provider, Secrets
+from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Secrets
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -73,6 +73,7 @@ class HostDirectory:
         self.management_cluster = ""
         """Mark that new hosts get, and changed ones; "" until it is known."""
         self._secrets_in: Callable[[str], Secrets] | None = None
+        self._objects_in: Callable[[str], Objects] | None = None
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
         self._checked: dict[tuple[str, bytes], _Checked] = {}
@@ -91,6 +92,10 @@ class HostDirectory:
     def read_secrets_by(self, secrets_in: Callable[[str], Secrets]) -> None:
         """``secrets_in(namespace)`` reads for the providers that are opened from now on."""
         self._secrets_in = secrets_in
+
+    def read_objects_by(self, objects_in: Callable[[str], Objects]) -> None:
+        """As ``read_secrets_by``, for objects of providers' own kinds."""
+        self._objects_in = objects_in
 
     def look(self, need: HostNeed) -> HostReads | None:
         """What is known of the host. None: a list is under way; the listener is told when to look again."""
@@ -324,6 +329,9 @@ class HostDirectory:
             found = self._registry.find(str(config["apiVersion"]), str(config["kind"]))
             if found is None:
                 raise LookupError(f"provider {key.provider} is gone")
+            with_objects = found.registration.open_with_objects
+            if with_objects is not None and self._secrets_in is not None and self._objects_in is not None:
+                return with_objects(key.scope, config, self._secrets_in(namespace), self._objects_in(namespace))
             with_secrets = found.registration.open_with_secrets
             if with_secrets is not None and self._secrets_in is not None:
                 return with_secrets(key.scope, config, self._secrets_in(namespace))

@@ -1,0 +1,109 @@
+"""SSHHostPool: machines that are there already and that Machines take as their hosts, over SSH."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from api import limits
+from api.meta import LabelValue, ObjectMeta
+from api.model import ATOMIC_LIST, Model, Schema, list_map
+from api.resource import AGE, Column, Resource
+
+_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_HOST_KEY = r"^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}( .*)?$"
+_HostName = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+_HostKey = Annotated[str, Field(pattern=_HOST_KEY, max_length=2048)]
+
+
+class SSHHost(Model):
+    """One machine."""
+
+    name: _HostName
+    """Name of the host within the pool."""
+    address: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:-]+$")]
+    """Where its sshd listens: an IP address or a DNS name."""
+    port: Annotated[int, Field(ge=1, le=65535), Schema({"format": "int32"})] = 22
+    """Port of its sshd."""
+    user: Annotated[str, Field(pattern=r"^[a-z_][-a-z0-9_]{0,31}$", max_length=32)] = "root"
+    """User to log in as. One that is not root has to be allowed ``sudo -n /bin/sh``."""
+    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST]
+    """Public keys of the host, as ``ssh-keyscan`` prints them after the name: type and base64. A host that shows
+    another one is refused."""
+    labels: Annotated[dict[str, LabelValue], Field(max_length=64)] | None = None
+    """Labels by which ``hostSelector`` of an SSHMachineConfig chooses."""
+    zone: Annotated[str, Field(max_length=63)] | None = None
+    """Failure domain that the host is in."""
+
+
+class SSHHostPoolSpec(Model):
+    """The machines, and the key to them."""
+
+    secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)]
+    """Secret of the same namespace whose ``ssh-privatekey`` logs in on the hosts (type kubernetes.io/ssh-auth)."""
+    hosts: Annotated[list[SSHHost], Field(min_length=1, max_length=1000), list_map("name")]
+    """The machines. One that is taken out is no longer asked about: its Machine counts as one without a host."""
+
+
+class SSHHostStatus(Model):
+    """What is known of one host. The claim on the host itself is what counts; this is a copy of it."""
+
+    state: Literal["Free", "Claimed", "Cleaning", "Quarantined", "Unreachable"]
+    """Free: a Machine may have it. Cleaning: Kubernetes is being taken off it. Quarantined: that failed, and nobody
+    gets it before a person has seen to it. Unreachable: it does not answer; whose it is stays as it was."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
+    """Why it is quarantined or unreachable."""
+    machine: Annotated[str, Field(max_length=317)] | None = None
+    """Namespace and name of the Machine whose host it is."""
+    claim: Annotated[str, Field(max_length=16384)] | None = None
+    """Copy of the claim on the host."""
+
+
+class SSHHostPoolStatus(Model):
+    """What was seen of the hosts at the last look over the pool."""
+
+    hosts: Annotated[dict[str, SSHHostStatus], Field(max_length=1000)] | None = None
+    """By name of the host."""
+    total: Annotated[int, Schema({"format": "int32"})] | None = None
+    """Hosts of the pool."""
+    free: Annotated[int, Schema({"format": "int32"})] | None = None
+    """Hosts that a Machine may have."""
+    claimed: Annotated[int, Schema({"format": "int32"})] | None = None
+    """Hosts that are a Machine's, those that are being cleaned among them."""
+    quarantined: Annotated[int, Schema({"format": "int32"})] | None = None
+    """Hosts that nobody gets before a person has seen to them."""
+    unreachable: Annotated[int, Schema({"format": "int32"})] | None = None
+    """Hosts that did not answer."""
+
+
+class SSHHostPool(Model):
+    """Machines that are there already. Machines whose config names the pool take one of them each, over SSH."""
+
+    resource: ClassVar = Resource(
+        kind="SSHHostPool",
+        plural="sshhostpools",
+        short_name="shp",
+        group="ssh.nodewright.dev",
+        version="v1alpha1",
+        columns=(
+            Column("Hosts", ".status.total", "Hosts of the pool.", "integer"),
+            Column("Free", ".status.free", "Hosts that a Machine may have.", "integer"),
+            Column("Claimed", ".status.claimed", "Hosts that are a Machine's.", "integer"),
+            Column("Quarantined", ".status.quarantined", "Hosts that could not be cleaned.", "integer"),
+            Column("Unreachable", ".status.unreachable", "Hosts that did not answer.", "integer"),
+            AGE,
+        ),
+    )
+
+    api_version: Literal["ssh.nodewright.dev/v1alpha1"] = "ssh.nodewright.dev/v1alpha1"
+    """Version of the schema of this object."""
+    kind: Literal["SSHHostPool"] = "SSHHostPool"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    spec: SSHHostPoolSpec
+    """The machines, and the key to them."""
+    status: SSHHostPoolStatus | None = None
+    """What was seen of the hosts."""

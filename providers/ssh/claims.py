@@ -1,0 +1,51 @@
+"""Whose a host is: one line of JSON that lies on the host, and a copy of it in the status of the pool. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+_LONGEST = 16_384
+"""Bytes. The file lies on a host that others may write to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig."""
+
+    id: str
+    machine_uid: str
+    namespace: str
+    machine: str
+    management_cluster: str
+    spec_hash: str
+    created_at: str
+    release: str = "Reset"
+
+    def text(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def made(self) -> datetime | None:
+        try:
+            found = datetime.fromisoformat(self.created_at)
+        except ValueError:
+            return None
+        return found if found.tzinfo is not None else None
+
+    @classmethod
+    def read(cls, text: str) -> Claim | None:
+        """None if it is no claim of ours."""
+        if len(text) > _LONGEST:
+            return None
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        names = cls.__dataclass_fields__.keys()
+        if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in names):
+            return None
+        if not told["id"] or not told["machine_uid"]:
+            return None
+        return cls(**{name: told[name] for name in names})

@@ -1,0 +1,162 @@
+"""What was seen of the hosts of a pool in one look, and what follows from it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from api.secrets import HIDDEN, without_secrets
+from api.sshhostpool import SSHHost
+from providers.base.contract import Address, Host, HostState
+from providers.ssh.claims import Claim
+
+MOST_TRIES = 10
+"""Tries of one step after which a host counts as failed. The pauses double from 5 s to 60 s: about 6 min."""
+_TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
+"""A bootstrap token (kubeadm)."""
+
+State = Literal["Free", "Claimed", "Cleaning", "Quarantined", "Unreachable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One host. ``trouble``: why it gave no answer; its claim is then the one that is remembered."""
+
+    host: SSHHost
+    hostname: str = ""
+    claim: Claim | None = None
+    foreign: bool = False
+    """There is a claim, and it is none of ours to read."""
+    quarantine: str = ""
+    releasing: bool = False
+    started: bool = False
+    failure: str = ""
+    trouble: str = ""
+
+    @property
+    def state(self) -> State:
+        if self.trouble:
+            return "Unreachable"
+        if self.claim is not None or self.foreign:
+            return "Cleaning" if self.releasing else "Claimed"
+        return "Quarantined" if self.quarantine else "Free"
+
+
+def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
+    """From the words of ``remote.look`` or ``remote.claim``."""
+    claim = Claim.read(answer.get("claim", ""))
+    return Seen(
+        host,
+        hostname=answer.get("hostname", "")[:253],
+        claim=claim,
+        foreign=claim is None and "claim" in answer,
+        quarantine=answer["quarantine"][:1000] or "without a reason" if "quarantine" in answer else "",
+        releasing="releasing" in answer,
+        started=claim is not None and answer.get("started") == claim.id,
+        failure=_failure(answer),
+    )
+
+
+def host_of(pool: str, found: Seen) -> Host | None:
+    """None if it is no Machine's. A host that does not answer is shown as it was last: nobody knows better."""
+    claim = found.claim
+    if claim is None:
+        return None
+    state = HostState.DELETING if found.releasing else HostState.RUNNING
+    if found.failure and state is HostState.RUNNING:
+        state = HostState.FAILED
+    names = (Address("Hostname", found.hostname),) if found.hostname else ()
+    return Host(
+        id=f"{found.host.name}/{claim.id}",
+        machine_uid=claim.machine_uid,
+        name=found.host.name,
+        provider_id=f"ssh:///{pool}/{found.host.name}/{claim.id}",
+        state=state,
+        spec_hash=claim.spec_hash,
+        addresses=(*names, Address(_type_of(found.host.address), found.host.address)),
+        failure=found.failure,
+        failure_domain=found.host.zone or "",
+        created_at=claim.made(),
+        management_cluster=claim.management_cluster,
+    )
+
+
+def one_each(found: Iterable[Seen], remembered: Mapping[str, Claim]) -> tuple[Seen, ...]:
+    """Of several hosts that say they are one Machine's only one is: the one that the pool's status knows as such,
+    else the one that was claimed first. The claims of others count as foreign: a host that somebody else is root on
+    may say what it likes.
+    """
+    every = list(found)
+    mine: dict[str, Seen] = {}
+    for one in every:
+        if one.claim is None:
+            continue
+        other = mine.get(one.claim.machine_uid)
+        if other is None or _rank(one, remembered) < _rank(other, remembered):
+            mine[one.claim.machine_uid] = one
+    return tuple(
+        one if one.claim is None or mine[one.claim.machine_uid] is one else replace(one, claim=None, foreign=True)
+        for one in every
+    )
+
+
+def _rank(one: Seen, remembered: Mapping[str, Claim]) -> tuple[bool, str, str]:
+    assert one.claim is not None
+    known = remembered.get(one.host.name)
+    return known is None or known.id != one.claim.id, one.claim.created_at, one.host.name
+
+
+def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The patch of the pool's status; ``before``: the status as it is. {} where nothing has changed."""
+    every = list(found)
+    hosts = {one.host.name: _shown(one) for one in every}
+    kept = before.get("hosts") or {}
+    changes: dict[str, Any] = {
+        name: _difference(kept.get(name) or {}, now) for name, now in hosts.items() if kept.get(name) != now
+    }
+    changes |= {name: None for name in kept if name not in hosts}
+    states = [one.state for one in every]
+    counts = {
+        "total": len(every),
+        "free": states.count("Free"),
+        "claimed": states.count("Claimed") + states.count("Cleaning"),
+        "quarantined": states.count("Quarantined"),
+        "unreachable": states.count("Unreachable"),
+    }
+    patch = {name: number for name, number in counts.items() if before.get(name) != number}
+    return {**patch, "hosts": changes} if changes else patch
+
+
+def _shown(one: Seen) -> dict[str, str]:
+    reason = one.trouble or (one.quarantine if one.state == "Quarantined" else "")
+    reason = reason or ("its claim is not one of ours, or of a Machine that has another host" if one.foreign else "")
+    shown: dict[str, str] = {"state": one.state}
+    if reason:
+        shown["reason"] = without_secrets(reason)[:1024]
+    if one.claim is not None:
+        shown |= {"machine": f"{one.claim.namespace}/{one.claim.machine}", "claim": one.claim.text()}
+    return shown
+
+
+def _difference(before: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, str | None]:
+    return {**dict.fromkeys(before.keys() - now.keys()), **now}
+
+
+def _failure(answer: Mapping[str, str]) -> str:
+    """Of ``failure`` as the script writes it: exit status, tries, then "4/9 install kubelet 1.36.1"."""
+    code, _, rest = answer.get("failure", "").partition(" ")
+    tries, _, step = rest.partition(" ")
+    if not tries.isdecimal() or int(tries) < MOST_TRIES:
+        return ""
+    lines = [_masked(line) for line in answer.get("log", "").splitlines()[-5:]]
+    return f"step {step} failed with {code}, {tries} times: {' | '.join(lines)}"[:1000]
+
+
+def _masked(line: str) -> str:
+    return _TOKEN.sub(HIDDEN, without_secrets(line))
+
+
+def _type_of(address: str) -> str:
+    return "InternalIP" if re.fullmatch(r"[0-9.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", address) else "InternalDNS"

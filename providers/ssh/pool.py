@@ -1,0 +1,62 @@
+"""An SSHHostPool as it was read: its hosts, and what its status remembers of claims. Pure.
+
+The claim that counts is the file on the host itself. The status is written before a host is claimed, so that a host
+that does not answer is still known to be somebody's, also after this process has been started anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from api.sshhostpool import SSHHost, SSHHostPool
+from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.claims import Claim
+
+POOL_KIND: Final = "SSHHostPool"
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """``object``: as it was read, for the guarded write of its status."""
+
+    name: str
+    secret: str
+    hosts: Mapping[str, SSHHost]
+    remembered: Mapping[str, Claim]
+    object: Mapping[str, Any]
+
+    def matching(self, labels: Mapping[str, str], zone: str) -> tuple[SSHHost, ...]:
+        """Hosts with all of ``labels``, in ``zone`` if one is asked for, in the order of the pool."""
+        return tuple(
+            host
+            for host in self.hosts.values()
+            if labels.items() <= (host.labels or {}).items() and (not zone or host.zone == zone)
+        )
+
+
+def read(obj: Mapping[str, Any]) -> Pool:
+    """Raises ProviderError (InvalidConfiguration) naming the field of the pool."""
+    name = str((obj.get("metadata") or {}).get("name") or "")
+    try:
+        parsed = SSHHostPool.model_validate(obj)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        text = f"SSHHostPool {name}: {path}: {first['msg']}"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text) from error
+    hosts = {host.name: host for host in parsed.spec.hosts}
+    kept = (parsed.status.hosts if parsed.status else None) or {}
+    claims = {each: Claim.read(seen.claim) for each, seen in kept.items() if seen.claim and each in hosts}
+    remembered = {each: claim for each, claim in claims.items() if claim is not None}
+    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj)
+
+
+def some(names: list[str]) -> str:
+    """At most five of ``names`` and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

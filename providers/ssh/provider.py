@@ -1,0 +1,274 @@
+"""Machines as hosts of one SSHHostPool: claimed, joined by steps that run on them, given back clean."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets as dice
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+
+from api.sshhostpool import SSHHost
+from providers.base.contract import (
+    BOOTSTRAP_DATA,
+    Host,
+    HostRequest,
+    NeedsReplacement,
+    Objects,
+    Problem,
+    Secrets,
+    Shape,
+    UpdateAnswer,
+    Updated,
+)
+from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh import remote
+from providers.ssh.claims import Claim
+from providers.ssh.config import API_VERSION, parse
+from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
+from providers.ssh.looks import Seen, host_of, one_each, seen, status_of
+from providers.ssh.pool import POOL_KIND, Pool, read, some
+
+_log = structlog.get_logger("nodewright.ssh")
+
+LOOKS_AT_ONCE = 256
+"""Commands at a time in one look over a pool."""
+INTENT_COUNTS = timedelta(minutes=3)
+"""A claim is on the host 2 * 45 s after it was written into the status, or never."""
+MOST_CONFIRMED = 10_000
+
+
+class SSHProvider:
+    """One pool. ``_choosing`` holds one creation at a time from the look until the host is claimed."""
+
+    def __init__(self, pool: str, secrets: Secrets, objects: Objects) -> None:
+        self._name = pool
+        self._secrets = secrets
+        self._objects = objects
+        self._connections = Connections(secrets)
+        self._choosing = asyncio.Lock()
+        self._turns = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._last: dict[str, Seen] = {}
+        """The last answer of each host."""
+        self._confirmed: dict[str, None] = {}
+        """Ids of claims that were seen on a host: what is no longer there is over."""
+
+    async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
+        parsed = parse(config)
+        try:
+            pool = await self._pool()
+        except ProviderError as error:
+            if error.error_class in {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}:
+                return (Problem("pool", error.message),)
+            raise
+        if not pool.matching(parsed.host_selector, ""):
+            return (Problem("hostSelector", f"no host of SSHHostPool {pool.name} has these labels"),)
+        return ()
+
+    async def create(self, request: HostRequest) -> Host:
+        script = await self._script(request)
+        async with self._choosing:
+            pool = await self._pool()
+            found = await self._mine(pool, request)
+            if found is None:
+                found = await self._claim(pool, request)
+        assert found.claim is not None
+        if script is not None and not found.started:
+            answer = await self._run(pool, found.host, remote.start(found.claim.id, script))
+            if "started" not in answer:
+                raise ProviderError(ErrorClass.CONFLICT, f"host {found.host.name} was given back meanwhile")
+        return self._shown(found)
+
+    async def delete(self, host: Host) -> None:
+        """Begins it; the host goes on by itself, and is listed as Deleting until it is clean."""
+        pool = await self._pool()
+        name, _, claim_id = host.id.partition("/")
+        if name not in pool.hosts:
+            return
+        found = await self._look(pool, pool.hosts[name])
+        if found.trouble:
+            raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
+        if found.claim is not None and found.claim.id == claim_id:
+            await self._run(pool, found.host, remote.release(claim_id, found.claim.release != "Leave"))
+
+    async def get(self, machine_uid: str) -> Host | None:
+        known = [one for one in self._last.values() if one.claim and one.claim.machine_uid == machine_uid]
+        pool = await self._pool()
+        for one in known:
+            if one.host.name in pool.hosts:
+                found = await self._look(pool, pool.hosts[one.host.name])
+                if found.claim is not None and found.claim.machine_uid == machine_uid:
+                    return host_of(self._name, found)
+        every = one_each(await self._look_over(pool), pool.remembered)
+        hosts = [host_of(self._name, one) for one in every if one.claim and one.claim.machine_uid == machine_uid]
+        return hosts[0] if hosts else None
+
+    async def list(self) -> tuple[Host, ...]:
+        pool = await self._pool()
+        every = one_each(await self._look_over(pool), pool.remembered)
+        await self._mirror(pool, every)
+        return tuple(host for one in every if (host := host_of(self._name, one)) is not None)
+
+    async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
+        if request.spec_hash == host.spec_hash:
+            return Updated()
+        return NeedsReplacement("hosts of a pool are not changed in place: another host of it takes over")
+
+    async def shape(self, config: Mapping[str, Any]) -> Shape:
+        return Shape(dict(parse(config).capacity))
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._connections.close()
+
+    # Claims
+
+    async def _mine(self, pool: Pool, request: HostRequest) -> Seen | None:
+        """The host that the Machine has already; None if it has none. Raises ProviderError where nobody can tell."""
+        uid = request.identity.machine_uid
+        names = [name for name, claim in pool.remembered.items() if claim.machine_uid == uid]
+        names += [name for name, one in self._last.items() if one.claim and one.claim.machine_uid == uid]
+        for name in dict.fromkeys(name for name in names if name in pool.hosts):
+            found = await self._look(pool, pool.hosts[name])
+            if found.trouble:
+                raise ProviderError(ErrorClass.TIMEOUT, f"it may have this host, which does not tell: {found.trouble}")
+            if found.claim is not None and found.claim.machine_uid == uid:
+                return self._not_going(found)
+        if self._last.keys() >= pool.hosts.keys():
+            return None
+        for found in await self._look_over(pool):
+            if found.claim is not None and found.claim.machine_uid == uid:
+                return self._not_going(found)
+        return None
+
+    @staticmethod
+    def _not_going(found: Seen) -> Seen:
+        if found.releasing:
+            raise ProviderError(ErrorClass.CONFLICT, f"host {found.host.name} is being given back")
+        return found
+
+    async def _claim(self, pool: Pool, request: HostRequest) -> Seen:
+        """In the status of the pool first, then on the host. Raises ProviderError (StockOut: none is free)."""
+        parsed, refused = parse(request.config), []
+        matching = pool.matching(parsed.host_selector, request.failure_domain)
+        if not matching:
+            text = f"{_where(pool, request)} has no host with the labels of hostSelector"
+            raise ProviderError(ErrorClass.NOT_FOUND, text)
+        for host in sorted(matching, key=lambda each: bool(each.name in self._last and self._last[each.name].trouble)):
+            known = self._last.get(host.name)
+            if known is not None and not known.trouble and known.state != "Free":
+                refused.append(f"{host.name} {known.state}")
+                continue
+            found = await self._look(pool, host)
+            if found.state != "Free":
+                refused.append(f"{host.name} {found.state}")
+                continue
+            claim = _claim_for(request, parsed.release)
+            intent = replace(found, claim=claim)
+            pool = await self._record(pool, intent)
+            self._last[host.name] = intent  # a cut connection leaves open whether it was made
+            taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text())))
+            found = self._noted(replace(taken, hostname=found.hostname))
+            if found.claim is not None and found.claim.id == claim.id:
+                return found
+            refused.append(f"{host.name} {found.state}")
+        raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
+
+    async def _record(self, pool: Pool, intent: Seen) -> Pool:
+        status = {"hosts": status_of([intent], {})["hosts"]}
+        return read(await self._objects.report(pool.object, status))
+
+    async def _mirror(self, pool: Pool, every: tuple[Seen, ...]) -> None:
+        """What counts lies on the hosts: a status that can't be written is no reason to fail."""
+        patch = status_of([self._with_intent(pool, one) for one in every], pool.object.get("status") or {})
+        if not patch or self._choosing.locked():
+            return
+        try:
+            await self._objects.report(pool.object, patch)
+        except ProviderError as error:
+            if error.error_class is not ErrorClass.CONFLICT:
+                _log.warning("status of a pool can't be written", pool=pool.name, error=error.message)
+
+    def _with_intent(self, pool: Pool, found: Seen) -> Seen:
+        """A host that another controller has just said it claims counts as claimed until that is surely over."""
+        intent = pool.remembered.get(found.host.name)
+        if found.state != "Free" or intent is None or intent.id in self._confirmed:
+            return found
+        made = intent.made()
+        return replace(found, claim=intent) if made and datetime.now(UTC) - made < INTENT_COUNTS else found
+
+    # Looks
+
+    async def _pool(self) -> Pool:
+        pool = read(await self._objects.read(API_VERSION, POOL_KIND, self._name))
+        self._connections.keep_only(set(pool.hosts))
+        for name in self._last.keys() - pool.hosts.keys():
+            del self._last[name]
+        return pool
+
+    async def _look_over(self, pool: Pool) -> tuple[Seen, ...]:
+        async def bounded(host: SSHHost) -> Seen:
+            async with self._turns:
+                return await self._look(pool, host)
+
+        return tuple(await asyncio.gather(*(bounded(host) for host in pool.hosts.values())))
+
+    async def _look(self, pool: Pool, host: SSHHost) -> Seen:
+        """Never raises HostError: a host that does not answer is as it was, with its trouble."""
+        try:
+            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), LOOK_TIMEOUT))
+        except HostError as error:
+            before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
+            found = replace(before, host=host, trouble=str(error))
+        return self._noted(found)
+
+    def _noted(self, found: Seen) -> Seen:
+        self._last[found.host.name] = found
+        if found.claim is not None and not found.trouble:
+            self._confirmed[found.claim.id] = None
+            while len(self._confirmed) > MOST_CONFIRMED:
+                del self._confirmed[next(iter(self._confirmed))]
+        return found
+
+    async def _run(self, pool: Pool, host: SSHHost, script: str) -> Mapping[str, str]:
+        try:
+            return await self._connections.run(host, pool.secret, script)
+        except HostError as error:
+            raise error.as_provider_error() from error
+
+    def _shown(self, found: Seen) -> Host:
+        host = host_of(self._name, found)
+        assert host is not None
+        return host
+
+    async def _script(self, request: HostRequest) -> bytes | None:
+        """Read before a host is claimed: without its data there is none."""
+        if request.bootstrap is None:
+            return None
+        name = request.bootstrap.secret_name
+        data = await self._secrets.read(name)
+        if BOOTSTRAP_DATA not in data:
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"Secret {name} has no key {BOOTSTRAP_DATA}")
+        return data[BOOTSTRAP_DATA]
+
+
+def _claim_for(request: HostRequest, release: str) -> Claim:
+    identity = request.identity
+    return Claim(
+        id=dice.token_hex(6),
+        machine_uid=identity.machine_uid,
+        namespace=identity.namespace,
+        machine=identity.name,
+        management_cluster=identity.management_cluster,
+        spec_hash=request.spec_hash,
+        created_at=datetime.now(UTC).isoformat(),
+        release=release,
+    )
+
+
+def _where(pool: Pool, request: HostRequest) -> str:
+    zone = f" in zone {request.failure_domain}" if request.failure_domain else ""
+    return f"SSHHostPool {pool.name}{zone}"

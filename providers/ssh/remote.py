@@ -1,0 +1,170 @@
+"""What is done on a host: POSIX shell that reads all its values from its own standard input. Pure.
+
+Nothing is an argument or a variable of a process: arguments and environments of processes can be read by others on
+the host, what goes through ``echo`` of the shell cannot. Answers are lines of a word and base64.
+
+| file below ``HOME`` | |
+|---|---|
+| ``claim`` | first line the claim's id, second line the claim. Made by link(2), which fails where there is one |
+| ``before`` | what of Kubernetes was on the host when it was claimed, and stays when it is cleaned |
+| ``started`` | the id of the claim whose steps were started |
+| ``releasing`` | the host is being cleaned |
+| ``quarantine`` | why nobody may have the host; a person removes it |
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+
+from providers.ssh import cleaning
+
+HOME = "/var/lib/nodewright/ssh"
+BOOTSTRAP = "/var/lib/nodewright/bootstrap"
+JOIN_UNIT, CLEAN_UNIT = "nodewright-bootstrap.service", "nodewright-release.service"
+UNITS = "/etc/systemd/system"
+
+_PRELUDE = f"""\
+set -u
+umask 077
+PATH=${{PATH:+$PATH:}}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+home={HOME} bootstrap={BOOTSTRAP} units={UNITS}
+
+tell() {{ # tell WORD, with what to tell on standard input
+  printf '%s %s\\n' "$1" "$(base64 | tr -d '\\n')"
+}}
+
+put() {{ # put MODE PATH, with the content as base64 on standard input
+  base64 -d > "$2.new" && chmod "$1" "$2.new" && mv -f "$2.new" "$2"
+}}
+
+holder() {{ # prints the id of the claim, nothing where there is none
+  sed -n 1p "$home/claim" 2>/dev/null
+}}
+
+lock() {{
+  mkdir -p "$home" || exit 70
+  exec 9> "$home/lock" || exit 70
+  flock -w 20 9 || {{ echo "another process holds $home/lock" >&2; exit 75; }}
+}}
+
+run_unit() {{ # run_unit UNIT: now, without waiting for its end, and at each boot
+  systemctl daemon-reload && systemctl reset-failed "$1" > /dev/null 2>&1
+  systemctl enable --quiet "$1" && systemctl start --no-block "$1"
+}}
+"""
+
+_LOOK = """\
+# look
+uname -n | tell hostname
+[ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
+[ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
+[ ! -e "$home/releasing" ] || echo yes | tell releasing
+[ ! -e "$home/started" ] || tell started < "$home/started"
+[ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
+[ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
+"""
+
+_CLAIM = """\
+# claim
+lock
+if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
+if [ ! -e "$home/claim" ]; then
+  rm -rf "$home"/claim.* "$bootstrap" "$home/started" "$home/releasing"
+  before > "$home/before" || exit 70
+fi
+{ echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.$id" && sync || exit 70
+ln "$home/claim.$id" "$home/claim" 2>/dev/null
+rm -f "$home/claim.$id"
+sed -n 2p "$home/claim" | tell claim
+"""
+
+_START = """\
+# start
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
+  echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || exit 70
+  run_unit "$join_unit" || exit 70
+  echo "$id" > "$home/started"
+fi
+echo yes | tell started
+"""
+
+_RELEASE = """\
+# release
+if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
+  case $(systemctl is-active "$clean_unit") in active|activating) echo yes | tell releasing; exit 0 ;; esac
+fi
+lock
+[ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
+: > "$home/releasing"
+echo "$script" | put 600 "$home/clean.sh" && echo "$unit" | put 644 "$units/$clean_unit" || exit 70
+run_unit "$clean_unit" || exit 70
+echo yes | tell releasing
+"""
+
+_JOIN_SERVICE = f"""\
+[Unit]
+Description=Join this host to its cluster
+Wants=network-online.target
+After=network-online.target containerd.service
+ConditionPathExists={HOME}/join.sh
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh {HOME}/join.sh keep-trying
+ExecStartPost=/bin/rm -f {HOME}/join.sh
+StandardOutput=journal
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_CLEAN_SERVICE = f"""\
+[Unit]
+Description=Take Kubernetes off this host
+After=network.target containerd.service
+ConditionPathExists={HOME}/releasing
+
+[Service]
+ExecStart=/bin/sh {HOME}/clean.sh
+Restart=on-failure
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def look() -> str:
+    """Answers hostname, and claim, quarantine, releasing, started, failure and log where they are there."""
+    return _PRELUDE + _LOOK
+
+
+def claim(claim_id: str, text: str) -> str:
+    """Answers the claim that is on the host now, ours or another's, or quarantine."""
+    return _PRELUDE + cleaning.BEFORE + _values(id=claim_id) + _data(claim=text.encode()) + _CLAIM
+
+
+def start(claim_id: str, script: bytes) -> str:
+    """The steps run as a unit of the host: neither a cut connection nor our own end stops them. Answers started."""
+    values = _values(id=claim_id, join_unit=JOIN_UNIT)
+    return _PRELUDE + values + _data(script=script, unit=_JOIN_SERVICE.encode()) + _START
+
+
+def release(claim_id: str, reset: bool) -> str:
+    """Answers releasing, or gone."""
+    values = _values(id=claim_id, clean_unit=CLEAN_UNIT)
+    text = _PRELUDE + _values(id=claim_id, join_unit=JOIN_UNIT, clean_unit=CLEAN_UNIT) + cleaning.script(reset)
+    return _PRELUDE + values + _data(script=text.encode(), unit=_CLEAN_SERVICE.encode()) + _RELEASE
+
+
+def _values(**values: str) -> str:
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def _data(**values: bytes) -> str:
+    """As base64: bytes of any kind, in a form that needs no quotes."""
+    return "".join(f"{name}={base64.b64encode(value).decode()}\n" for name, value in values.items())

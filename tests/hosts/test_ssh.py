@@ -1,0 +1,108 @@
+"""Machines claim hosts of a pool over real SSH, become Nodes of a real control plane, and give clean hosts back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from subprocess import run
+
+import pytest
+
+from hack import binaries
+from hack.hosts import cluster
+from hack.hosts.guests import Guest
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.program import Kubectl, Run
+from hack.realplane import RealPlane
+from tests.hosts import sshpools
+from tests.hosts.sshpools import Pool
+from tests.hosts.test_join import apply, items, joining_cluster, secrets_to_join, until
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+
+VERSION = binaries.kubernetes_version()
+
+
+@pytest.fixture(scope="module")
+def plane(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlane]:
+    with cluster.joinable(lab, tmp_path_factory.mktemp("plane")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mirror(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    with Mirror(tmp_path_factory.mktemp("mirror"), lab.net.gateway) as running:
+        running.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pool(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(lab, tmp_path_factory.mktemp("keys"), ["rack1", "rack2"])
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: RealPlane, pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """The controllers at work on the plane, which has the pool."""
+    folder = tmp_path_factory.mktemp("run")
+    install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
+    run(install, check=True, timeout=120)
+    with Run(folder, Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")) as running:
+        for obj in pool.objects():
+            apply(running.kubectl, obj)
+        yield running.kubectl
+        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+
+
+def machine(name: str) -> dict[str, object]:
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default", "labels": {"cluster.k8s.io/cluster-name": "here"}},
+        "spec": {
+            "providerConfig": {
+                "value": {
+                    "apiVersion": "ssh.nodewright.dev/v1alpha1",
+                    "kind": "SSHMachineConfig",
+                    "pool": sshpools.POOL,
+                }
+            },
+            "versions": {"kubelet": VERSION.removeprefix("v")},
+        },
+    }
+
+
+def left_of_kubernetes(guest: Guest) -> str:
+    """What is on the host that a clean one has not."""
+    return guest.execute(
+        "ls -d /etc/kubernetes /usr/bin/kubelet /usr/bin/kubeadm /etc/nodewright /var/lib/nodewright/ssh/claim "
+        "/var/lib/nodewright/bootstrap /etc/systemd/system/nodewright-* 2>/dev/null; find /var/lib/kubelet -mindepth 1;"
+        "iptables-save 2>/dev/null | grep -E 'KUBE-|CNI-'; pgrep -a kubelet;"
+        "cat /var/lib/nodewright/ssh/quarantine 2>/dev/null"
+    ).stdout
+
+
+def test_a_machine_claims_a_host_joins_it_and_gives_it_back_clean_to_the_next(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    for name in ("first", "second"):
+        apply(kubectl, machine(name))
+    kubectl.wait("condition=NodeJoined", "machine/first", "machine/second", timeout=60)
+    kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=60)
+    holders = {each["metadata"]["uid"]: each for each in items(kubectl, "machines")}
+    claims = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
+    assert {claim["machine_uid"] for claim in claims.values() if claim} == holders.keys()
+    until(lambda: not secrets_to_join(kubectl))
+
+    kubectl("delete", "machine", "--all", "--wait", "--timeout=120s", timeout=130)
+    assert items(kubectl, "nodes") == []
+    for guest in pool.guests.values():
+        assert left_of_kubernetes(guest) == ""
+
+    apply(kubectl, machine("third"))
+    kubectl.wait("condition=NodeJoined", "machine/third", timeout=150)
+    kubectl("delete", "machine", "third", "--wait", "--timeout=120s", timeout=130)

@@ -1,0 +1,210 @@
+"""A fast world of hosts: real SSH (asyncssh on both sides) and the real shell of ``providers.ssh.remote``.
+
+Each host is a folder: paths below which a host keeps its state lie in it, and ``systemctl`` is a program that only
+writes down what it was told. The scripts of units never run here, for they would change this machine: ``World.clean``
+does to a host what its release does. The lab's hosts (``tests/hosts``) have the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from providers.base.errors import ErrorClass, ProviderError
+
+USER_KEY = asyncssh.generate_private_key("ssh-ed25519")
+POOL, SECRET = "racks", "racks-key"
+_MOVED = ("/var/lib/nodewright", "/etc/systemd/system")
+
+
+class FakeHost:
+    """``cut``: word of a script (``claim``, ``start``, ``release``) → where the connection ends, once: ``before`` the
+    script runs or ``after``; ``down``: after it the whole host goes. ``dirty``: can't be cleaned.
+    ``hangs``: takes commands and does nothing. ``endless``: answers
+    for ever.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.root = folder / name
+        self.home = self.root / "var/lib/nodewright/ssh"
+        self.key = asyncssh.generate_private_key("ssh-ed25519")
+        self.cut: dict[str, str] = {}
+        self.dirty = False
+        self.hangs = self.endless = False
+        self.most_at_once = self._at_once = 0
+        """Commands that ran at a time."""
+        self.commands: list[tuple[str, dict[str, str]]] = []
+        self.port = 0
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+        self._connections: set[asyncssh.SSHServerConnection] = set()
+        (self.root / "bin").mkdir(parents=True)
+        (self.root / "etc/systemd/system").mkdir(parents=True)
+        self._program("systemctl", f'echo "$*" >> {self.root}/systemctl.log; [ "$1" != is-active ] || echo inactive')
+        self._program("uname", f"echo {name}")
+        self._program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+
+    def _program(self, name: str, body: str) -> None:
+        (self.root / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (self.root / "bin" / name).chmod(0o755)
+
+    async def up(self) -> None:
+        keys = asyncssh.import_authorized_keys(USER_KEY.export_public_key().decode())
+        self._acceptor = await asyncssh.listen(
+            "127.0.0.1", self.port, server_host_keys=[self.key], authorized_client_keys=keys,
+            process_factory=self._serve, reuse_address=True,
+        )  # fmt: skip
+        self.port = self._acceptor.get_port()
+
+    async def down(self) -> None:
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.wait_closed()
+            self._acceptor = None
+        for connection in self._connections:
+            connection.abort()
+        self._connections.clear()
+
+    def entry(self, **changes: Any) -> dict[str, Any]:
+        public = " ".join(self.key.export_public_key().decode().split()[:2])
+        return {"name": self.name, "address": "127.0.0.1", "port": self.port, "hostKeys": [public], **changes}
+
+    def claim(self) -> str:
+        """The claim that lies on the host, "" if there is none."""
+        file = self.home / "claim"
+        return file.read_text().splitlines()[1] if file.exists() else ""
+
+    async def _serve(self, process: asyncssh.SSHServerProcess[str]) -> None:
+        connection = process.channel.get_connection()
+        self._connections.add(connection)
+        self.commands.append((process.command or "", dict(process.env)))
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await self._answer(process)
+        finally:
+            self._at_once -= 1
+
+    @property
+    def logins(self) -> int:
+        return len(self._connections)
+
+    async def _answer(self, process: asyncssh.SSHServerProcess[str]) -> None:
+        connection = process.channel.get_connection()
+        script = await process.stdin.read()
+        while self.endless:
+            process.stdout.write("x" * 8192)
+            await process.stdout.drain()
+        if self.hangs:
+            await process.channel.wait_closed()
+            return
+        where = next((self.cut.pop(word) for word in list(self.cut) if f"\n# {word}\n" in script), "")
+        if where == "before":
+            connection.abort()
+            return
+        code, out, err = await self._execute(process.command or "", script)
+        if where == "down":
+            await self.down()
+        if where:
+            connection.abort()
+            return
+        process.stdout.write(out)
+        process.stderr.write(err)
+        process.exit(code)
+
+    async def _execute(self, command: str, script: str) -> tuple[int, str, str]:
+        for path in _MOVED:
+            script = script.replace(path, f"{self.root}{path}")
+        shell = await asyncio.create_subprocess_exec(
+            *command.split(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, env={"PATH": f"{self.root}/bin:/usr/bin:/bin"}, cwd=self.root,
+        )  # fmt: skip
+        out, err = await shell.communicate(script.encode())
+        return shell.returncode or 0, out.decode(), err.decode()
+
+
+class World:
+    """Hosts of one pool, and the objects that a provider reads: the pool and the Secrets."""
+
+    def __init__(self, folder: Path, count: int, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
+        self.hosts = {f"h{number}": FakeHost(f"h{number}", folder) for number in range(1, count + 1)}
+        key = {"ssh-privatekey": USER_KEY.export_private_key()}
+        self.secrets = HeldSecrets({**secrets, SECRET: key})
+        self.objects = HeldObjects()
+
+    async def up(self) -> None:
+        await asyncio.gather(*(host.up() for host in self.hosts.values()))
+        self.publish()
+
+    def publish(self, **changes: Mapping[str, Any]) -> None:
+        """The pool. ``changes``: other values of its entries, by host."""
+        entries = [host.entry(**changes.get(name, {})) for name, host in self.hosts.items()]
+        self.objects.pool = {
+            "apiVersion": "ssh.nodewright.dev/v1alpha1",
+            "kind": "SSHHostPool",
+            "metadata": {"name": POOL, "namespace": "contract", "resourceVersion": "1"},
+            "spec": {"secretName": SECRET, "hosts": entries},
+        }
+
+    async def down(self) -> None:
+        for host in self.hosts.values():
+            await host.down()
+
+    def clean(self) -> None:
+        """What the units of hosts that are to be cleaned do in the end."""
+        for host in self.hosts.values():
+            if (host.home / "releasing").exists():
+                if host.dirty:
+                    (host.home / "quarantine").write_text("the kubelet still runs\n")
+                (host.home / "claim").unlink(missing_ok=True)
+                (host.home / "releasing").unlink()
+
+    def claims(self) -> list[str]:
+        return [host.claim() for host in self.hosts.values() if host.claim()]
+
+
+class HeldSecrets:
+    def __init__(self, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
+        self.secrets = dict(secrets)
+
+    async def read(self, name: str) -> Mapping[str, bytes]:
+        if name not in self.secrets:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"Secret contract/{name} does not exist")
+        return self.secrets[name]
+
+
+class HeldObjects:
+    """One pool, with writes that are guarded as an API server's are."""
+
+    def __init__(self) -> None:
+        self.pool: dict[str, Any] = {}
+
+    async def read(self, api_version: str, kind: str, name: str) -> Mapping[str, Any]:
+        await asyncio.sleep(0)
+        if name != self.pool["metadata"]["name"]:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"{kind} contract/{name} does not exist")
+        return self.pool
+
+    async def report(self, obj: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Any]:
+        await asyncio.sleep(0)
+        version = self.pool["metadata"]["resourceVersion"]
+        if obj["metadata"]["resourceVersion"] != version:
+            raise ProviderError(ErrorClass.CONFLICT, "SSHHostPool contract/racks was changed meanwhile")
+        metadata = {**self.pool["metadata"], "resourceVersion": str(int(version) + 1)}
+        self.pool = {**self.pool, "metadata": metadata, "status": _merged(self.pool.get("status") or {}, status)}
+        return self.pool
+
+
+def _merged(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """RFC 7386."""
+    merged = dict(before)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name) or {}, value) if isinstance(value, Mapping) else value
+    return merged
