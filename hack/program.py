@@ -17,6 +17,8 @@ from typing import Any, Self
 
 READY_SECONDS = 60
 STOP_SECONDS = 30
+_DESCRIBED = 8000
+"""Characters of `kubectl describe` that a failure shows: the end, where conditions and events are."""
 
 
 class CommandFailed(AssertionError):
@@ -76,7 +78,12 @@ class Kubectl:
         return found
 
     def wait(self, condition: str, *what: str, timeout: int = 60) -> str:
-        return self("wait", f"--for={condition}", *what, f"--timeout={timeout}s", timeout=timeout + 10)
+        """Raises CommandFailed with what `kubectl describe` says of the objects."""
+        try:
+            return self("wait", f"--for={condition}", *what, f"--timeout={timeout}s", timeout=timeout + 10)
+        except CommandFailed as failure:
+            described = self.run("describe", *(word for word in what if word != "--all"))
+            raise CommandFailed(f"{failure}\n{described.out[-_DESCRIBED:]}{described.err}") from None
 
     def until(self, words: str, *arguments: str, timeout: float = 30) -> str:
         """Ask again until ``words`` are in the answer, for what `kubectl wait` can't wait for. Raises CommandFailed."""

@@ -8,6 +8,7 @@ yet, creating it is all that is done: nothing is ever decided without it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from api import names
@@ -123,7 +124,7 @@ def _stand_still(observed: Observed, now: SetState | None, notes: tuple[str, ...
 def _take_back(observed: Observed, record: Record) -> Plan:
     """Write down that the rollout failed; from the next reconcile on the earlier template is in force."""
     why = f"Revision {record.from_revision} is taken back to revision {record.to_revision}: {record.message}"
-    status = status_patch(observed, {"rollback": record.to_status()})
+    status = status_patch(replace(observed, rollback=record), {})  # the condition says so in the same write
     first = guarded(observed.ref, observed.body, status, why)
     event = Event(observed.ref, "Warning", str(Reason.ROLLED_BACK), why)
     return Plan(steps([first], [event]), Wait(GIVE_WAY, why), (why,))

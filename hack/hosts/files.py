@@ -92,6 +92,8 @@ ALL: dict[str, tuple[int, str]] = {
     "etc/cloud/cloud.cfg.d/99-lab.cfg": (0o644, _CLOUD_INIT),
 }
 """Path in the tree → mode and content."""
+CONTAINERD_FILE = {"path": "/etc/containerd/config.toml", "content": _CONTAINERD}
+"""As an entry of ``spec.bootstrap.files``: where containerd is configured anew, what this machine needs is kept."""
 _WANTED = {
     "ssh-host-keys.service": "multi-user.target",
     "lab-images.service": "multi-user.target",

@@ -12,6 +12,8 @@ from hack import binaries
 from hack.hosts import __main__ as hosts
 from hack.hosts import parts, tree
 from hack.hosts.lab import Lab
+from hack.hosts.provider.provider import API_VERSION, KIND
+from providers.base.registry import Registry
 
 
 def missing() -> str:
@@ -19,6 +21,8 @@ def missing() -> str:
     lacking += [name for name in hosts.PREVIOUS_PROGRAMS if binaries.find(name, binaries.PREVIOUS) is None]
     if parts.missing():
         return parts.missing()
+    if Registry.installed().find(API_VERSION, KIND) is None:
+        lacking.append("the lab's provider")
     return f"{', '.join(lacking) or 'the tree'} not found: {parts.REMEDY}" if lacking or tree.find() is None else ""
 
 

@@ -35,7 +35,7 @@ def plane(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPl
 def join_of(plane: RealPlane, url: str, key: str) -> Join:
     bootstrap = {
         "packages": {"repository": {"url": f"{url}/v{{minor}}/{{format}}/", "signingKey": key}},
-        "files": [{"path": "/etc/containerd/config.toml", "content": files.ALL["etc/containerd/config.toml"][1]}],
+        "files": [files.CONTAINERD_FILE],
         "users": [{"name": "ops", "sshAuthorizedKeys": ["ssh-ed25519 AAAA ops"]}],
         "proxy": {"http": "http://127.0.0.1:9", "noProxy": [url.split("/")[2].split(":", maxsplit=1)[0]]},
         "kubeletConfiguration": {"maxPods": 42},

@@ -66,7 +66,7 @@ def joining_cluster(mirror: Mirror) -> dict[str, Any]:
     """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
     bootstrap = {
         "archives": mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
-        "containerd": {"sandboxImage": files.PAUSE_IMAGE},
+        "files": [files.CONTAINERD_FILE],
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
     }
     return {

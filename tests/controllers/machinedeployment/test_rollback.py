@@ -71,6 +71,19 @@ def test_it_is_told_in_status_condition_and_one_event() -> None:
     assert len([event for event in world.events if event.reason == "RolledBack"]) == 1
 
 
+def test_the_write_that_takes_it_back_says_so_in_its_condition() -> None:
+    """A program that waits for the rollout ends at the first failure: it has to see what was done about it."""
+    world = World(owner())
+    settle(world)
+    set_template(world, BROKEN)
+    seen = set()
+    for _ in range(40):
+        go_on(world, 5)
+        seen.add(progressing(world))
+    assert ("False", "RolledBack") in seen
+    assert ("False", "ProgressDeadlineExceeded") not in seen
+
+
 def test_then_nothing_is_written_any_more() -> None:
     world = rolled(BROKEN, seconds=400)
     assert reconcile_once(world) == 0
