@@ -23,8 +23,8 @@ class SSHMachineConfig(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
-    api_version: Literal["ssh.nodewright.dev/v1alpha1"]
-    kind: Literal["SSHMachineConfig"]
+    api_version: Literal["ssh.nodewright.dev/v1alpha1"] = Field(description="Version of this schema.")
+    kind: Literal["SSHMachineConfig"] = Field(description="Names this schema.")
     pool: _Name = Field(description="SSHHostPool beside the Machine.")
     host_selector: Mapping[str, _Label] = Field(default={}, description="Labels that the host has to have in the pool.")
     release: Literal["Reset", "Leave"] = Field(
