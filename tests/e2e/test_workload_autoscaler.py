@@ -8,15 +8,12 @@ them, so they may go at once.
 from __future__ import annotations
 
 import base64
-import json
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from api import names
 from hack.program import Kubectl, Program, Run
@@ -26,13 +23,12 @@ from tests.docs.pages import ROOT
 from tests.e2e.test_autoscaler import SECONDS, group, size, with_rights_of_its_own, workload
 from tests.realplane import LIKE_EMBEDDED, REAL, require
 from tests.runtime.stub_server import until
-from tests.runtime.test_real_workload_cluster import documented, inlined
+from tests.runtime.workload_rights import create, kubeconfig_of_the_page
 
 pytestmark = [pytest.mark.kubectl, *REAL]
 
 PODS, LEFT = 20, 4
 SYSTEM = ("-n", "nodewright-system")
-ACCOUNT = {"kind": "ServiceAccount", "name": "nodewright", "namespace": "default"}
 KUBELETS = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["create", "patch"]}
 
 
@@ -53,11 +49,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Ite
     with RealPlane(folder / "home", LIKE_EMBEDDED) as here, there:
         home = Kubectl(kubectl_binary, here.kubeconfig, folder / "home-cache")
         prod = Kubectl(kubectl_binary, there.kubeconfig, folder / "prod-cache")
-        apply(home, *load_crds())
+        create(home, *load_crds())
         home("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         meta = {"name": "prod-kubeconfig", "namespace": "default"}
-        data = {"value": base64.b64encode(kubeconfig_of_the_page(prod, there)).decode()}
-        apply(home, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+        data = {"value": base64.b64encode(kubeconfig_of_the_page(prod, there, KUBELETS)).decode()}
+        create(home, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
         flags = ("--cluster=default/prod", "--leader-elect", "--leader-elect-lease-duration=3s",
                  "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms",
                  f"--leader-elect-resource-namespace={SYSTEM[1]}")  # fmt: skip
@@ -69,28 +65,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Ite
             yield Scene(home, prod, running)
 
 
-def apply(kubectl: Kubectl, *objects: dict[str, Any]) -> None:
-    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-
-
-def kubeconfig_of_the_page(prod: Kubectl, plane: RealPlane) -> bytes:
-    """Of an account with the documented rights, and those that kubelets of simulated hosts need."""
-    roles = [role for kind in ("ClusterRole", "Role") for role in documented("workload-clusters.md", kind)]
-    roles = [role for role in roles if role["metadata"]["name"] != "nodewright-kubeconfigs"]
-    kubelets = {"apiVersion": roles[0]["apiVersion"], "kind": "ClusterRole", "metadata": {"name": "kubelets"}}
-    prod("create", "serviceaccount", ACCOUNT["name"])
-    apply(prod, *[part for role in (*roles, {**kubelets, "rules": [KUBELETS]}) for part in (role, bound(role))])
-    config = yaml.safe_load(inlined(plane.kubeconfig))
-    config["users"][0]["user"] = {"token": prod("create", "token", ACCOUNT["name"]).strip()}
-    return yaml.safe_dump(config).encode()
-
-
-def bound(role: dict[str, Any]) -> dict[str, Any]:
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": role["metadata"]["name"]}
-    head = {"apiVersion": role["apiVersion"], "kind": f"{role['kind']}Binding", "metadata": role["metadata"]}
-    return {**head, "roleRef": reference, "subjects": [ACCOUNT]}
-
-
 def on_nodes(kubectl: Kubectl) -> list[str]:
     pods = kubectl.items("pods", "-l", "app=web")
     return [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
@@ -98,13 +72,13 @@ def on_nodes(kubectl: Kubectl) -> list[str]:
 
 async def test_pods_of_a_workload_cluster_get_nodes_and_those_go_again(scene: Scene) -> None:
     home, prod = scene.home, scene.prod
-    apply(home, {"apiVersion": "cluster.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "prod"}})
+    create(home, {"apiVersion": "cluster.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "prod"}})
     for name, cluster in (("workers", "prod"), ("near", "story")):
         text = group(name, 0, 20).replace("cluster-name: story", f"cluster-name: {cluster}")
         home("apply", "-f", "-", stdin=text)
     web = workload("Deployment", PODS)
     web["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
-    apply(prod, web)
+    create(prod, web)
     await until(lambda: size(home, "workers") > 0, SECONDS)
     scene.autoscaler.stop(signal.SIGKILL)
     scene.autoscaler.start()

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from api.names import TOKEN_MACHINE_UID_LABEL
 from hack import binaries
 from hack.hosts import cluster, files
 from hack.hosts.lab import Lab, Record
 from hack.hosts.mirror import PROGRAMS, Mirror
-from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Run
 from hack.realplane import RealPlane
+from tests.hosts.joining import VERSION, apply, deployment, items, joining_cluster, secrets_to_join, until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-
-VERSION = binaries.kubernetes_version()
 
 
 @pytest.fixture(scope="module")
@@ -62,43 +56,6 @@ def user_data(plane: RealPlane, mirror: Mirror, folder: Path, form: str = "cloud
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def joining_cluster(mirror: Mirror) -> dict[str, Any]:
-    """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
-    bootstrap = {
-        "archives": mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
-        "files": [files.CONTAINERD_FILE],
-        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
-    }
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": "here", "namespace": "default"},
-        "spec": {"bootstrap": bootstrap},
-    }
-
-
-def deployment(lab: Lab, name: str, replicas: int) -> dict[str, Any]:
-    labels = {"set": name, "cluster.k8s.io/cluster-name": "here"}
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "MachineDeployment",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"set": name}},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "providerConfig": {"value": {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder)}},
-                    "versions": {"kubelet": VERSION.removeprefix("v")},
-                    "metadata": {"labels": {"pool.example/name": name}},
-                    "taints": [{"key": "pool.example/only", "value": name, "effect": "NoSchedule"}],
-                },
-            },
-        },
-    }
-
-
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -117,28 +74,6 @@ POD = {
         ],
     },
 }
-
-
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.2)
-
-
-def apply(kubectl: Kubectl, obj: dict[str, Any]) -> None:
-    kubectl("apply", "-f", "-", stdin=json.dumps(obj))
-
-
-def items(kubectl: Kubectl, kind: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(kubectl("get", kind, "-o", "json"))["items"]
-    return found
-
-
-def secrets_to_join(kubectl: Kubectl) -> list[str]:
-    """Tokens of ours and bootstrap data that are there."""
-    found = json.loads(kubectl("get", "secrets", "-A", "-l", TOKEN_MACHINE_UID_LABEL, "-o", "json"))["items"]
-    return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found]
 
 
 def test_machines_without_user_data_become_nodes_carry_pods_grow_and_leave_nothing(

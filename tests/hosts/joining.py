@@ -1,0 +1,77 @@
+"""Clusters and MachineDeployments of lab hosts that join by themselves, and what is asked of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from api.names import TOKEN_MACHINE_UID_LABEL
+from hack import binaries
+from hack.hosts import cluster, files
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.hosts.provider.provider import API_VERSION, KIND
+from hack.program import Kubectl
+
+VERSION = binaries.kubernetes_version()
+
+
+def joining_cluster(mirror: Mirror, name: str = "here") -> dict[str, Any]:
+    """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
+    bootstrap = {
+        "archives": mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
+        "files": [files.CONTAINERD_FILE],
+        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
+    }
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"bootstrap": bootstrap},
+    }
+
+
+def deployment(lab: Lab, name: str, replicas: int, *, cluster_name: str = "here") -> dict[str, Any]:
+    labels = {"set": name, "cluster.k8s.io/cluster-name": cluster_name}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"set": name}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "providerConfig": {"value": {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder)}},
+                    "versions": {"kubelet": VERSION.removeprefix("v")},
+                    "metadata": {"labels": {"pool.example/name": name}},
+                    "taints": [{"key": "pool.example/only", "value": name, "effect": "NoSchedule"}],
+                },
+            },
+        },
+    }
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.2)
+
+
+def apply(kubectl: Kubectl, obj: dict[str, Any]) -> None:
+    kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+
+
+def items(kubectl: Kubectl, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(kubectl("get", kind, "-o", "json"))["items"]
+    return found
+
+
+def secrets_to_join(kubectl: Kubectl) -> list[str]:
+    """Tokens of ours and bootstrap data that are there."""
+    found = json.loads(kubectl("get", "secrets", "-A", "-l", TOKEN_MACHINE_UID_LABEL, "-o", "json"))["items"]
+    return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found]

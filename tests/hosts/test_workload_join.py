@@ -1,0 +1,68 @@
+"""A management cluster that is not the Nodes' own: real hosts join a workload cluster through its kubeconfig Secret.
+
+The kubeconfig's user has the rights that docs/tasks/workload-clusters.md lists, and no others.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from hack import binaries
+from hack.hosts import cluster
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.program import Kubectl, Up
+from tests.hosts.joining import VERSION, apply, deployment, items, joining_cluster, secrets_to_join, until
+from tests.runtime.workload_rights import kubeconfig_of_the_page
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """``home`` holds the Machines, ``prod`` their Nodes."""
+
+    home: Kubectl
+    prod: Kubectl
+    mirror: Mirror
+
+
+@pytest.fixture(scope="module")
+def scene(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder, binary = tmp_path_factory.mktemp("abroad"), binaries.ensure("kubectl")
+    with (
+        cluster.joinable(lab, folder / "plane") as plane,
+        Mirror(folder / "mirror", lab.net.gateway) as mirror,
+        Up(folder, binary, "--in-memory") as up,
+    ):
+        mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+        prod = Kubectl(binary, plane.kubeconfig, folder / "prod-cache")
+        data = {"value": base64.b64encode(kubeconfig_of_the_page(prod, plane)).decode()}
+        meta = {"name": "prod-kubeconfig", "namespace": "default"}
+        apply(up.kubectl, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+        yield Scene(up.kubectl, prod, mirror)
+        up.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+
+
+def test_machines_of_a_workload_cluster_become_its_nodes_and_leave_nothing_in_either(lab: Lab, scene: Scene) -> None:
+    home, prod = scene.home, scene.prod
+    apply(home, joining_cluster(scene.mirror, "prod"))
+    apply(home, deployment(lab, "workers", 2, cluster_name="prod"))
+    home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=180)
+    home.wait("condition=NodeJoined", "machines", "--all", timeout=30)
+    until(lambda: not secrets_to_join(home) and not secrets_to_join(prod))
+    assert items(home, "nodes") == []
+    nodes = {node["metadata"]["name"]: node for node in items(prod, "nodes")}
+    assert {machine["status"]["nodeRef"]["name"] for machine in items(home, "machines")} == nodes.keys()
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes.values()} == {VERSION}
+    assert {node["metadata"]["labels"]["pool.example/name"] for node in nodes.values()} == {"workers"}
+
+    home("scale", "md/workers", "--replicas=0")
+    home("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
+    assert items(prod, "nodes") == []
+    assert lab.hosts() == []
+    assert secrets_to_join(home) == secrets_to_join(prod) == []
