@@ -133,10 +133,8 @@ def join_configuration(join: Join) -> dict[str, Any]:
     }
     if join.node_name:
         registration["name"] = join.node_name
-    wanted = join.settings.spec.node_registration
-    ignored = {*join.ignore_preflight_errors, *((wanted and wanted.ignore_preflight_errors) or ())}
-    if ignored:
-        registration["ignorePreflightErrors"] = sorted(ignored)
+    if ignored := ignored_errors(join):
+        registration["ignorePreflightErrors"] = ignored
     patches = {"patches": {"directory": PATCHES}} if patch_files(join.settings.spec) else {}
     return patches | {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
@@ -144,6 +142,12 @@ def join_configuration(join: Join) -> dict[str, Any]:
         "discovery": {"file": {"kubeConfigPath": DISCOVERY}, "tlsBootstrapToken": join.token},
         "nodeRegistration": registration,
     }
+
+
+def ignored_errors(join: Join) -> list[str]:
+    """Checks of kubeadm that may fail, sorted."""
+    wanted = join.settings.spec.node_registration
+    return sorted({*join.ignore_preflight_errors, *((wanted and wanted.ignore_preflight_errors) or ())})
 
 
 def _kubelet_args(join: Join) -> list[dict[str, str]]:

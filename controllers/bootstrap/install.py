@@ -45,6 +45,15 @@ def _sources(join: Join) -> tuple[Step, ...]:
     packages, archives = join.settings.spec.packages, join.settings.spec.archives
     if join.settings.source == "Archives" and archives:
         return (Step("check the architecture", Architecture(archives.architecture or "amd64")),)
+    if join.settings.source != "Packages" or packages is None or not packages.extra:
+        return repositories(join)
+    extra = Packages(tuple((name, "") for name in sorted(packages.extra)), hold=False)
+    return (*repositories(join), Step("install further packages", extra, timeout=_LONG))
+
+
+def repositories(join: Join) -> tuple[Step, ...]:
+    """Those that the packages come from; () with another source."""
+    packages = join.settings.spec.packages
     if join.settings.source != "Packages" or packages is None:
         return ()
     steps = []
@@ -57,10 +66,21 @@ def _sources(join: Join) -> tuple[Step, ...]:
             steps.append(
                 Step(f"configure the repository of {name}", _repository(name, found, minor, holds), timeout=_LONG)
             )
-    if packages.extra:
-        extra = Packages(tuple((name, "") for name in sorted(packages.extra)), hold=False)
-        steps.append(Step("install further packages", extra, timeout=_LONG))
     return tuple(steps)
+
+
+def kubernetes_program(join: Join, program: str) -> Step | None:
+    """The step that installs kubelet or kubeadm in its version; None where the image has to bring it."""
+    version, mirror = join.kubelet_version, _mirror(join)
+    label = f"install {program} {version}"
+    if mirror is not None:
+        url = f"{mirror.url.rstrip('/')}/v{version}/bin/linux/{mirror.architecture}/{program}"
+        digest = mirror.kubelet if program == "kubelet" else mirror.kubeadm
+        binary = Binary(f"/usr/bin/{program}", url, version, VERSION_COMMANDS[program], digest)
+        return Step(label, binary, timeout=_LONG)
+    if join.settings.source == "Packages":
+        return Step(label, Packages(((program, version),)), timeout=_LONG)
+    return None
 
 
 def _repository(name: str, found: PackageRepository, minor: str, holds: tuple[str, ...]) -> Repository:
@@ -114,20 +134,15 @@ def _runtime_config(join: Join) -> tuple[Step, ...]:
 
 
 def _kubernetes(join: Join) -> tuple[Step, ...]:
-    version, mirror = join.kubelet_version, _mirror(join)
-    packaged = join.settings.source == "Packages" and not mirror
+    version = join.kubelet_version
+    packaged = join.settings.source == "Packages" and _mirror(join) is None
     steps = []
     if packaged:
         names = tuple((name, version) for name in VERSION_COMMANDS)
         steps.append(Step(f"install kubelet and kubeadm {version}", Packages(names), timeout=_LONG))
     for program, command in VERSION_COMMANDS.items() if not packaged else ():
-        path = f"/usr/bin/{program}"
-        if mirror is None:
-            steps.append(Step(f"check {program} {version}", Present(path, command, version)))
-            continue
-        url = f"{mirror.url.rstrip('/')}/v{version}/bin/linux/{mirror.architecture}/{program}"
-        digest = mirror.kubelet if program == "kubelet" else mirror.kubeadm
-        steps.append(Step(f"install {program} {version}", Binary(path, url, version, command, digest), timeout=_LONG))
+        present = Step(f"check {program} {version}", Present(f"/usr/bin/{program}", command, version))
+        steps.append(kubernetes_program(join, program) or present)
     unit = Files((documents.kubelet_unit(),))
     return (
         *steps,

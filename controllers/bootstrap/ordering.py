@@ -14,10 +14,11 @@ from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import Settings
 from controllers.bootstrap.steps import Steps
+from controllers.bootstrap.upgrade import upgrade_steps
 from controllers.kernel.bootstrapping import BootstrapOrder, JoinTarget, NoTarget, Support
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
-from providers.base.contract import BootstrapFormat, HostRequest
+from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
 from providers.base.user_data import TooLarge, fit
 
 NO_TOKEN = "000000.0000000000000000"  # noqa: S105 (no token)
@@ -87,6 +88,18 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
         cluster=wanted.cluster,
         cluster_name=wanted.request.identity.cluster,
     )
+
+
+def upgrade_for(wanted: Wanted, target: JoinTarget | NoTarget) -> KubeletUpgrade:
+    """For a provider that runs scripts on its hosts; another one changes its hosts by other means, or not at all."""
+    if "script" not in wanted.support.formats:
+        return KubeletUpgrade(why_not="its provider runs nothing on its hosts")
+    if isinstance(target, NoTarget):
+        return KubeletUpgrade(why_not=target.message)
+    steps = upgrade_steps(_join(wanted, target))
+    if not isinstance(steps, Steps):
+        return KubeletUpgrade(why_not=_refused(steps).message)
+    return KubeletUpgrade(shell.render(steps), "")
 
 
 def _join(wanted: Wanted, target: JoinTarget) -> Join:

@@ -21,7 +21,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 5, 60
 
 _PRELUDE = f"""\
 #!/bin/sh
-# Joins this host to its cluster. Safe to run again: a step that is done is passed over.
+# Brings this host to what its Machine asks for. Safe to run again: a step that is done is passed over.
 set -u
 umask 077
 state={STATE}
@@ -112,7 +112,7 @@ step() {{ # step NUMBER NAME FUNCTION
     echo "nodewright: $1 $2"
     "$3" > "$state/log" 2>&1
     code=$?
-    [ "$code" -ne 0 ] || return 0
+    if [ "$code" -eq 0 ]; then rm -f "$state/failure"; return 0; fi
     failed "$code" "$attempt" "$1 $2"
     [ "$mode" = {KEEP_TRYING} ] || finish "$code"
     echo "nodewright: tries again in $pause s"

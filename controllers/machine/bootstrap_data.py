@@ -15,7 +15,7 @@ from typing import Any
 from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.bootstrap.credentials import Refused, secret_key, token_ids
-from controllers.bootstrap.ordering import Wanted, order_for
+from controllers.bootstrap.ordering import Wanted, order_for, upgrade_for
 from controllers.bootstrap.settings import JOIN_TIMEOUT, effective, is_asked_for
 from controllers.kernel.actions import Action, EnsureBootstrap, RemoveBootstrap
 from controllers.kernel.bootstrapping import (
@@ -54,6 +54,7 @@ class Bootstrapping:
     None as well while it is being found out where the host is to join.
 
     ``join_timeout``: how long its host may take to join.
+    ``wanted``: what it was ordered for; None while that is not known.
     ``marked``: it was made once, so it may be there though nobody asks for it any more.
     """
 
@@ -64,6 +65,7 @@ class Bootstrapping:
     refused: Refused | None = None
     marked: bool = False
     join_timeout: timedelta = JOIN_TIMEOUT
+    wanted: Wanted | None = None
 
     @property
     def may_exist(self) -> bool:
@@ -108,7 +110,15 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
         return asked
     wanted = Wanted(need.machine, request, settings, reads.support, view.now, need.cluster)
     found = order_for(wanted, target)
+    asked = replace(asked, wanted=wanted)
     return _refusing(asked, found) if isinstance(found, Refused) else replace(asked, order=found)
+
+
+def with_upgrade(request: HostRequest, found: Bootstrapping | None) -> HostRequest:
+    """The request with the steps that change the kubelet of a host that has joined, or why there are none."""
+    if found is None or found.wanted is None or found.reads.target is None:
+        return request
+    return replace(request, upgrade=upgrade_for(found.wanted, found.reads.target))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from controllers.kernel.conditions import Condition
 from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
+from controllers.machine.bootstrap_data import with_upgrade
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
@@ -50,13 +51,11 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
             return _ask(observed, request, host)
 
 
-def _ask(observed: Observed, request: HostRequest, host: Host) -> Decision:
+def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str = "") -> Decision:
     if observed.reads.in_flight:
         return _updating(host, Wait(2.0, f"{observed.reads.in_flight} of host {host.name} is running"))
-    ask = UpdateHost(
-        observed.ref, request, host, _was_drained(observed), f"host {host.name} is not as its Machine asks"
-    )
-    return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
+    ask = _update(observed, request, host, f"host {host.name} is not as its Machine asks")
+    return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
 
 
 def _in_progress(observed: Observed, request: HostRequest, host: Host, said: tuple[float, str]) -> Decision:
@@ -65,8 +64,8 @@ def _in_progress(observed: Observed, request: HostRequest, host: Host, said: tup
     answered = observed.reads.answered_at
     left = ((answered + timedelta(seconds=after)) - observed.now).total_seconds() if answered else after
     if left > 0 or observed.reads.in_flight:
-        return _updating(host, Wait(max(0.1, left), why or CHANGING))
-    return _ask(observed, request, host)
+        return _updating(host, Wait(max(0.1, left), why or CHANGING), how_far=why)
+    return _ask(observed, request, host, how_far=why)
 
 
 def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str) -> Decision:
@@ -83,7 +82,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
         )
     if observed.reads.in_flight:
         return _updating(host, Wait(2.0, CHANGING))
-    ask = UpdateHost(observed.ref, request, host, True, f"Node is drained, host {host.name} can be changed")
+    ask = _update(observed, request, host, f"Node is drained, host {host.name} can be changed", drained=True)
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
 
 
@@ -107,8 +106,7 @@ def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
     assert attempt is not None
     actions: list[Action] = []
     if attempts.is_due(attempt, observed):
-        drained = _was_drained(observed)
-        actions.append(UpdateHost(observed.ref, request, host, drained, f"ask again to change host {host.name}"))
+        actions.append(_update(observed, request, host, f"ask again to change host {host.name}"))
     failure = attempts.terminal(attempt)
     stage = Stage.UPDATE_STUCK if failure and observed.node is not None else Stage.UPDATING
     return Decision(
@@ -122,14 +120,19 @@ def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
     )
 
 
-def _updating(host: Host, wait: Wait, ask: UpdateHost | None = None) -> Decision:
+def _updating(host: Host, wait: Wait, ask: UpdateHost | None = None, *, how_far: str = "") -> Decision:
     return Decision(
         Stage.UPDATING,
         steps([ask] if ask else []),
         wait,
         infrastructure=_as_it_is(host),
-        up_to_date=up_to_date(False, Reason.UPDATING_IN_PLACE, CHANGING),
+        up_to_date=up_to_date(False, Reason.UPDATING_IN_PLACE, f"{CHANGING}: {how_far}" if how_far else CHANGING),
     )
+
+
+def _update(observed: Observed, request: HostRequest, host: Host, why: str, *, drained: bool = False) -> UpdateHost:
+    full = with_upgrade(request, observed.bootstrapping)
+    return UpdateHost(observed.ref, full, host, drained or _was_drained(observed), why)
 
 
 def _as_it_is(host: Host) -> Condition:

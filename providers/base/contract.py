@@ -113,10 +113,24 @@ class BootstrapRef:
 
 
 @dataclass(frozen=True, slots=True)
+class KubeletUpgrade:
+    """How the kubelet of a host that has joined becomes that of ``HostRequest.versions``.
+
+    ``script``: POSIX shell for root without a secret in it, safe to repeat, which tries again what fails when its
+    argument is ``keep-trying``; "" if there is none, and ``why_not`` says why.
+    """
+
+    script: str = ""
+    why_not: str = "nothing says where another kubelet comes from"
+
+
+@dataclass(frozen=True, slots=True)
 class HostRequest:
     """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema.
 
     ``bootstrap``: what a host that is made or rebuilt gets in order to join; None: nothing from here.
+    ``kept_hash``: as ``spec_hash``, but without the kubelet's version: where it is that of the request that a host was
+    made for, the kubelet is all that is different. ``upgrade``: in calls of ``update`` alone.
     """
 
     identity: HostIdentity
@@ -126,6 +140,8 @@ class HostRequest:
     node: NodeRegistration = field(default_factory=NodeRegistration)
     failure_domain: str = ""
     bootstrap: BootstrapRef | None = None
+    kept_hash: str = ""
+    upgrade: KubeletUpgrade = KubeletUpgrade()
 
 
 @dataclass(frozen=True, slots=True)

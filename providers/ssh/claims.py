@@ -12,7 +12,9 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig."""
+    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig. ``spec_hash`` and
+    ``kept_hash``: as in HostRequest, of what the host was made for or changed to last.
+    """
 
     id: str
     machine_uid: str
@@ -22,6 +24,7 @@ class Claim:
     spec_hash: str
     created_at: str
     release: str = "Reset"
+    kept_hash: str = ""
 
     def text(self) -> str:
         """One line."""
@@ -44,7 +47,10 @@ class Claim:
         except (ValueError, RecursionError):
             return None
         names = cls.__dataclass_fields__.keys()
-        if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in names):
+        if not isinstance(told, dict):
+            return None
+        told = {"kept_hash": "", **told}
+        if not all(isinstance(told.get(name), str) for name in names):
             return None
         if not told["id"] or not told["machine_uid"]:
             return None

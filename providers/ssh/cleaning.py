@@ -76,11 +76,14 @@ _MAIN = """\
 problems=''
 lock
 [ "$(holder)" = "$id" ] || exit 0
-systemctl disable --quiet "$join_unit" > /dev/null 2>&1
-timeout 60 systemctl stop "$join_unit" > "$home/output" 2>&1
-if systemctl is-active --quiet "$join_unit"; then problems='the steps still run'; fi
+for unit in "$join_unit" "$change_unit"; do
+  systemctl disable --quiet "$unit" > /dev/null 2>&1
+  timeout 60 systemctl stop "$unit" > "$home/output" 2>&1
+  if runs "$unit"; then problems='the steps still run'; fi
+done
 %s
 rm -rf "$bootstrap" "$units/$join_unit" "$home/join.sh" "$home/started" "$home/output" "$home/rules"
+rm -f "$units/$change_unit" "$home/change.sh" "$home/changing" "$home/changed"
 if [ -n "$problems" ]; then
   printf '%%s\\n' "$problems" > "$home/quarantine.new" && mv -f "$home/quarantine.new" "$home/quarantine" || exit 1
 fi

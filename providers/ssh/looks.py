@@ -32,6 +32,8 @@ class Seen:
     quarantine: str = ""
     releasing: bool = False
     started: bool = False
+    changing: str = ""
+    """Hash of the request that it is brought to."""
     failure: str = ""
     trouble: str = ""
 
@@ -55,7 +57,8 @@ def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
         quarantine=answer["quarantine"][:1000] or "without a reason" if "quarantine" in answer else "",
         releasing="releasing" in answer,
         started=claim is not None and answer.get("started") == claim.id,
-        failure=_failure(answer),
+        changing=answer.get("changing", "").strip()[:64],
+        failure=failure_of(answer),
     )
 
 
@@ -64,7 +67,7 @@ def host_of(pool: str, found: Seen) -> Host | None:
     claim = found.claim
     if claim is None:
         return None
-    state = HostState.DELETING if found.releasing else HostState.RUNNING
+    state = HostState.DELETING if found.releasing else HostState.UPDATING if found.changing else HostState.RUNNING
     if found.failure and state is HostState.RUNNING:
         state = HostState.FAILED
     names = (Address("Hostname", found.hostname),) if found.hostname else ()
@@ -74,9 +77,9 @@ def host_of(pool: str, found: Seen) -> Host | None:
         name=found.host.name,
         provider_id=f"ssh:///{pool}/{found.host.name}/{claim.id}",
         state=state,
-        spec_hash=claim.spec_hash,
+        spec_hash=f"on its way to {found.changing}" if found.changing else claim.spec_hash,
         addresses=(*names, Address(_type_of(found.host.address), found.host.address)),
-        failure=found.failure,
+        failure=found.failure if state is not HostState.UPDATING else "",
         failure_domain=found.host.zone or "",
         created_at=claim.made(),
         management_cluster=claim.management_cluster,
@@ -144,11 +147,13 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, 
     return {**dict.fromkeys(before.keys() - now.keys()), **now}
 
 
-def _failure(answer: Mapping[str, str]) -> str:
-    """Of ``failure`` as the script writes it: exit status, tries, then "4/9 install kubelet 1.36.1"."""
+def failure_of(answer: Mapping[str, str], least: int = MOST_TRIES) -> str:
+    """Of ``failure`` as the script writes it: exit status, tries, then "4/9 install kubelet 1.36.1". "" below ``least``
+    tries.
+    """
     code, _, rest = answer.get("failure", "").partition(" ")
     tries, _, step = rest.partition(" ")
-    if not tries.isdecimal() or int(tries) < MOST_TRIES:
+    if not tries.isdecimal() or int(tries) < least:
         return ""
     lines = [_masked(line) for line in answer.get("log", "").splitlines()[-5:]]
     return f"step {step} failed with {code}, {tries} times: {' | '.join(lines)}"[:1000]

@@ -16,6 +16,7 @@ from providers.base.contract import (
     BOOTSTRAP_DATA,
     Host,
     HostRequest,
+    NeedsDrain,
     NeedsReplacement,
     Objects,
     Problem,
@@ -25,7 +26,7 @@ from providers.base.contract import (
     Updated,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.ssh import remote
+from providers.ssh import in_place, remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
@@ -113,9 +114,31 @@ class SSHProvider:
         return tuple(host for one in every if (host := host_of(self._name, one)) is not None)
 
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
+        """In place where the kubelet's version is all that is different; the steps go on without us."""
         if request.spec_hash == host.spec_hash:
             return Updated()
-        return NeedsReplacement("hosts of a pool are not changed in place: another host of it takes over")
+        pool = await self._pool()
+        name, _, claim_id = host.id.partition("/")
+        if name not in pool.hosts:
+            return NeedsReplacement(f"SSHHostPool {pool.name} has no host {name} any more")
+        found = await self._look(pool, pool.hosts[name])
+        if found.trouble:
+            raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
+        if found.claim is None or found.claim.id != claim_id or found.releasing:
+            raise ProviderError(ErrorClass.CONFLICT, f"host {name} is not this Machine's any more")
+        if found.claim.spec_hash == request.spec_hash and not found.changing:
+            return Updated()
+        why = in_place.refusal(request, found.claim)
+        if why:
+            return NeedsReplacement(why)
+        if not drained:
+            return NeedsDrain("the kubelet is changed on a host without pods")
+        claim = replace(found.claim, spec_hash=request.spec_hash, kept_hash=request.kept_hash)
+        script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
+        answer = in_place.answer_of(await self._run(pool, found.host, script))
+        if isinstance(answer, Updated):
+            self._noted(replace(found, claim=claim, changing="", failure=""))
+        return answer
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -266,6 +289,7 @@ def _claim_for(request: HostRequest, release: str) -> Claim:
         spec_hash=request.spec_hash,
         created_at=datetime.now(UTC).isoformat(),
         release=release,
+        kept_hash=request.kept_hash,
     )
 
 

@@ -9,6 +9,8 @@ the host, what goes through ``echo`` of the shell cannot. Answers are lines of a
 | ``before`` | what of Kubernetes was on the host when it was claimed, and stays when it is cleaned |
 | ``started`` | the id of the claim whose steps were started |
 | ``releasing`` | the host is being cleaned |
+| ``changing`` | the hash of the request that the host is brought to |
+| ``changed`` | the hash of the last one whose steps are done |
 | ``quarantine`` | why nobody may have the host; a person removes it |
 """
 
@@ -22,6 +24,7 @@ from providers.ssh import cleaning
 HOME = "/var/lib/nodewright/ssh"
 BOOTSTRAP = "/var/lib/nodewright/bootstrap"
 JOIN_UNIT, CLEAN_UNIT = "nodewright-bootstrap.service", "nodewright-release.service"
+CHANGE_UNIT = "nodewright-change.service"
 UNITS = "/etc/systemd/system"
 
 _PRELUDE = f"""\
@@ -29,7 +32,7 @@ set -u
 umask 077
 PATH=${{PATH:+$PATH:}}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-home={HOME} bootstrap={BOOTSTRAP} units={UNITS}
+home={HOME} bootstrap={BOOTSTRAP} units={UNITS} change_unit={CHANGE_UNIT}
 
 tell() {{ # tell WORD, with what to tell on standard input
   printf '%s %s\\n' "$1" "$(base64 | tr -d '\\n')"
@@ -62,6 +65,7 @@ uname -n | tell hostname
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
 [ ! -e "$home/releasing" ] || echo yes | tell releasing
 [ ! -e "$home/started" ] || tell started < "$home/started"
+[ ! -e "$home/changing" ] || tell changing < "$home/changing"
 [ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
 """
@@ -71,7 +75,7 @@ _CLAIM = """\
 lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
-  rm -rf "$home"/claim.* "$bootstrap" "$home/started" "$home/releasing"
+  rm -rf "$home"/claim.* "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
   before > "$home/before" || exit 70
 fi
 { echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.$id" && sync || exit 70
@@ -92,10 +96,36 @@ fi
 echo yes | tell started
 """
 
+_CHANGE = """\
+# change
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then echo yes | tell joining; exit 0; fi
+runs "$change_unit" && state=running || state=still
+if [ ! -e "$home/changing" ] && [ "$(cat "$home/changed" 2>/dev/null)" = "$hash" ]; then
+  { echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.new" && sync || exit 70
+  mv -f "$home/claim.new" "$home/claim" && rm -f "$home/change.sh" && echo yes | tell changed
+  exit 0
+fi
+if [ "$(cat "$home/changing" 2>/dev/null)" != "$hash" ]; then
+  if [ "$state" = running ] && [ ! -e "$bootstrap/failure" ]; then echo yes | tell busy; exit 0; fi
+  timeout 60 systemctl stop "$change_unit" > /dev/null 2>&1
+  if runs "$change_unit"; then echo yes | tell busy; exit 0; fi
+  rm -f "$home/changed" "$bootstrap/failure" "$bootstrap/failed.log" "$bootstrap/progress"
+  echo "$script" | put 600 "$home/change.sh" && echo "$unit" | put 644 "$units/$change_unit" || exit 70
+  echo "$hash" > "$home/changing.new" && mv -f "$home/changing.new" "$home/changing" || exit 70
+  state=still
+fi
+[ "$state" = running ] || run_unit "$change_unit" || exit 70
+[ ! -e "$bootstrap/progress" ] || head -c 300 "$bootstrap/progress" | tell progress
+[ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
+[ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
+"""
+
 _RELEASE = """\
 # release
 if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
-  case $(systemctl is-active "$clean_unit") in active|activating) echo yes | tell releasing; exit 0 ;; esac
+  if runs "$clean_unit"; then echo yes | tell releasing; exit 0; fi
 fi
 lock
 [ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
@@ -122,6 +152,23 @@ StandardOutput=journal
 WantedBy=multi-user.target
 """
 
+_CHANGE_SERVICE = f"""\
+[Unit]
+Description=Bring this host to what its Machine asks for
+Wants=network-online.target
+After=network-online.target containerd.service
+ConditionPathExists={HOME}/changing
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh {HOME}/change.sh keep-trying
+ExecStartPost=/bin/mv -f {HOME}/changing {HOME}/changed
+StandardOutput=journal
+
+[Install]
+WantedBy=multi-user.target
+"""
+
 _CLEAN_SERVICE = f"""\
 [Unit]
 Description=Take Kubernetes off this host
@@ -139,7 +186,7 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname, and claim, quarantine, releasing, started, failure and log where they are there."""
+    """Answers hostname, and claim, quarantine, releasing, started, changing, failure and log where they are there."""
     return _PRELUDE + _LOOK
 
 
@@ -152,6 +199,15 @@ def start(claim_id: str, script: bytes) -> str:
     """The steps run as a unit of the host: neither a cut connection nor our own end stops them. Answers started."""
     values = _values(id=claim_id, join_unit=JOIN_UNIT)
     return _PRELUDE + values + _data(script=script, unit=_JOIN_SERVICE.encode()) + _START
+
+
+def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
+    """Begins the steps, or tells how far they are: progress, failure and log. Once they are done ``text`` is the claim,
+    and the answer is changed. Else gone, joining, or busy with steps for another request.
+    """
+    values = _values(id=claim_id, hash=spec_hash)
+    data = _data(claim=text.encode(), script=script, unit=_CHANGE_SERVICE.encode())
+    return _PRELUDE + values + data + _CHANGE
 
 
 def release(claim_id: str, reset: bool) -> str:

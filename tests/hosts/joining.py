@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from api.names import TOKEN_MACHINE_UID_LABEL
@@ -16,12 +17,18 @@ from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl
 
 VERSION = binaries.kubernetes_version()
+BEFORE = binaries.kubernetes_version(binaries.PREVIOUS)
 
 
-def joining_cluster(mirror: Mirror, name: str = "here") -> dict[str, Any]:
+def programs(*, older: bool = False) -> dict[str, Path]:
+    """kubelet and kubeadm, of the version before with ``older``."""
+    return {name: binaries.ensure(name, *([binaries.PREVIOUS] if older else [])) for name in PROGRAMS}
+
+
+def joining_cluster(mirror: Mirror, name: str = "here", *, older: bool = False) -> dict[str, Any]:
     """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
     bootstrap = {
-        "archives": mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
+        "archives": mirror.archives(programs(older=older)),
         "files": [files.CONTAINERD_FILE],
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
     }

@@ -16,24 +16,19 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl
 from hack.realplane import RealPlane
-from tests.hosts.test_join import VERSION, apply, deployment, items, kubectl, plane, secrets_to_join, until
+from tests.hosts.joining import BEFORE, VERSION, apply, deployment, items, programs, secrets_to_join, until
+from tests.hosts.test_join import kubectl, plane
 
 __all__ = ["kubectl", "plane"]
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-BEFORE = binaries.kubernetes_version(binaries.PREVIOUS)
 
 
 @pytest.fixture(scope="module")
 def mirror(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     with Mirror(tmp_path_factory.mktemp("mirror"), lab.net.gateway) as running:
-        running.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-        running.add(BEFORE, {name: binaries.ensure(name, binaries.PREVIOUS) for name in PROGRAMS})
+        running.add(VERSION, programs())
+        running.add(BEFORE, programs(older=True))
         yield running
-
-
-def of_release(older: bool = False) -> dict[str, Path]:
-    """kubelet and kubeadm of VERSION, or of BEFORE."""
-    return {name: binaries.ensure(name, *([binaries.PREVIOUS] if older else [])) for name in PROGRAMS}
 
 
 def here(archives: dict[str, Any]) -> dict[str, Any]:
@@ -87,8 +82,8 @@ def kubelets(kubectl: Kubectl) -> list[str]:
 def test_a_deployment_is_rolled_to_the_next_kubelet_version_and_scaled_to_nothing(
     lab: Lab, mirror: Mirror, kubectl: Kubectl
 ) -> None:
-    apply(kubectl, here(mirror.archives(of_release())))
-    apply(kubectl, of_version(lab, "rolled", 3, BEFORE, archives=mirror.archives(of_release(older=True))))
+    apply(kubectl, here(mirror.archives(programs())))
+    apply(kubectl, of_version(lab, "rolled", 3, BEFORE, archives=mirror.archives(programs(older=True))))
     kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/rolled", timeout=180)
     assert kubelets(kubectl) == [BEFORE] * 3
 
@@ -117,7 +112,7 @@ FAILURES = {
 def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
     trouble: str, lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    away, wrong = f"http://{lab.net.gateway}:9", mirror.archives(of_release(), "/elsewhere")
+    away, wrong = f"http://{lab.net.gateway}:9", mirror.archives(programs(), "/elsewhere")
     archives = {
         "wrong mirror": wrong,
         "mirror away": {"kubernetes": {**wrong["kubernetes"], "mirror": away}},
@@ -153,7 +148,7 @@ def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
 ) -> None:
     late = Mirror(tmp_path / "late", lab.net.gateway)
     with late:
-        apply(kubectl, here(late.archives(of_release())))
+        apply(kubectl, here(late.archives(programs())))
         apply(kubectl, of_version(lab, "late", 1, VERSION))
         fails_with("PackageUnavailable", lab, kubectl)
         late.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})

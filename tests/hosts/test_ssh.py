@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from subprocess import run
@@ -12,16 +13,14 @@ from hack import binaries
 from hack.hosts import cluster
 from hack.hosts.guests import Guest
 from hack.hosts.lab import Lab
-from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.hosts.mirror import Mirror
 from hack.program import Kubectl, Run
 from hack.realplane import RealPlane
 from tests.hosts import sshpools
+from tests.hosts.joining import BEFORE, VERSION, apply, items, joining_cluster, programs, secrets_to_join, until
 from tests.hosts.sshpools import Pool
-from tests.hosts.test_join import apply, items, joining_cluster, secrets_to_join, until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-
-VERSION = binaries.kubernetes_version()
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,8 @@ def plane(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPl
 @pytest.fixture(scope="module")
 def mirror(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     with Mirror(tmp_path_factory.mktemp("mirror"), lab.net.gateway) as running:
-        running.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+        running.add(VERSION, programs())
+        running.add(BEFORE, programs(older=True))
         yield running
 
 
@@ -57,7 +57,7 @@ def kubectl(plane: RealPlane, pool: Pool, tmp_path_factory: pytest.TempPathFacto
         running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
 
 
-def machine(name: str) -> dict[str, object]:
+def machine(name: str, version: str = VERSION) -> dict[str, object]:
     return {
         "apiVersion": "cluster.k8s.io/v1alpha1",
         "kind": "Machine",
@@ -70,7 +70,7 @@ def machine(name: str) -> dict[str, object]:
                     "pool": sshpools.POOL,
                 }
             },
-            "versions": {"kubelet": VERSION.removeprefix("v")},
+            "versions": {"kubelet": version.removeprefix("v")},
         },
     }
 
@@ -106,3 +106,34 @@ def test_a_machine_claims_a_host_joins_it_and_gives_it_back_clean_to_the_next(
     apply(kubectl, machine("third"))
     kubectl.wait("condition=NodeJoined", "machine/third", timeout=150)
     kubectl("delete", "machine", "third", "--wait", "--timeout=120s", timeout=130)
+
+
+def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror, older=True))
+    apply(kubectl, machine("edited", BEFORE))
+    kubectl.wait("condition=NodeJoined", "machine/edited", timeout=150)
+    kubectl.wait("condition=UpToDate", "machine/edited", timeout=30)
+    (before,) = items(kubectl, "nodes")
+    name = before["metadata"]["name"]
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=60)
+    claim = sshpools.claim(pool.guests[name])
+    assert before["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
+
+    apply(kubectl, joining_cluster(mirror))  # the mirror of http has to say what the new programs are
+    change = json.dumps({"spec": {"versions": {"kubelet": VERSION.removeprefix("v")}}})
+    kubectl("patch", "machine", "edited", "--type=merge", f"--patch={change}")
+    kubectl.wait(f"jsonpath={{.status.nodeInfo.kubeletVersion}}={VERSION}", f"node/{name}", timeout=120)
+    kubectl.wait("condition=UpToDate", "machine/edited", timeout=60)
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=60)
+    until(lambda: not items(kubectl, "nodes")[0]["spec"].get("unschedulable"))
+    (after,) = items(kubectl, "nodes")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["bootID"] == before["status"]["nodeInfo"]["bootID"]
+    now = sshpools.claim(pool.guests[name])
+    assert claim is not None
+    assert now is not None
+    assert (now["id"], now["machine_uid"]) == (claim["id"], claim["machine_uid"])
+    kubectl("delete", "machine", "edited", "--wait", "--timeout=120s", timeout=130)
+    assert left_of_kubernetes(pool.guests[name]) == ""

@@ -18,7 +18,7 @@ from providers.base.errors import ErrorClass, ProviderError
 
 USER_KEY = asyncssh.generate_private_key("ssh-ed25519")
 POOL, SECRET = "racks", "racks-key"
-_MOVED = ("/var/lib/nodewright", "/etc/systemd/system")
+_MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes")
 
 
 class FakeHost:
@@ -44,7 +44,10 @@ class FakeHost:
         self._connections: set[asyncssh.SSHServerConnection] = set()
         (self.root / "bin").mkdir(parents=True)
         (self.root / "etc/systemd/system").mkdir(parents=True)
-        self._program("systemctl", f'echo "$*" >> {self.root}/systemctl.log; [ "$1" != is-active ] || echo inactive')
+        self._program(
+            "systemctl",
+            f'echo "$*" >> {self.root}/systemctl.log; [ "$1" != is-active ] || {{ echo inactive; exit 3; }}',
+        )
         self._program("uname", f"echo {name}")
         self._program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
 
@@ -77,6 +80,16 @@ class FakeHost:
         """The claim that lies on the host, "" if there is none."""
         file = self.home / "claim"
         return file.read_text().splitlines()[1] if file.exists() else ""
+
+    def has_joined(self) -> None:
+        """The steps of the join are done."""
+        (self.root / "etc/kubernetes").mkdir(exist_ok=True)
+        (self.root / "etc/kubernetes/kubelet.conf").touch()
+        (self.home / "join.sh").unlink(missing_ok=True)
+
+    def has_changed(self) -> None:
+        """The steps of a change are done."""
+        (self.home / "changing").replace(self.home / "changed")
 
     async def _serve(self, process: asyncssh.SSHServerProcess[str]) -> None:
         connection = process.channel.get_connection()

@@ -1,0 +1,168 @@
+"""The kubelet of a host of a pool is changed where it is, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from providers.base.contract import (
+    Host,
+    HostRequest,
+    HostState,
+    InProgress,
+    KubeletUpgrade,
+    NeedsDrain,
+    NeedsReplacement,
+    Updated,
+    Versions,
+)
+from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.provider import SSHProvider
+from tests.providers.sshworld import POOL, FakeHost, World
+from tests.providers.test_ssh_faults import SCRIPTS, TOKEN, request
+
+OLD = replace(request(), spec_hash="old", kept_hash="kept", versions=Versions("1.36.2"))
+NEW = replace(OLD, spec_hash="new", versions=Versions("1.36.3"), upgrade=KubeletUpgrade("#!/bin/sh\ntrue\n", ""))
+BACK = replace(OLD, upgrade=KubeletUpgrade("#!/bin/sh\nfalse\n", ""))
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path, 2, SCRIPTS)
+    await made.up()
+    yield made
+    await made.down()
+
+
+@pytest_asyncio.fixture
+async def provider(world: World) -> AsyncIterator[SSHProvider]:
+    made = SSHProvider(POOL, world.secrets, world.objects)
+    yield made
+    await made.close()
+
+
+async def joined(world: World, provider: SSHProvider) -> tuple[Host, FakeHost]:
+    host = await provider.create(OLD)
+    held = world.hosts[host.name]
+    held.has_joined()
+    return host, held
+
+
+async def listed(provider: SSHProvider) -> Host:
+    (host,) = await provider.list()
+    return host
+
+
+async def test_the_kubelet_is_changed_on_the_same_host_once_its_pods_are_gone(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    assert isinstance(await provider.update(NEW, host, drained=False), NeedsDrain)
+    assert not (held.home / "changing").exists()
+
+    assert isinstance(await provider.update(NEW, host, drained=True), InProgress)
+    now = await listed(provider)
+    assert (now.id, now.state) == (host.id, HostState.UPDATING)
+    assert now.spec_hash not in {"old", "new"}
+    assert (held.home / "change.sh").read_text() == NEW.upgrade.script
+    assert (held.home / "change.sh").stat().st_mode & 0o777 == 0o600
+
+    assert isinstance(await provider.update(NEW, now, drained=True), InProgress)
+    held.has_changed()
+    assert isinstance(await provider.update(NEW, now, drained=True), Updated)
+    after = await listed(provider)
+    assert (after.id, after.state, after.spec_hash) == (host.id, HostState.RUNNING, "new")
+    assert isinstance(await provider.update(NEW, after, drained=False), Updated)
+    assert not (held.home / "change.sh").exists()
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("cut_at", range(4))
+async def test_a_connection_that_is_cut_at_any_call_costs_nothing(
+    world: World, provider: SSHProvider, cut_at: int, where: str
+) -> None:
+    host, held = await joined(world, provider)
+    for number in range(20):
+        if number == cut_at:
+            held.cut = {"change": where}
+        if number == 2:
+            held.has_changed()
+        try:
+            answer = await provider.update(NEW, await listed(provider), drained=True)
+        except ProviderError:
+            continue  # the controllers ask again
+        if isinstance(answer, Updated) and number > 2:
+            break
+    now = await listed(provider)
+    assert (now.id, now.spec_hash, len(world.claims())) == (host.id, "new", 1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (replace(NEW, kept_hash="other"), "more than the kubelet"),
+        (replace(NEW, kept_hash=""), "more than the kubelet"),
+        (replace(NEW, upgrade=KubeletUpgrade(why_not="the image brings the kubelet")), "the image brings"),
+    ],
+)
+async def test_what_can_not_be_changed_on_a_host_needs_another_one(
+    world: World, provider: SSHProvider, wanted: HostRequest, why: str
+) -> None:
+    host, held = await joined(world, provider)
+    answer = await provider.update(wanted, host, drained=True)
+    assert isinstance(answer, NeedsReplacement)
+    assert why in answer.why
+    assert not (held.home / "changing").exists()
+
+
+async def test_a_host_that_has_not_joined_is_not_changed(world: World, provider: SSHProvider) -> None:
+    host = await provider.create(OLD)
+    assert isinstance(await provider.update(NEW, host, drained=True), NeedsReplacement)
+
+
+async def test_an_earlier_version_that_is_wanted_again_is_brought_back(world: World, provider: SSHProvider) -> None:
+    """The steps for the other one may be half done: that the claim has the wanted hash proves nothing."""
+    host, held = await joined(world, provider)
+    await provider.update(NEW, host, drained=True)
+    now = await listed(provider)
+    assert isinstance(await provider.update(BACK, now, drained=True), InProgress)
+    assert (held.home / "changing").read_text().strip() == "old"
+    assert (held.home / "change.sh").read_text() == BACK.upgrade.script
+    held.has_changed()
+    assert isinstance(await provider.update(BACK, await listed(provider), drained=True), Updated)
+    assert (await listed(provider)).spec_hash == "old"
+
+
+async def test_a_step_that_fails_is_told_and_the_host_is_not_taken_for_failed(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    await provider.update(NEW, host, drained=True)
+    state = held.home.parent / "bootstrap"
+    state.mkdir()
+    (state / "failure").write_text("1 12 3/6 install kubelet 1.36.3\n")
+    (state / "failed.log").write_text(f"the mirror does not answer {TOKEN}\n")
+    now = await listed(provider)
+    assert (now.state, now.failure) == (HostState.UPDATING, "")
+    answer = await provider.update(NEW, now, drained=True)
+    assert isinstance(answer, InProgress)
+    assert "step 3/6 install kubelet 1.36.3 failed with 1, 12 times: the mirror does not answer" in answer.why
+    assert TOKEN not in answer.why
+
+
+async def test_a_host_that_is_given_back_is_not_changed(world: World, provider: SSHProvider) -> None:
+    host, _ = await joined(world, provider)
+    await provider.update(NEW, host, drained=True)
+    await provider.delete(host)
+    with pytest.raises(ProviderError) as told:
+        await provider.update(NEW, host, drained=True)
+    assert told.value.error_class is ErrorClass.CONFLICT
+    world.clean()
+    other = replace(OLD, identity=request().identity)
+    taken = {(await provider.create(other)).name}
+    assert taken <= world.hosts.keys()
+    assert all(one.state is HostState.RUNNING for one in await provider.list())
