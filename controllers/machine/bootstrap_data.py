@@ -114,6 +114,15 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
     return _refusing(asked, found) if isinstance(found, Refused) else replace(asked, order=found)
 
 
+def before_replacement(found: Bootstrapping | None) -> NotYet | None:
+    """Why no host may go for another one: that could not join. None if it could, or joins by other means."""
+    if found is None or not found.asked:
+        return None
+    if found.refused is not None:
+        return NotYet(found.refused.message, REFUSED_LOOK, refused=found.refused)
+    return NotYet("it is being found out where its host is to join", 1.0) if found.order is None else None
+
+
 def with_upgrade(request: HostRequest, found: Bootstrapping | None) -> HostRequest:
     """The request with the steps that change the kubelet of a host that has joined, or why there are none."""
     if found is None or found.wanted is None or found.reads.target is None:
@@ -135,10 +144,10 @@ def before_host(found: Bootstrapping | None, now: datetime) -> BootstrapRef | No
     """What the new host is given; None: nothing, it joins by other means."""
     if found is None or not found.asked:
         return None
-    if found.refused is not None:
-        return NotYet(found.refused.message, REFUSED_LOOK, refused=found.refused)
-    if found.order is None or found.ref is None:
-        return NotYet("it is being found out where its host is to join", 1.0)
+    not_yet = before_replacement(found)
+    if not_yet is not None:
+        return not_yet
+    assert found.order is not None
     if found.reads.in_flight:
         return NotYet("its bootstrap data is being made", 2.0)
     data = found.reads.data

@@ -186,9 +186,12 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
 
 
 def _changed_with_data(observed: Observed, decision: Decision) -> Decision:
-    """A drained host may be rebuilt: then it joins anew, by data that has to be there before."""
-    drained = any(isinstance(a, UpdateHost) and a.drained for step in decision.steps for a in step)
-    given = bootstrap_data.before_host(observed.bootstrapping, observed.now) if drained else None
+    """A drained host may be rebuilt: then it joins anew, by data that has to be there before. Steps that change the
+    kubelet alone need none.
+    """
+    asks = [a for step in decision.steps for a in step if isinstance(a, UpdateHost)]
+    rebuilt = any(a.drained and not a.request.upgrade.script for a in asks)
+    given = bootstrap_data.before_host(observed.bootstrapping, observed.now) if rebuilt else None
     if given is None:
         return decision
     if isinstance(given, bootstrap_data.NotYet):

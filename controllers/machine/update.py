@@ -12,7 +12,7 @@ from controllers.kernel.conditions import Condition
 from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
-from controllers.machine.bootstrap_data import with_upgrade
+from controllers.machine.bootstrap_data import before_replacement, with_upgrade
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
 from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
@@ -38,9 +38,7 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return _failed(observed, request, host)
     match observed.reads.answer:
         case NeedsReplacement(why=why):
-            if forbidden_by := forbids_replacement(observed.machine):
-                return _refused(observed, host, why, forbidden_by)
-            return replacement.begin(observed, host, why)
+            return _replace(observed, host, why)
         case NeedsDrain(why=why):
             return _drain_first(observed, request, host, why)
         case InProgress(after=after, why=why):
@@ -86,17 +84,32 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
 
 
-def _refused(observed: Observed, host: Host, why: str, forbidden_by: str) -> Decision:
-    """Only another host would do, and that is forbidden: the host stays as it runs."""
-    text = f"only another host would do ({why}), and {forbidden_by} forbids that"
+def _replace(observed: Observed, host: Host, why: str) -> Decision:
+    """A host that runs is not given up for one that is known not to join."""
+    if forbidden_by := forbids_replacement(observed.machine):
+        text = f"only another host would do ({why}), and {forbidden_by} forbids that"
+        return _stays(observed, host, Failure(Reason.NEEDS_REPLACEMENT, text))
+    not_yet = before_replacement(observed.bootstrapping)
+    if not_yet is None:
+        return replacement.begin(observed, host, why)
+    if not_yet.refused is None:
+        return _updating(host, Wait(not_yet.after, not_yet.why))
+    refused = not_yet.refused
+    known = why == refused.message
+    text = why if known else f"only another host would do ({why}), and that could not join: {refused.message}"
+    return _stays(observed, host, Failure(refused.reason, text))
+
+
+def _stays(observed: Observed, host: Host, refused: Failure) -> Decision:
+    """Only another host would do, and there can be none: the host stays as it runs."""
     node, back = observed.own_node, "its host stays as it is"
     return Decision(
         Stage.UPDATE_STUCK,
         steps([uncordon(node, back)] if node is not None and is_cordoned_for(node, observed.uid) else []),
-        Blocked(text, REQUEUE_AFTER),
+        Blocked(refused.message, REQUEUE_AFTER),
         infrastructure=_as_it_is(host),
-        up_to_date=up_to_date(False, Reason.NEEDS_REPLACEMENT, text),
-        warning=Failure(Reason.NEEDS_REPLACEMENT, text),
+        up_to_date=up_to_date(False, refused.reason, refused.message),
+        warning=refused,
     )
 
 

@@ -32,7 +32,16 @@ from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads
 from controllers.machine.bootstrap_data import MOST_REMOVALS
 from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
-from providers.base.contract import Address, BootstrapRef, Host, HostState, NeedsDrain
+from providers.base.contract import (
+    Address,
+    BootstrapRef,
+    Host,
+    HostState,
+    InProgress,
+    NeedsDrain,
+    NeedsReplacement,
+    UpdateAnswer,
+)
 from tests.builders import NOW, Builder, FakeView, cluster, machine, node
 from tests.controllers.bootstrap.test_join import CA
 
@@ -41,6 +50,8 @@ TARGET = JoinTarget("https://10.0.0.1:6443", CA, "1.34.2")
 TAKES = Support(("cloud-config",))
 TOKEN = token_ids(UID)[0]
 ABSENT = HostAbsent()
+ABSENT_DATA = DataAbsent()
+Target = JoinTarget | NoTarget | None
 SECRET = secret_key(Key("default", "m-1"))
 
 
@@ -300,15 +311,98 @@ def test_a_changed_spec_bootstrap_is_another_host_and_an_absent_one_changes_no_h
     assert len(set(hashes)) == 3
 
 
-def test_a_drained_host_that_may_be_rebuilt_gets_data_first() -> None:
-    body = a_machine().provider_id(ID)
+def changed(
+    body: Builder, answer: UpdateAnswer | None, data: BootstrapData, support: Support = TAKES, target: Target = TARGET
+) -> Plan:
+    """The spec was changed, the host runs, and the provider was asked."""
     read = a_host(a_machine(), spec_hash="of another spec")
+    reads = HostReads(read, answer=answer, support=support, bootstrap=BootstrapReads(target, data))
+    observed = RECONCILER.observe(Key("default", "m-1"), FakeView(body.provider_id(ID)), reads)
+    assert observed is not None
+    return RECONCILER.plan(observed)
+
+
+def up_to_date(plan: Plan) -> Mapping[str, Any]:
+    (patch,) = [a for a in did(plan, Patch) if "status" in a.patch]
+    said = find(patch.patch["status"]["conditions"], "UpToDate")
+    assert said is not None
+    return said
+
+
+@pytest.mark.parametrize(
+    ("target", "reason", "text"),
+    [
+        (JoinTarget("https://10.0.0.1:6443", CA, "1.30.2"), "VersionSkew", "is newer than the API server"),
+        (NoTarget("EndpointUnknown", "nobody says where"), "EndpointUnknown", "nobody says where"),
+    ],
+)
+def test_a_host_that_runs_is_not_given_up_for_one_that_could_not_join(
+    target: JoinTarget | NoTarget, reason: str, text: str
+) -> None:
+    plan = changed(a_machine(), NeedsReplacement("another image"), ABSENT_DATA, target=target)
+    assert not any("replacement" in a.patch.get("status", {}) for a in did(plan, Patch))
+    said = up_to_date(plan)
+    assert (said["status"], said["reason"]) == ("False", reason)
+    assert text in said["message"]
+
+
+def test_nothing_is_given_up_before_it_is_known_where_another_host_would_join() -> None:
+    plan = changed(a_machine(), NeedsReplacement("another image"), ABSENT_DATA, target=None)
+    assert not any("replacement" in a.patch.get("status", {}) for a in did(plan, Patch))
+    plan = changed(a_machine(), NeedsReplacement("another image"), ABSENT_DATA)
+    assert any("replacement" in a.patch.get("status", {}) for a in did(plan, Patch))
+
+
+RUNS_SCRIPTS = Support(("script",))
+MIRROR = {"kubernetes": {"mirror": "https://mirror.example"}}
+
+
+def test_a_provider_that_runs_scripts_gets_the_steps_of_the_upgrade_and_no_token_is_made() -> None:
+    plan = changed(a_machine(archives=MIRROR), NeedsDrain("the kubelet"), ABSENT_DATA, RUNS_SCRIPTS)
+    (update,) = did(plan, UpdateHost)
+    assert update.drained
+    assert "kubeadm upgrade node" in update.request.upgrade.script
+    assert not did(plan, EnsureBootstrap)
+
+
+@pytest.mark.parametrize(
+    ("body", "support", "why"),
+    [
+        (a_machine(), RUNS_SCRIPTS, "the image brings the kubelet"),
+        (a_machine(archives=MIRROR), TAKES, "runs nothing on its hosts"),
+    ],
+)
+def test_where_there_are_no_steps_the_provider_is_told_why(body: Builder, support: Support, why: str) -> None:
+    (update,) = did(changed(body, None, ABSENT_DATA, support), UpdateHost)
+    assert not update.request.upgrade.script
+    assert why in update.request.upgrade.why_not
+
+
+def test_how_far_a_change_in_place_is_stands_in_its_condition() -> None:
+    plan = changed(a_machine(), InProgress(5.0, "step 3/6 install kubelet 1.36.3"), ABSENT_DATA)
+    said = up_to_date(plan)
+    assert said["reason"] == "UpdatingInPlace"
+    assert said["message"].endswith("step 3/6 install kubelet 1.36.3")
+
+
+def test_the_second_hash_tells_the_kubelets_version_from_all_else() -> None:
+    def hashes(body: Builder) -> tuple[str, str]:
+        request = desired_host(body.build(), FakeView()).request
+        assert request is not None
+        return request.spec_hash, request.kept_hash
+
+    spec_hash, kept_hash = hashes(a_machine())
+    newer, edited = a_machine().kubelet("1.34.1"), a_machine(mirror="https://m")
+    assert hashes(newer)[0] != spec_hash
+    assert hashes(newer)[1] == kept_hash != spec_hash
+    assert hashes(edited)[1] != kept_hash
+
+
+def test_a_drained_host_that_may_be_rebuilt_gets_data_first() -> None:
+    body = a_machine()
 
     def asked(data: BootstrapData) -> Plan:
-        reads = HostReads(read, answer=NeedsDrain("rebuild"), support=TAKES, bootstrap=BootstrapReads(TARGET, data))
-        observed = RECONCILER.observe(Key("default", "m-1"), FakeView(body), reads)
-        assert observed is not None
-        return RECONCILER.plan(observed)
+        return changed(body, NeedsDrain("rebuild"), data)
 
     assert did(asked(DataAbsent()), EnsureBootstrap)
     assert not did(asked(DataAbsent()), UpdateHost)
