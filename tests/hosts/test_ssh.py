@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from subprocess import run
@@ -45,16 +46,21 @@ def pool(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="module")
-def kubectl(plane: RealPlane, pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    """The controllers at work on the plane, which has the pool."""
+def controllers(plane: RealPlane, pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """At work on the plane, which has the pool."""
     folder = tmp_path_factory.mktemp("run")
     install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
     run(install, check=True, timeout=120)
     with Run(folder, Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")) as running:
         for obj in pool.objects():
             apply(running.kubectl, obj)
-        yield running.kubectl
+        yield running
         running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+
+
+@pytest.fixture(scope="module")
+def kubectl(controllers: Run) -> Kubectl:
+    return controllers.kubectl
 
 
 def machine(name: str, version: str = VERSION) -> dict[str, object]:
@@ -73,6 +79,11 @@ def machine(name: str, version: str = VERSION) -> dict[str, object]:
             "versions": {"kubelet": version.removeprefix("v")},
         },
     }
+
+
+def upgrade(kubectl: Kubectl, name: str, version: str) -> None:
+    change = json.dumps({"spec": {"versions": {"kubelet": version.removeprefix("v")}}})
+    kubectl("patch", "machine", name, "--type=merge", f"--patch={change}")
 
 
 def left_of_kubernetes(guest: Guest) -> str:
@@ -122,8 +133,7 @@ def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
     assert before["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
 
     apply(kubectl, joining_cluster(mirror))  # the mirror of http has to say what the new programs are
-    change = json.dumps({"spec": {"versions": {"kubelet": VERSION.removeprefix("v")}}})
-    kubectl("patch", "machine", "edited", "--type=merge", f"--patch={change}")
+    upgrade(kubectl, "edited", VERSION)
     kubectl.wait(f"jsonpath={{.status.nodeInfo.kubeletVersion}}={VERSION}", f"node/{name}", timeout=120)
     kubectl.wait("condition=UpToDate", "machine/edited", timeout=60)
     kubectl.wait("condition=Ready", f"node/{name}", timeout=60)
@@ -136,4 +146,34 @@ def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
     assert now is not None
     assert (now["id"], now["machine_uid"]) == (claim["id"], claim["machine_uid"])
     kubectl("delete", "machine", "edited", "--wait", "--timeout=120s", timeout=130)
+    assert left_of_kubernetes(pool.guests[name]) == ""
+
+
+def test_a_version_that_can_not_be_had_is_told_and_an_edit_back_ends_it(
+    pool: Pool, mirror: Mirror, controllers: Run, kubectl: Kubectl
+) -> None:
+    """The controllers are killed meanwhile: what the host does is the host's."""
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("mistyped"))
+    kubectl.wait("condition=NodeJoined", "machine/mistyped", timeout=150)
+    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=30)
+    (node,) = items(kubectl, "nodes")
+    name = node["metadata"]["name"]
+    claim = sshpools.claim(pool.guests[name])
+
+    upgrade(kubectl, "mistyped", "1.36.99")
+    message = "-o=jsonpath={.status.conditions[?(@.type=='UpToDate')].message}"
+    kubectl.until("install kubeadm 1.36.99 failed", "get", "machine", "mistyped", message, timeout=90)
+    controllers.stop(signal.SIGKILL)
+    controllers.start()
+    kubectl.until("can't be fetched", "get", "machine", "mistyped", message, timeout=60)
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=30)
+    upgrade(kubectl, "mistyped", VERSION)
+    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=120)
+    until(lambda: not items(kubectl, "nodes")[0]["spec"].get("unschedulable"))
+    (after,) = items(kubectl, "nodes")
+    assert after["metadata"]["uid"] == node["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["kubeletVersion"] == VERSION
+    assert sshpools.claim(pool.guests[name]) == claim
+    kubectl("delete", "machine", "mistyped", "--wait", "--timeout=120s", timeout=130)
     assert left_of_kubernetes(pool.guests[name]) == ""
