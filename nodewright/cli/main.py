@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "logs": "Tell the story of a Machine: events, conditions and calls of its provider by time",
     "explain": "Show the fields of a provider's configuration: type, default, what they mean",
+    "hosts": "Look after your own machines: list, check, add and release hosts of SSHHostPools",
     "rollout": "Follow, pause, restart and undo rollouts of a MachineDeployment",
     "autoscaler": "Ask the autoscaler why a pod gets no Node, or a group stays as it is",
     "simulate": "Run random schedules with crashes, stale views and lost events",

@@ -49,12 +49,25 @@ class Trouble(StrEnum):
     """The command itself failed on the host."""
 
 
+_REMEDIES = {
+    Trouble.UNREACHABLE: "is it on, is its sshd running, and may you reach it from here?",
+    Trouble.WRONG_KEY: "if it was installed anew, write its new key into hostKeys of the pool",
+    Trouble.REFUSED: "put the public half of the Secret's key into its authorized_keys",
+    Trouble.FAILED: "log in by hand and try it; a user that is not root needs sudo without a password",
+}
+
+
 class HostError(Exception):
     """No answer. The message names host and address, and holds nothing that was sent."""
 
     def __init__(self, trouble: Trouble, host: SSHHost, why: str) -> None:
         super().__init__(f"host {host.name} ({host.address}:{host.port}) {why}")
         self.trouble = trouble
+
+    @property
+    def remedy(self) -> str:
+        """What a person does about it."""
+        return _REMEDIES[self.trouble]
 
     def as_provider_error(self) -> ProviderError:
         """No class of these stops the calls for other hosts of the pool."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import base64
 import shlex
 
-from providers.ssh import cleaning
+from providers.ssh import checkup, cleaning
 
 HOME = "/var/lib/nodewright/ssh"
 BOOTSTRAP = "/var/lib/nodewright/bootstrap"
@@ -122,6 +122,13 @@ fi
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
 """
 
+_FREE = """\
+# free
+lock
+if [ -e "$home/claim" ]; then echo yes | tell claimed; exit 0; fi
+rm -f "$home/quarantine" && echo yes | tell freed
+"""
+
 _RELEASE = """\
 # release
 if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
@@ -188,6 +195,16 @@ WantedBy=multi-user.target
 def look() -> str:
     """Answers hostname, and claim, quarantine, releasing, started, changing, failure and log where they are there."""
     return _PRELUDE + _LOOK
+
+
+def check() -> str:
+    """Answers what ``checkup.findings`` reads. It changes nothing."""
+    return _PRELUDE + checkup.SCRIPT
+
+
+def free() -> str:
+    """Takes a host out of quarantine. Answers freed, or claimed: then nothing is done."""
+    return _PRELUDE + _FREE
 
 
 def claim(claim_id: str, text: str) -> str:

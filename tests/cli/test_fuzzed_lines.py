@@ -78,7 +78,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for of in (TyperCommand, Group):
         monkeypatch.setattr(of, "invoke", _only_read(of.invoke))
-    monkeypatch.setattr(sys, "stdin", io.StringIO("kind: Machine\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: Machine\n")))
 
 
 def _only_read(invoke: Callable[..., Any]) -> Callable[..., Any]:

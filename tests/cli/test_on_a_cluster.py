@@ -71,7 +71,7 @@ def test_plan_of_a_new_template_names_the_new_set_and_changes_nothing(at_work: K
 def test_install_again_changes_nothing(at_work: Kubectl) -> None:
     again = nodewright("install", "--force", "--kubeconfig", str(at_work.kubeconfig))
     assert again.returncode == 0, again.stderr
-    assert again.stdout.count("unchanged") == len(KINDS) + len(OTHERS)
+    assert again.stdout.count("unchanged") == len(KINDS) + len(OTHERS), again.stdout
     assert "ready" in again.stdout
 
 
@@ -82,7 +82,7 @@ def test_install_leaves_a_definition_of_another_group_to_whoever_installed_it(at
     left = nodewright("install", config)
     assert left.returncode == 0, left.stderr
     assert f"{name} left as it is: installed by kubectl-create" in left.stdout
-    assert left.stdout.count("unchanged") == len(KINDS) + len(OTHERS) - 1
+    assert left.stdout.count("unchanged") == len(KINDS) + len(OTHERS) - 1, left.stdout
     taken = nodewright("install", "--force", config)
     assert f"{name} unchanged" in taken.stdout
     assert f"{name} unchanged" in nodewright("install", config).stdout, "now it is ours"

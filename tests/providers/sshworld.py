@@ -49,6 +49,7 @@ class FakeHost:
             f'echo "$*" >> {self.root}/systemctl.log; [ "$1" != is-active ] || {{ echo inactive; exit 3; }}',
         )
         self._program("uname", f"echo {name}")
+        self._program("ps", "echo systemd")
         self._program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
 
     def _program(self, name: str, body: str) -> None:

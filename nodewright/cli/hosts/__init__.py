@@ -1,0 +1,1 @@
+"""``nodewright hosts``: people and the hosts of SSHHostPools."""
