@@ -88,6 +88,15 @@ def test_install_leaves_a_definition_of_another_group_to_whoever_installed_it(at
     assert f"{name} unchanged" in nodewright("install", config).stdout, "now it is ours"
 
 
+def test_install_takes_a_definition_of_our_own_domain_from_whoever_installed_it(at_work: Kubectl) -> None:
+    name = "sshhostpools.ssh.nodewright.dev"
+    at_work("delete", "crd", name, "--wait")
+    at_work("create", "-f", str(ROOT / "crds" / "ssh.nodewright.dev_sshhostpools.yaml"))
+    done = nodewright("install", f"--kubeconfig={at_work.kubeconfig}")
+    assert done.returncode == 0, done.stderr
+    assert f"{name} unchanged" in done.stdout
+
+
 def test_commands_without_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:
     missing = tmp_path / "none"
     for command in (["describe", "md", "workers"], ["plan"], ["install"]):

@@ -66,7 +66,7 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
     try:
         before = await _find(client, name)
         if before is not None and not how.force and _is_others(crd, before):
-            say(_left_alone(name, before))
+            say(_left_alone(crd, before))
             return
         after = await client.apply(_crds(), Key("", name), crd, force=how.force, dry_run=how.dry_run)
     except ApiError as error:
@@ -83,14 +83,18 @@ def _is_others(crd: dict[str, Any], before: dict[str, Any]) -> bool:
     from nodewright.runtime.kube.client import FIELD_MANAGER  # noqa: PLC0415
 
     managers = {entry.get("manager") for entry in before["metadata"].get("managedFields") or ()}
-    return crd["spec"]["group"] != names.GROUP and FIELD_MANAGER not in managers
+    group = str(crd["spec"]["group"])
+    ours = group == names.GROUP or group.endswith(f".{names.OWN_DOMAIN}")
+    return not ours and FIELD_MANAGER not in managers
 
 
-def _left_alone(name: str, before: dict[str, Any]) -> str:
+def _left_alone(crd: dict[str, Any], before: dict[str, Any]) -> str:
+    name = crd["metadata"]["name"]
+    needed = next(version["name"] for version in crd["spec"]["versions"] if version.get("storage"))
     managers = sorted({str(entry.get("manager")) for entry in before["metadata"].get("managedFields") or ()})
     served = [version["name"] for version in before["spec"]["versions"] if version.get("served")]
     said = f"{name} left as it is: installed by {', '.join(managers) or 'somebody else'}; --force replaces it"
-    return said if "v1" in served else f"{said} (it serves {', '.join(served)}, and v1 is needed)"
+    return said if needed in served else f"{said} (it serves {', '.join(served)}, and {needed} is needed)"
 
 
 def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:
