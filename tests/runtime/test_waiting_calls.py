@@ -199,7 +199,7 @@ def _left(stage: Scene) -> dict[str, object]:
     """What is kept by UID or by namespace, of all scopes; what is empty is left out."""
     parts: dict[str, object] = {"home": stage.directory._home}
     for key, scope in stage.directory._scopes.items():
-        names = "in_flight waiting running_of creating namespace_of answers gone orphans".split()
+        names = ["in_flight", "waiting", "running_of", "creating", "namespace_of", "answers", "gone", "orphans"]
         parts |= {f"{key} {name}": getattr(scope, f"_{name}") for name in names}
         parts[f"{key} attempts"] = scope._attempts._attempts
         parts[f"{key} queued"] = [call for turns in scope._queued for call in turns]
@@ -274,5 +274,3 @@ async def test_a_machine_that_was_looked_for_everywhere_leaves_nothing(stage: Sc
     for uid in ("a", "b", "u1"):
         stage.directory.forget(uid)
     assert _left(stage) == {}
-
-
