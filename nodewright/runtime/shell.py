@@ -18,11 +18,11 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from api.secrets import secret_values
-from controllers.kernel.actions import Create, kind_of
+from controllers.kernel.actions import Create, DeleteHost, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
 from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
-from controllers.kernel.view import HostReads
+from controllers.kernel.view import HostReads, HostUnknown
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.bootstrap.directory import Bootstraps, NoBootstraps
 from nodewright.runtime.cache.cache import Cache, CacheView
@@ -113,6 +113,7 @@ class Controller:
         self._workers: list[asyncio.Task[None]] = []
         self._aside: set[asyncio.Task[None]] = set()
         self._resync: asyncio.Task[None] | None = None
+        self._closing = False
         for wake in reconciler.wakes:
             if wake.kind in facts.cache.stores:
                 facts.cache.listen(wake.kind, partial(self._changed, wake, None))
@@ -132,6 +133,7 @@ class Controller:
     async def stop(self, grace: float) -> None:
         """Begin no more reconciles; wait ``grace`` seconds for those under way, then cancel them."""
         self.queue.close()
+        self._closing = True
         if self._resync is not None:
             self._resync.cancel()
         if self._workers:
@@ -170,13 +172,31 @@ class Controller:
                 self.queue.set_aside(key)
             else:
                 await self._finish(key, decided, begun)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(key, error)  # something that was waited for was cancelled, not this worker
+        except Exception as error:
+            self._failed(key, error)
         finally:
             if aside is None:
                 self.queue.done(key)
 
     def _end_aside(self, key: Key, task: asyncio.Task[None]) -> None:
         self._aside.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None and not self._closing:
+            with logs.about(self._keys_of(key)):
+                self._failed(key, error)
         self.queue.done(key)
+
+    def _failed(self, key: Key, error: BaseException) -> None:
+        """What ``_guarded`` does not cover has raised: the key is tried again, and the worker goes on."""
+        metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
+        pause = self._retry(key)
+        with logs.hiding(secret_values(self._cache.stores[self.reconciler.kind].get(key))):
+            _log.error("controller failed", retry_in=round(pause, 2), exc_info=error)
 
     async def _finish(self, key: Key, decided: _Decided | str, begun: _Begun) -> None:
         with tracing.span(f"reconcile {self.reconciler.name}", self._keys_of(key)) as span:
@@ -251,7 +271,10 @@ class Controller:
         if observed is None:
             self._forget(key)
             return "gone"
-        return self.reconciler.plan(observed)
+        plan = self.reconciler.plan(observed)
+        if hosts is not None and not isinstance(hosts.host, HostUnknown):
+            self._take_back_deletion(key, plan)
+        return plan
 
     def _refuse_malformed(self, key: Key) -> None:
         """What is left of a malformed spec is not what somebody asked for. Raises MalformedError.
@@ -291,12 +314,27 @@ class Controller:
         uid = need.machine_uid
         self._remember(key, uid)
         primary = view.get(self.reconciler.kind, key)
-        if self._owns_hosts and (primary is None or is_deleting(primary)):
-            self._hosts.withdraw(uid)  # what has not been asked of the provider yet must not be asked any more
+        going = self._owns_hosts and (primary is None or is_deleting(primary))
+        if going:  # no host may be made or changed for it any more; a deletion keeps its place in the queue
+            self._hosts.withdraw(uid, but_deletion=True)
         reads = self._hosts.look(need)
         if reads is None:
             return _PARKED
+        if going and self._hosts.waits_to_delete(uid):
+            reads = replace(reads, in_flight="")  # the plan decides again whether the host goes
         return replace(reads, bootstrap=self._bootstraps.look(need.bootstrap)) if need.bootstrap is not None else reads
+
+    def _take_back_deletion(self, key: Key, plan: Plan) -> None:
+        """A deletion that waits for its turn is not made if the plan has none any more (a hook was added since).
+
+        Only for plans that know the host: while a provider's list fails, no plan has a deletion.
+        """
+        uid = self._uid_of.get(key, "")
+        primary = self._cache.stores[self.reconciler.kind].get(key)
+        if not uid or not self._owns_hosts or (primary is not None and not is_deleting(primary)):
+            return
+        if self._hosts.waits_to_delete(uid) and not any(isinstance(action, DeleteHost) for action in plan.actions()):
+            self._hosts.withdraw(uid)
 
     def _remember(self, key: Key, uid: str) -> None:
         before = self._uid_of.get(key)

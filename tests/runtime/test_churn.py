@@ -14,13 +14,14 @@ from api.remembered import remembered
 from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE, NODE, POD, key_of
 from controllers.machine import host_spec
-from hack.churned import churning
+from hack.churned import churning, until_none_is_left
 from nodewright.apiserver.store.change_log import Change, ChangeLog
 from nodewright.runtime.cache import slimming
 from nodewright.runtime.lifetimes import Lifetimes
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime.test_any_json import Scene, reads, reconcilers, wake_all
+from tests.runtime.virtual_time import now, virtual_time
 
 PAD = 12 * 1024
 """Bytes of each Machine beside what it needs."""
@@ -156,6 +157,24 @@ def test_long_texts_of_others_are_not_remembered() -> None:
 
     assert [length("short"), length("short"), length("longer"), length("longer")] == [5, 5, 6, 6]
     assert calls == ["short", "longer", "longer"]
+
+
+@virtual_time
+async def test_waves_may_take_as_long_as_they_get_on() -> None:
+    """However slow the machine is: it is given up once nothing has changed for a while."""
+    left, asked = 1000, 0
+
+    async def some() -> int:
+        nonlocal left, asked
+        asked += 1
+        left -= asked % 100 == 0  # one in 100 s
+        return left
+
+    with pytest.raises(AssertionError, match="the wave: no progress for 60 s, 1000 left"):
+        await until_none_is_left(some, "the wave", stalled=60.0, poll=1.0)
+    asked = 0
+    await until_none_is_left(some, "the wave", stalled=120.0, poll=1.0)
+    assert now() > 90_000
 
 
 @pytest.mark.slow

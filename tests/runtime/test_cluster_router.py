@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.plan import Plan, steps
@@ -22,6 +27,7 @@ from controllers.kernel.view import (
     View,
     Workload,
 )
+from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
 from nodewright.runtime.options import ReconcilerOptions
@@ -33,7 +39,7 @@ from tests.builders.objects import machine, node
 from tests.runtime import cloud_scene
 from tests.runtime.test_executor import FakeApi
 from tests.runtime.test_shell import Always
-from tests.runtime.virtual_time import virtual_time
+from tests.runtime.virtual_time import now, virtual_time
 
 PROD, LOST = Key("default", "prod"), Unreachable("prod-kubeconfig", "Unreachable", "refused")
 FOUND = Reached("prod-kubeconfig")
@@ -408,3 +414,60 @@ async def test_a_room_that_sees_home_alone_hears_nothing_of_workload_clusters() 
     await stage.quiet()
     assert stage.last == [("m", MANAGEMENT_CLUSTER, "home")]
     await stage.close()
+
+
+@virtual_time
+@pytest.mark.parametrize("cluster", ["prod", ""], ids=["a workload cluster", "the management cluster"])
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_reconcile_whose_end_fails_is_counted_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, cluster: str, cancelled: bool
+) -> None:
+    """What comes after the actions is guarded too: the key is requeued with back-off, and no worker is lost."""
+    stage = Stage(lambda _node: [Patch(Ref(NODE, Key("", "m")), {}, "touch")])
+    errors = metrics.of(metrics.RECONCILER_ERRORS, "tests")
+    before, failing, moments = errors._value.get(), [True] * 3, list[float]()
+    finish = stage.controller._finish
+
+    async def failing_finish(*args: Any) -> None:
+        moments.append(now())
+        if failing:
+            failing.pop()
+            raise asyncio.CancelledError if cancelled else ZeroDivisionError("a bug")
+        stage.reconciler.decide = lambda _node: []
+        await finish(*args)
+
+    monkeypatch.setattr(stage.controller, "_finish", failing_finish)
+    stage.node("m", "uid", home=not cluster)
+    stage.machine("m", cluster)
+    log = LogCapture()
+    structlog.configure(processors=[log], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    await asyncio.sleep(30)
+    assert errors._value.get() == before + 3
+    assert [entry["event"] for entry in log.entries if entry["log_level"] == "error"] == ["controller failed"] * 3
+    assert stage.controller.queue.idle
+    assert len(moments) >= 4
+    assert moments[3] - moments[2] > moments[1] - moments[0], "it backs off"
+    stage.machine("other")
+    stage.node("other", "uid-2", home=True)
+    await stage.quiet()
+    assert ("other", MANAGEMENT_CLUSTER, "uid-2") in stage.last, "the workers are there"
+    assert not any(worker.done() for worker in stage.controller._workers)
+    await stage.close()
+
+
+@virtual_time
+async def test_a_reconcile_that_is_cancelled_by_the_stop_is_no_failure() -> None:
+    stage = Stage(lambda _node: [Patch(Ref(NODE, Key("", "m")), {}, "touch")])
+    errors = metrics.of(metrics.RECONCILER_ERRORS, "tests")
+    before = errors._value.get()
+
+    async def never(*_args: Any, **_more: Any) -> None:
+        await asyncio.sleep(1e6)
+
+    stage.elsewhere.api.merge_patch = never  # type: ignore[assignment, method-assign]
+    stage.node("m", "uid")
+    stage.machine("m", "prod")
+    await asyncio.sleep(1)
+    assert stage.controller._aside
+    await stage.close()
+    assert errors._value.get() == before

@@ -35,11 +35,11 @@ def test_groups_take_turns_and_keep_their_own_order() -> None:
 def test_a_group_that_may_not_is_passed_over_and_keeps_its_place() -> None:
     turns: Turns[str] = Turns()
     for group in ("a", "b"):
-        turns.append(group, group + "1")
+        turns.append(group, group + "1", "first")
         turns.append(group, group + "2")
     assert turns.pop(lambda group: group != "a") == "b1"
     assert turns.next_group() == "a"
-    turns.remove("a", "a1")
+    turns.remove("a", "first")
     assert [turns.pop(), turns.pop(), turns.pop()] == ["a2", "b2", None]
     assert not len(turns)
 

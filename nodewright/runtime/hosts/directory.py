@@ -192,20 +192,27 @@ class HostDirectory:
         machine = Ref(MACHINE, Key("", host.name or host.id), host.machine_uid)
         scope = next((scope for scope in self._scopes.values() if scope.name == orphan.scope), None)
         identity = HostIdentity(host.machine_uid, "", host.name)
-        return scope is not None and scope.submit(DeleteHost(machine, identity, host, {}, orphan.why))
+        return scope is not None and scope.remove_orphan(DeleteHost(machine, identity, host, {}, orphan.why))
 
-    def withdraw(self, uid: str) -> None:
-        """Take back a call for ``uid`` that waits for its turn."""
-        key = self._home.get(uid)
-        if key is not None and key in self._scopes:
-            self._scopes[key].withdraw(uid)
+    def withdraw(self, uid: str, *, but_deletion: bool = False) -> None:
+        """Take back a call for ``uid`` that waits for its turn. ``but_deletion``: a deletion keeps its place.
+
+        In any scope: an edited config may have moved its home since.
+        """
+        for scope in self._scopes.values():
+            scope.withdraw(uid, but_deletion=but_deletion)
+
+    def waits_to_delete(self, uid: str) -> bool:
+        """A deletion for ``uid`` waits for its turn; ``submit`` of another one keeps its place."""
+        return any(scope.waits_to_delete(uid) for scope in self._scopes.values())
 
     def forget(self, uid: str) -> None:
         """The Machine is gone for good."""
-        key = self._home.pop(uid, None)
-        if key is not None and key in self._scopes:
-            self._scopes[key].forget(uid)
-            self._pollers[key].forget(uid)
+        self._home.pop(uid, None)
+        for scope in self._scopes.values():
+            scope.forget(uid)
+        for poller in self._pollers.values():
+            poller.forget(uid)
 
     @property
     def busy(self) -> bool:

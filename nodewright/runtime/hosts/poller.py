@@ -132,7 +132,7 @@ class Poller:
         for uid in changed - self._waiting:
             self._deps.changed(uid)
         self._tell_waiting(forget=True)
-        self._scope.pump()
+        self._scope.listed()
 
     def _failed(self, error: ProviderError) -> None:
         """Those who wait are told, and stay on the list to be told again when a list succeeds."""

@@ -98,7 +98,14 @@ class Scope:
         self._breaker = Breaker(deps.random)
         self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
         self._queued: tuple[Turns[_Call], ...] = tuple(Turns() for _ in _ORDER)
+        """The calls of ``_waiting``, by their order; their key is the UID."""
+        self._waiting: dict[str, _Call] = {}
+        """Calls that have not been made yet, by UID."""
         self._in_flight: dict[str, str] = {}
+        self._gone: set[str] = set()
+        """UIDs of Machines that went while a call for them ran: they are forgotten again when it ends."""
+        self._orphans: set[str] = set()
+        """UIDs without a Machine whose hosts are to be removed; nobody forgets them but the list."""
         self._running: set[asyncio.Task[None]] = set()
         self._running_of: Counter[str] = Counter()
         """Calls that run, by namespace."""
@@ -122,10 +129,8 @@ class Scope:
 
     def queued(self, uid: str) -> str:
         """Why a creation for ``uid`` has not begun though nothing is wrong; "" if none waits for others."""
-        if self._in_flight.get(uid) != "create":
-            return ""
-        call = next((call for call in self._queued[_ORDER["create"]] if call.uid == uid), None)
-        if call is None or (not self._is_full and self._may_create(call.namespace)):
+        call = self._waiting.get(uid)
+        if call is None or call.name != "create" or (not self._is_full and self._may_create(call.namespace)):
             return ""
         whose = f"hosts of {self.name}" if self._is_full else f"hosts of {self.name} for namespace {call.namespace}"
         return f"as many {whose} come up as may at once (--hosts-in-flight)"
@@ -143,6 +148,9 @@ class Scope:
     def submit(self, action: HostAction) -> bool:
         """Start the call soon. False: not now (one is under way, its back-off is not over, or the scope pauses)."""
         call = call_of(action)
+        if not self._closed and call.name == "delete" and self.waits_to_delete(call.uid):
+            self._put_in_queue(call)  # the newer order, in the place of the older one
+            return True
         if self._closed or call.uid in self._in_flight or self._attempts.must_wait(call.uid, call.name, call.spec_hash):
             return False
         now = self._time()
@@ -150,23 +158,37 @@ class Scope:
             self._hold_back(call, now)
             return False
         self._in_flight[call.uid] = call.name
-        self._queued[_ORDER[call.name]].append(call.namespace, call)
+        self._put_in_queue(call)
         self._pump()
         return True
 
-    def withdraw(self, uid: str) -> bool:
-        """Take back a call of ``uid`` that has not been made yet."""
-        for calls in self._queued:
-            for call in calls:
-                if call.uid == uid:
-                    calls.remove(call.namespace, call)
-                    del self._in_flight[uid]
-                    return True
-        return False
+    def _put_in_queue(self, call: _Call) -> None:
+        before = self._waiting.get(call.uid)
+        if before is not None and before.namespace != call.namespace:
+            self.withdraw(call.uid)
+            self._in_flight[call.uid] = call.name
+        self._waiting[call.uid] = call
+        self._queued[_ORDER[call.name]].append(call.namespace, call, call.uid)
+
+    def waits_to_delete(self, uid: str) -> bool:
+        """A deletion of the host of ``uid`` waits for its turn."""
+        call = self._waiting.get(uid)
+        return call is not None and call.name == "delete"
+
+    def withdraw(self, uid: str, *, but_deletion: bool = False) -> bool:
+        """Take back a call of ``uid`` that has not been made yet. ``but_deletion``: a deletion keeps its place."""
+        call = self._waiting.get(uid)
+        if call is None or (but_deletion and call.name == "delete"):
+            return False
+        del self._waiting[uid], self._in_flight[uid]
+        self._queued[_ORDER[call.name]].remove(call.namespace, uid)
+        return True
 
     def forget(self, uid: str) -> None:
         """The Machine is gone."""
         self.withdraw(uid)
+        if uid in self._in_flight:
+            self._gone.add(uid)
         self._attempts.forget(uid)
         self._answers.pop(uid, None)
         self._namespace_of.pop(uid, None)
@@ -191,8 +213,17 @@ class Scope:
         """What the provider finds wrong with a config in its cloud, as above. Raises ProviderError."""
         return await self._in_time(self.provider().validate(config))
 
-    def pump(self) -> None:
-        """Something that calls wait for may have changed (a host is up)."""
+    def remove_orphan(self, action: DeleteHost) -> bool:
+        """As ``submit``, for a host whose Machine is gone: its failures are forgotten once a list shows it no more."""
+        self._orphans.add(action.identity.machine_uid)
+        return self.submit(action)
+
+    def listed(self) -> None:
+        """A list has come: what calls wait for may have changed (a host is up, an orphan is gone)."""
+        there = self.listing.host
+        for uid in [uid for uid in self._orphans if there(uid) is None and uid not in self._in_flight]:
+            self._orphans.discard(uid)
+            self._attempts.forget(uid)
         self._pump()
 
     async def close(self, grace: float) -> None:
@@ -223,6 +254,7 @@ class Scope:
                 break
             call = calls.pop(self._may_create if calls is self._queued[_ORDER["create"]] else self._may_call)
             assert call is not None
+            del self._waiting[call.uid]
             self._start(call)
         metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
@@ -280,18 +312,20 @@ class Scope:
             now = self._time()
             self._in_flight.pop(call.uid, None)
             if call.name == "create":
-                self._creating[call.namespace] -= 1
+                _count_down(self._creating, call.namespace)
             self.listing.called(call.uid, now)
+            gone = call.uid in self._gone
+            self._gone.discard(call.uid)
         metrics.of(metrics.HOST_SECONDS, self.name, call.name).observe(now - started)
         metrics.of(metrics.HOST_CALLS, self.name, call.name, error.error_class.value if error else "ok").inc()
         self._settle(call, error, now)
+        if gone:
+            self.forget(call.uid)
         self._deps.changed(call.uid)
 
     def _ended(self, namespace: str, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        self._running_of[namespace] -= 1
-        if not self._running_of[namespace]:
-            del self._running_of[namespace]
+        _count_down(self._running_of, namespace)
         self._pump()
 
     async def _make(self, call: _Call) -> None:
@@ -343,7 +377,7 @@ class Scope:
         """The scope pauses: tell every waiting Machine why, instead of letting it wait without a word."""
         for calls in self._queued:
             while (call := calls.pop()) is not None:
-                del self._in_flight[call.uid]
+                del self._in_flight[call.uid], self._waiting[call.uid]
                 self._hold_back(call, now)
 
     def _hold_back(self, call: _Call, now: float) -> None:
@@ -356,3 +390,10 @@ class Scope:
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _count_down(counts: Counter[str], namespace: str) -> None:
+    """One less; a namespace of which none are left takes no memory."""
+    counts[namespace] -= 1
+    if not counts[namespace]:
+        del counts[namespace]

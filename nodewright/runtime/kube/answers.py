@@ -87,6 +87,13 @@ def page_marks(answer: Mapping[str, Any], kind: Kind) -> tuple[str, str]:
     return version or "", more or ""
 
 
+def remaining_of(answer: Mapping[str, Any]) -> int:
+    """Objects behind this page of a list, as the server says; 0 if it says nothing that is a number."""
+    meta = answer.get("metadata")
+    count = meta.get("remainingItemCount") if isinstance(meta, Mapping) else None
+    return count if type(count) is int and count > 0 else 0
+
+
 def event_of(line: bytes, kind: Kind, heaviest: int) -> dict[str, Any]:
     """One event of a watch; ``weight`` in it is what it takes in memory.
 

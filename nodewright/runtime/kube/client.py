@@ -22,7 +22,16 @@ from yarl import URL
 from controllers.kernel.refs import EVENT, POD, Key, Kind, Obj, Ref
 from nodewright import __version__
 from nodewright.runtime import metrics
-from nodewright.runtime.kube.answers import checked, decoded, event_of, items_of, page_marks, read_body, weight
+from nodewright.runtime.kube.answers import (
+    checked,
+    decoded,
+    event_of,
+    items_of,
+    page_marks,
+    read_body,
+    remaining_of,
+    weight,
+)
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import (
     ApiError,
@@ -89,6 +98,8 @@ class Page:
     continue_: str
     weight: int = 0
     """Bytes of memory that it takes, about."""
+    remaining: int = 0
+    """Objects behind this page; 0 if the server does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +212,7 @@ class KubeClient:
         async with self._lists:
             body = await self._answer(_Call("list", "GET", path, kind.plural))
             answer = decoded(body, f"list of {kind.plural}", self._limits.heaviest_answer)
-            return Page(items_of(answer, kind), *page_marks(answer, kind), weight(body))
+            return Page(items_of(answer, kind), *page_marks(answer, kind), weight(body), remaining_of(answer))
 
     async def pods_on(self, node: str) -> list[dict[str, Any]]:
         """Its pods as the server has them now: what a watch has not told yet is among them."""

@@ -53,14 +53,14 @@ class Slots:
     async def _turn(self, namespace: str) -> None:
         """Wait until a slot was taken for this call."""
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(namespace, turn)
+        self._waiting.append(namespace, turn, turn)
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
                 self._give_back(namespace)  # it had come just now
             else:
-                with suppress(KeyError, ValueError):  # it was passed over already
+                with suppress(KeyError):  # it was passed over already
                     self._waiting.remove(namespace, turn)
             raise
 
