@@ -28,6 +28,15 @@ def install() -> None:
     print(f"hosts boot from {tree.ensure()}; all parts are here after {time.monotonic() - started:.0f} s")
 
 
+def missing() -> str:
+    """What of a lab is not here, and how it is made; "" if all of it is."""
+    lacking = [name for name in PROGRAMS if binaries.find(name) is None]
+    lacking += [name for name in PREVIOUS_PROGRAMS if binaries.find(name, binaries.PREVIOUS) is None]
+    if parts.missing():
+        return parts.missing()
+    return f"{', '.join(lacking) or 'the tree'} not found: {parts.REMEDY}" if lacking or tree.find() is None else ""
+
+
 def main() -> int:
     try:
         match sys.argv[1:]:
