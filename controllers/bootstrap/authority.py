@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from cryptography import x509
@@ -36,6 +37,20 @@ def problem(pem: str, now: datetime | None) -> str:
     if now is None or any(_is_valid(each, now) for each in authorities):
         return ""
     return f"{_dates(authorities, now)}: give the CA that signs now, and see that the clock is right"
+
+
+def dates_problem(pem: str, now: datetime) -> str:
+    """``problem`` of a bundle that has none but for its dates. Reads a bundle once."""
+    if any(begin <= now <= end for begin, end in _validity(pem)):
+        return ""
+    return problem(pem, now)
+
+
+@lru_cache(maxsize=64)
+def _validity(pem: str) -> tuple[tuple[datetime, datetime], ...]:
+    """From when to when each CA of a bundle is good."""
+    found = (_certificate(block[0]) for block in _BLOCK.finditer(pem[:LARGEST]) if block[1] == "CERTIFICATE")
+    return tuple((each.not_valid_before_utc, each.not_valid_after_utc) for each in found if each and _signs(each))
 
 
 def _certificate(pem: str) -> x509.Certificate | None:

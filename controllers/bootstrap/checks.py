@@ -58,6 +58,12 @@ def problems(join: Join, now: datetime | None = None) -> tuple[Refusal, ...]:
     return tuple(found[:MOST_PROBLEMS])
 
 
+def late_ca(ca: str, now: datetime) -> Refusal | None:
+    """What is wrong with a CA now that was none of ``problems`` without a moment: its dates."""
+    problem = authority.dates_problem(ca, now)
+    return Refusal("ca", problem) if problem else None
+
+
 def warnings(join: Join) -> tuple[str, ...]:
     """What goes now, and a later version breaks."""
     return tuple(each.message for each in _hazards(join) if each.kind == "warn")

@@ -17,6 +17,9 @@ LONGEST_MESSAGE = 1024
 """Characters of the words for a failure, the end of its log included."""
 TIMED_OUT = 124
 """Exit status of ``timeout`` (coreutils) for a program that took too long."""
+_FETCHING = frozenset({"archive", "binary", "download", "packages", "repository"})
+_WITHIN = re.compile(r"^it did not end within ([0-9]{1,9}) s$", re.MULTILINE)
+_SERVER = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,12 @@ class Failure:
 def classify(report: Report) -> Failure:
     """The first row of the tables that fits what the step was and what it has printed; total over any report."""
     rows = _JOIN if _joins(report) else _INSTALL
-    for pattern, answer in rows:
-        found = pattern.search(report.log)
-        if found is not None:
-            return answer(report, found)
-    if report.code == TIMED_OUT:
-        return Failure(Reason.JOIN_FAILED if _joins(report) else Reason.STEP_FAILED, "it took longer than it may")
+    matches = ((answer, pattern.search(report.log)) for pattern, answer in rows)
+    said = next((answer(report, found) for answer, found in matches if found is not None), None)
+    if report.code == TIMED_OUT and (said is None or said.reason == Reason.MIRROR_UNREACHABLE):
+        return _late(report)
+    if said is not None:
+        return said
     if _joins(report):
         return Failure(Reason.JOIN_FAILED)
     if report.action == "present":
@@ -62,6 +65,19 @@ def _joins(report: Report) -> bool:
 
 def _says(reason: Reason, cause: str) -> Callable[[Report, re.Match[str]], Failure]:
     return lambda _report, _found: Failure(reason, cause)
+
+
+def _late(report: Report) -> Failure:
+    """The script says after how many seconds it has ended a step; what was fetched last stands in the log before."""
+    told = _WITHIN.findall(report.log)
+    text = f"did not end within {told[-1]} s" if told else "did not end in the time that it has"
+    if _joins(report):
+        return Failure(Reason.JOIN_FAILED, text)
+    if report.action not in _FETCHING:
+        return Failure(Reason.STEP_FAILED, text)
+    servers = _SERVER.findall(report.log)
+    asked = f"is {servers[-1]}" if servers else "are the host's repositories"
+    return Failure(Reason.MIRROR_UNREACHABLE, f"{text}; {asked} reachable from the host?")
 
 
 def _none_in_repository(report: Report, _found: re.Match[str]) -> Failure:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 
 from api.conditions import Reason
 from api.noderules import kubelet_may_set
@@ -19,10 +21,12 @@ from controllers.kernel.bootstrapping import BootstrapOrder, JoinTarget, NoTarge
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
-from providers.base.user_data import TooLarge, fit
+from providers.base.user_data import TooLarge, UserDataLimit, fit
 
 NO_TOKEN = "000000.0000000000000000"  # noqa: S105 (no token)
 """Stands for the token while it is checked whether anything can be made."""
+_KEPT = 512
+"""Answers that are remembered; each holds a CA and labels, a few KiB."""
 _RENDERED: tuple[BootstrapFormat, ...] = ("cloud-config", "script", "ignition")
 
 
@@ -70,21 +74,19 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
             "and name user data in the provider's configuration if it takes some"
         )
         return Refused(str(Reason.FORMAT_NOT_SUPPORTED), text)
-    join = _join(wanted, target)
-    steps = join_steps(join, wanted.now)
-    if not isinstance(steps, Steps):
-        return _refused(steps)
-    render = Rendering(join, form)
-    fitted = fit(render(NO_TOKEN), wanted.support.limit)
-    if isinstance(fitted, TooLarge):
-        return Refused(str(Reason.DATA_TOO_LARGE), f"spec.bootstrap: {fitted.message}")
+    found = _checked(_question(_join(wanted, target), form, wanted.support.limit))
+    if isinstance(found, Refused):
+        return found
+    if expired := checks.late_ca(found.render.join.ca, wanted.now):
+        return _refused((expired,))
     return BootstrapOrder(
         machine=wanted.machine,
         secret=secret_key(wanted.machine.key),
         ids=token_ids(wanted.machine.uid),
         format=form,
-        digest=digest([form, repr(join)], 16),
-        render=render,
+        digest=found.digest,
+        render=found.render,
+        warnings=found.warnings,
         cluster=wanted.cluster,
         cluster_name=wanted.request.identity.cluster,
     )
@@ -100,6 +102,48 @@ def upgrade_for(wanted: Wanted, target: JoinTarget | NoTarget) -> KubeletUpgrade
     if not isinstance(steps, Steps):
         return KubeletUpgrade(why_not=_refused(steps).message)
     return KubeletUpgrade(shell.render(steps), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Whether a host can join so; ``parts``: all that the answer depends on but the settings, which are compared as
+    objects: equal ones are the same (``settings.effective``).
+    """
+
+    parts: tuple[Hashable, ...]
+    settings: int
+    join: Join = field(compare=False)
+    format: BootstrapFormat = field(compare=False)
+    limit: UserDataLimit | None = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    digest: str
+    render: Rendering
+    warnings: tuple[str, ...]
+
+
+def _question(join: Join, form: BootstrapFormat, limit: UserDataLimit | None) -> _Question:
+    versions = (join.kubelet_version, join.cluster_version, join.container_runtime)
+    parts = (versions, join.server, join.ca, tuple(join.labels.items()), join.taints, form, limit)
+    return _Question(parts, id(join.settings), join, form, limit)
+
+
+@lru_cache(maxsize=_KEPT)
+def _checked(asked: _Question) -> _Checked | Refused:
+    """Remembered for Machines of one template and from reconcile to reconcile: it renders all of the data. Knows no
+    moment; the dates of the CA are looked at each time. The question keeps its settings, so no others get their id.
+    """
+    join = asked.join
+    steps = join_steps(join)
+    if not isinstance(steps, Steps):
+        return _refused(steps)
+    render = Rendering(join, asked.format)
+    fitted = fit(render(NO_TOKEN), asked.limit)
+    if isinstance(fitted, TooLarge):
+        return Refused(str(Reason.DATA_TOO_LARGE), f"spec.bootstrap: {fitted.message}")
+    return _Checked(digest([asked.format, repr(join)], 16), render, checks.warnings(join))
 
 
 def _join(wanted: Wanted, target: JoinTarget) -> Join:

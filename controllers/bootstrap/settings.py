@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final, Literal, cast, get_args
 
 from pydantic import ValidationError
@@ -39,6 +40,8 @@ JOIN_TIMEOUT: Final = timedelta(minutes=20)
 """What a host may take to join where nobody says otherwise."""
 _DEEPEST: Final = 32
 _MOST_FAULTS: Final = 16
+_KEPT: Final = 256
+"""Settings that are remembered: one for each template, as a rule."""
 _METADATA_SERVICE: Final = "169.254.169.254"
 BootstrapSpec.model_rebuild()  # takes longer than many reconciles: not when the first Machine comes
 
@@ -80,10 +83,32 @@ def is_asked_for(cluster_spec: object, machine_spec: object) -> bool:
 def effective(cluster_spec: object, machine_spec: object) -> Settings:
     """Settings of a Machine's host. Total: what can't be read is left out of ``spec`` and named in ``faults``.
 
-    ``cluster_spec`` {} for a Machine of no Cluster.
+    ``cluster_spec`` {} for a Machine of no Cluster. Equal specs give the same object, for as long as it is kept: what
+    has not changed is not validated again, and Machines of one template share it.
     """
-    cluster_spec = cluster_spec if isinstance(cluster_spec, Mapping) else {}
-    machine_spec = machine_spec if isinstance(machine_spec, Mapping) else {}
+    shared = cluster_spec if isinstance(cluster_spec, Mapping) else {}
+    own = machine_spec if isinstance(machine_spec, Mapping) else {}
+    return _effective(_Specs.of(shared, own))
+
+
+@dataclass(frozen=True, slots=True)
+class _Specs:
+    """All of both specs that settings are made of. Equal if their texts are: ``repr`` tells True from 1 and "1"."""
+
+    text: str
+    cluster: Mapping[str, Any] = field(compare=False)
+    machine: Mapping[str, Any] = field(compare=False)
+
+    @classmethod
+    def of(cls, shared: Mapping[str, Any], own: Mapping[str, Any]) -> _Specs:
+        cluster = {name: shared.get(name) for name in ("bootstrap", "clusterNetwork")}
+        machine = {"bootstrap": own.get("bootstrap")}
+        return cls(repr((cluster, machine)), cluster, machine)
+
+
+@lru_cache(maxsize=_KEPT)
+def _effective(specs: _Specs) -> Settings:
+    cluster_spec, machine_spec = specs.cluster, specs.machine
     own, shared = child(machine_spec, "bootstrap"), child(cluster_spec, "bootstrap")
     merged = _merge(shared, own, ())
     faults = [

@@ -12,12 +12,18 @@ import base64
 import shlex
 
 from controllers.bootstrap import reporter, shell_steps
+from controllers.bootstrap.failure import TIMED_OUT
 from controllers.bootstrap.steps import Action, Binary, Command, File, Files, Modules, Present, Service, Step, Steps
 
 STATE = "/var/lib/nodewright/bootstrap"
 KEEP_TRYING = "keep-trying"
 FIRST_PAUSE, LONGEST_PAUSE = 5, 60
 """Seconds between two tries of a step."""
+CONNECT, RETRIES = 10, 30
+"""Seconds for a connection, and until no other try begins. An address that swallows packets costs 3 tries of 10 s with
+2 s between them: 34 s."""
+KILL_AFTER = 10
+"""Seconds that a program has to end once its time is over."""
 
 _PRELUDE = f"""\
 #!/bin/sh
@@ -40,8 +46,24 @@ put() {{ # put MODE PATH [OWNER], with the content as base64 on its standard inp
   mv -f "$2.new" "$2"
 }}
 
+left() {{ # prints how many seconds the step has left; a clock that is set in between changes nothing
+  read -r up _ < /proc/uptime
+  echo "$((until - ${{up%%.*}}))"
+}}
+
+bounded() {{ # bounded COMMAND…: a program, which is ended with the time of its step; 124 says so
+  seconds=$(left)
+  [ "$seconds" -gt 0 ] || return 124
+  timeout -k {KILL_AFTER} "$seconds" "$@"
+}}
+
+systemctl() {{
+  bounded systemctl "$@"
+}}
+
 versioned() {{ # versioned VERSION COMMAND: whether the command prints that version, or one of that minor
-  found=$(sh -c "$2" 2>/dev/null | tr ' ' '\\n' | sed -n 's/^v\\{{0,1\\}}\\([0-9][0-9]*\\.[0-9][0-9.]*\\).*/\\1/p' |
+  bounded sh -c "$2" > "$state/version" 2>/dev/null
+  found=$(tr ' ' '\\n' < "$state/version" | sed -n 's/^v\\{{0,1\\}}\\([0-9][0-9]*\\.[0-9][0-9.]*\\).*/\\1/p' |
     head -n 1)
   [ -n "$found" ] || return 1
   case $found in "$1"|"$1".*) return 0 ;; *) [ -z "$1" ] ;; esac
@@ -53,9 +75,9 @@ present() {{ # present PATH VERSION COMMAND
 }}
 
 fetch() {{ # fetch URL FILE
-  if ! command -v curl > /dev/null; then wget -q -T 30 -t 5 -O "$2" "$1"; return; fi
-  curl --fail --silent --show-error --location --connect-timeout 20 --retry 5 --retry-delay 2 --retry-connrefused \\
-    --output "$2" "$1"
+  if ! command -v curl > /dev/null; then bounded wget -q -T {CONNECT} -t 3 -O "$2" "$1"; return; fi
+  bounded curl --fail --silent --show-error --location --connect-timeout {CONNECT} --speed-limit 1 --speed-time 60 \\
+    --retry 5 --retry-delay 2 --retry-max-time {RETRIES} --retry-connrefused --output "$2" "$1"
 }}
 
 binary() {{ # binary PATH URL VERSION COMMAND SHA256
@@ -76,7 +98,7 @@ binary() {{ # binary PATH URL VERSION COMMAND SHA256
 
 modules() {{
   for name in "$@"; do
-    [ -d "/sys/module/$name" ] || modprobe "$name" 2>/dev/null || echo "module $name is built in or not there"
+    [ -d "/sys/module/$name" ] || bounded modprobe "$name" 2>/dev/null || echo "module $name is built in or not there"
   done
 }}
 
@@ -103,16 +125,22 @@ failed() {{ # failed CODE ATTEMPT PROGRESS
   echo "$1 $2 $3" > "$state/failure.new" && mv -f "$state/failure.new" "$state/failure"
 }}
 
-step() {{ # step NUMBER NAME FUNCTION
+step() {{ # step NUMBER NAME FUNCTION SECONDS
   attempt=1
   pause={FIRST_PAUSE}
   echo "$1 $2" > "$state/progress"
   while :; do
     : > "$state/log"
     echo "nodewright: $1 $2"
+    until=0
+    until=$(($4 - $(left)))
     "$3" > "$state/log" 2>&1
     code=$?
     if [ "$code" -eq 0 ]; then rm -f "$state/failure"; return 0; fi
+    if [ "$(left)" -le 0 ]; then
+      code={TIMED_OUT}
+      echo "it did not end within $4 s" >> "$state/log"
+    fi
     failed "$code" "$attempt" "$1 $2"
     [ "$mode" = {KEEP_TRYING} ] || finish "$code"
     echo "nodewright: tries again in $pause s"
@@ -134,8 +162,10 @@ def render(steps: Steps) -> str:
         *_reporting(steps),
     ]
     for number, step in enumerate(steps.steps, 1):
-        body = "\n".join(f"  {line}" for line in _lines(number, step))
-        parts.append(f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number}\n")
+        body, seconds = "\n".join(f"  {line}" for line in _lines(number, step)), max(1, int(step.timeout))
+        parts.append(
+            f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number} {seconds}\n"
+        )
     forget = " ".join(shlex.quote(path) for path in (*steps.forget, *((reporter.CONFIG,) if steps.reporting else ())))
     parts.append(f"rm -f {forget}\n" if forget else "")
     parts.append(f'rm -f "$state"/{reporter.PROGRAM_NAME} "$state"/failed.log\n')
@@ -196,7 +226,7 @@ def _action(action: Action, timeout: int) -> list[str]:
             return [f"systemctl enable {shlex.quote(unit)} && systemctl {verb} {shlex.quote(unit)}"]
         case Command(argv, environment):
             before = "".join(f"{name}={shlex.quote(value)} " for name, value in environment)
-            return [f"{before}timeout {timeout} {' '.join(shlex.quote(word) for word in argv)}"]
+            return [f"{before}timeout -k {KILL_AFTER} {timeout} {' '.join(shlex.quote(word) for word in argv)}"]
         case _:
             return shell_steps.lines(action, timeout)
 

@@ -11,14 +11,14 @@ from typing import Final
 
 _TEXTS: Final = {
     "umask_022": """\
-umask_022() { # umask_022 COMMAND…: runs what writes files that others have to read, such as those of packages
-  (umask 022 && "$@")
+umask_022() { # umask_022 COMMAND…: runs a program that writes files which others have to read
+  (umask 022 && bounded "$@")
 }
 """,
     "script": """\
 script() { # script TIMEOUT, with the text as base64 on its standard input
   (mkdir -p "$state/scripts" && base64 -d > "$state/scripts/run" && chmod 700 "$state/scripts/run") || return 1
-  (cd / && umask 022 && timeout "$1" "$state/scripts/run" < /dev/null)
+  (cd / && umask 022 && timeout -k 10 "$1" "$state/scripts/run" < /dev/null)
   code=$?
   rm -f "$state/scripts/run"
   return "$code"
@@ -52,13 +52,14 @@ family() { # sets manager, format, host_id and codename
     "apt_get": """\
 apt_get() { # apt_get ARGUMENT…: asks nothing, keeps configuration, waits while another process installs
   umask_022 env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l apt-get -q -y -o DPkg::Lock::Timeout=300 \\
+    -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15 -o Acquire::Retries=2 \\
     -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@" < /dev/null
 }
 
 apt_update() { # apt_update OPTION…: waits while another process reads the lists
   tries=0
   while ! apt_get update -o APT::Update::Error-Mode=any "$@" > "$state/apt" 2>&1; do
-    if [ "$tries" -ge 60 ] || ! grep -q 'Could not get lock' "$state/apt"; then
+    if [ "$tries" -ge 60 ] || [ "$(left)" -le 5 ] || ! grep -q 'Could not get lock' "$state/apt"; then
       cat "$state/apt"
       return 1
     fi
@@ -158,6 +159,7 @@ change() { # change NAMES WANTED HOLD: installs what is wanted, in these version
   set -f
   if [ "$format" = deb ]; then
     if [ -n "$2" ]; then
+      umask_022 env DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a < /dev/null
       apt-mark unhold $1 > /dev/null
       apt_get install --no-install-recommends --allow-downgrades --allow-change-held-packages $2 || return 1
     fi
@@ -192,7 +194,7 @@ obtain() { # obtain URL SHA256 FILE: nothing is left of what has another checksu
     "download": """\
 download() { # download URL SHA256 PATH MODE
   if [ -f "$3" ] && echo "$2  $3" | sha256sum --check --status; then return 0; fi
-  umask_022 obtain "$1" "$2" "$3.new" && chmod "$4" "$3.new" && mv -f "$3.new" "$3"
+  (umask 022 && obtain "$1" "$2" "$3.new") && chmod "$4" "$3.new" && mv -f "$3.new" "$3"
 }
 """,
     "archive": """\
@@ -233,7 +235,7 @@ account() { # account NAME SHELL GROUPS SUDO, with the keys as base64 on its sta
 """,
     "noswap": """\
 noswap() { # swap is off now and at each boot: in fstab, as a unit, and as compressed memory
-  swapoff -a || return 1
+  bounded swapoff -a || return 1
   if [ -f /etc/fstab ]; then
     blank='[[:space:]][[:space:]]*' word='[^[:space:]][^[:space:]]*'
     swap="^[[:space:]]*[^#[:space:]][^[:space:]]*$blank$word${blank}swap\\([[:space:]]\\|\\$\\)"

@@ -126,7 +126,8 @@ class BootstrapOrder:
     """Bootstrap data to be there. ``render``: the bytes that a host with this token gets.
 
     ``secret``: where they go. ``digest``: of all that they are made of but the token.
-    ``ids``: for the token, the first that is free is taken.
+    ``ids``: for the token, the first that is free is taken. ``warnings``: what works with it, and a later version
+    breaks.
     """
 
     machine: Ref
@@ -137,3 +138,4 @@ class BootstrapOrder:
     render: Callable[[str], bytes]
     cluster: Key | None = None
     cluster_name: str = ""
+    warnings: tuple[str, ...] = ()

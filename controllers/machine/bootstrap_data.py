@@ -44,6 +44,8 @@ RENEWED_FOR = timedelta(hours=24)
 REFUSED_LOOK = 15.0
 """Seconds until it is looked again whether what was refused can be made."""
 _NOT_OURS_TO_MEND = frozenset({Reason.WORKLOAD_UNREACHABLE, Reason.TOKEN_REFUSED})
+LONGEST_WARNING = 1024
+"""Characters of the hazards in the condition BootstrapDataReady."""
 MOST_REMOVALS = 5
 """Tries to remove the data of a Machine that is to go; the token ends by itself, and a sweep looks for it."""
 
@@ -203,18 +205,29 @@ def condition_of_data(found: Bootstrapping | None, joined: bool, before: Any) ->
     if found is None or not found.asked:
         return None
     type_, data = MachineCondition.BOOTSTRAP_DATA_READY, found.reads.data
+    known = find(before, type_)
     if joined:
-        return condition(type_, True, Reason.BOOTSTRAP_DATA_CREATED)
+        return _created(found, known, keeps=True)
     if found.refused is not None:
         return condition(type_, False, found.refused.reason, found.refused.message)
     if isinstance(data, DataRefused):
         return condition(type_, False, data.reason, data.message)
     if isinstance(data, DataPresent):
-        return condition(type_, True, Reason.BOOTSTRAP_DATA_CREATED)
-    known = find(before, type_)
+        return _created(found, known, keeps=found.order is None)
     if known is not None and isinstance(data, DataUnknown):
         return Condition.as_it_stands(known)
     return condition(type_, False, Reason.WAITING_FOR_BOOTSTRAP_DATA, "its bootstrap data is being made")
+
+
+def _created(found: Bootstrapping, known: Mapping[str, Any] | None, *, keeps: bool) -> Condition:
+    """True, with what a later version breaks. ``keeps``: what it said before stays, so that a Machine that has joined
+    costs no write when the table of hazards or the version of its cluster changes.
+    """
+    if keeps and known is not None and known.get("status") == "True":
+        return Condition.as_it_stands(known)
+    text = "; ".join(found.order.warnings) if found.order is not None else ""
+    text = text if len(text) <= LONGEST_WARNING else f"{text[: LONGEST_WARNING - 1]}…"
+    return condition(MachineCondition.BOOTSTRAP_DATA_READY, True, Reason.BOOTSTRAP_DATA_CREATED, text)
 
 
 def mark(found: Bootstrapping | None, annotations: Mapping[str, str]) -> dict[str, str]:

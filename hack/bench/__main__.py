@@ -18,6 +18,7 @@ from hack.bench import (
     cloudpool,
     externalgrpc,
     hostile,
+    joining,
     live,
     provisioning,
     real,
@@ -25,6 +26,7 @@ from hack.bench import (
     takeover,
 )
 from hack.bench.figures import Figure, keep, show
+from hack.hosts import __main__ as hosts
 from hack.processor import ticks
 from hack.realplane import missing
 
@@ -45,9 +47,11 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
     "churn": ("What 10,000 Machines that are gone leave in memory, after the first 2500", churn.churn),
     "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
+    "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
-NEED_REAL_PLANE = ("real", "takeover")
+NEEDS: dict[str, Callable[[], str]] = {"real": missing, "takeover": missing, "join": hosts.missing}
+"""Case → why it can't run here, "" if it can."""
 OUTPUT = Path("build/bench.json")
 
 
@@ -61,7 +65,7 @@ def main() -> int:
     context = multiprocessing.get_context("spawn")
     for name in names:
         title, case = CASES[name]
-        if name in NEED_REAL_PLANE and (lacking := missing()):
+        if name in NEEDS and (lacking := NEEDS[name]()):
             console.print(f"{title}: skipped, {lacking}", soft_wrap=True)
             continue
         before = ticks()

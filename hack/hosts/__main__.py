@@ -9,6 +9,8 @@ from pathlib import Path
 from hack import binaries
 from hack.hosts import images, parts, tree
 from hack.hosts.lab import Lab
+from hack.hosts.provider.provider import API_VERSION, KIND
+from providers.base.registry import Registry
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "kubeadm")
 
@@ -26,6 +28,17 @@ def install() -> None:
         binaries.ensure(name, binaries.PREVIOUS)
     images.ensure_pause()
     print(f"hosts boot from {tree.ensure()}; all parts are here after {time.monotonic() - started:.0f} s")
+
+
+def missing() -> str:
+    """What of a lab is not here, and how it is made; "" if all of it is."""
+    lacking = [name for name in PROGRAMS if binaries.find(name) is None]
+    lacking += [name for name in PREVIOUS_PROGRAMS if binaries.find(name, binaries.PREVIOUS) is None]
+    if parts.missing():
+        return parts.missing()
+    if Registry.installed().find(API_VERSION, KIND) is None:
+        lacking.append("the lab's provider")
+    return f"{', '.join(lacking) or 'the tree'} not found: {parts.REMEDY}" if lacking or tree.find() is None else ""
 
 
 def main() -> int:

@@ -36,6 +36,11 @@ def token(plane: RealPlane) -> str:
     return _kubeadm(plane, "token", "create", "--ttl=1h").strip()
 
 
+def join_command(plane: RealPlane) -> str:
+    """``kubeadm join …`` with a bootstrap token that is good for an hour."""
+    return _kubeadm(plane, "token", "create", "--ttl=1h", "--print-join-command").strip()
+
+
 def _kubeadm(plane: RealPlane, *arguments: str) -> str:
     return run(str(binaries.ensure("kubeadm")), *arguments, f"--kubeconfig={plane.kubeconfig}")
 

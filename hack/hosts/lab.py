@@ -102,6 +102,13 @@ class Lab:
                 (home / "booted").touch()
             return kept
 
+    def booted_at(self, identity: str) -> float:
+        """The moment at which a host was booted, in seconds since the epoch. Raises LabError if it was not."""
+        try:
+            return (self._home(identity) / "booted").stat().st_mtime
+        except FileNotFoundError:
+            raise LabError(f"{self.folder} has no host {identity} that was booted") from None
+
     def note(self, identity: str, notes: Mapping[str, str]) -> None:
         """Keep other ``notes`` with a host. Raises LabError if there is none."""
         home = self._home(identity)

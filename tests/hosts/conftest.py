@@ -8,27 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hack import binaries
 from hack.hosts import __main__ as hosts
-from hack.hosts import parts, tree
 from hack.hosts.lab import Lab
-from hack.hosts.provider.provider import API_VERSION, KIND
-from providers.base.registry import Registry
-
-
-def missing() -> str:
-    lacking = [name for name in hosts.PROGRAMS if binaries.find(name) is None]
-    lacking += [name for name in hosts.PREVIOUS_PROGRAMS if binaries.find(name, binaries.PREVIOUS) is None]
-    if parts.missing():
-        return parts.missing()
-    if Registry.installed().find(API_VERSION, KIND) is None:
-        lacking.append("the lab's provider")
-    return f"{', '.join(lacking) or 'the tree'} not found: {parts.REMEDY}" if lacking or tree.find() is None else ""
 
 
 @pytest.fixture(scope="session")
 def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    why = missing()
+    why = hosts.missing()
     if why and os.environ.get("CI"):
         pytest.fail(why)
     if why:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,17 +107,31 @@ FAILURES = {
     "wrong mirror": ("PackageUnavailable", "in the repository"),
     "mirror away": ("MirrorUnreachable", "can't be reached"),
     "wrong checksum": ("ChecksumMismatch", "is not what its checksum says"),
+    "black hole": ("MirrorUnreachable", "can't be reached"),
 }
+
+
+@pytest.fixture
+def black_hole(lab: Lab) -> Iterator[str]:
+    """An address that swallows packets: of a port whose queue is full, Linux drops each further SYN."""
+    with contextlib.ExitStack() as held:
+        server = held.enter_context(socket.create_server((lab.net.gateway, 0), backlog=0))
+        for _ in range(3):
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"http://{lab.net.gateway}:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("trouble", FAILURES)
 def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
-    trouble: str, lab: Lab, plane: RealPlane, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+    trouble: str, lab: Lab, mirror: Mirror, kubectl: Kubectl, black_hole: str
 ) -> None:
     away, wrong = f"http://{lab.net.gateway}:9", mirror.archives(programs(), "/elsewhere")
     archives = {
         "wrong mirror": wrong,
         "mirror away": {"kubernetes": {**wrong["kubernetes"], "mirror": away}},
+        "black hole": {"kubernetes": {**wrong["kubernetes"], "mirror": black_hole}},
         "wrong checksum": {"kubernetes": {"mirror": mirror.url, "sha256": dict.fromkeys(PROGRAMS, "0" * 64)}},
     }[trouble]
     apply(kubectl, here(archives))

@@ -69,10 +69,6 @@ def test_checks_of_kubeadm_are_named() -> None:
     )
 
 
-def test_a_program_that_took_too_long_is_said_to_have() -> None:
-    assert "it took longer than it may" in failure.in_words(replace(INSTALL, code=failure.TIMED_OUT))
-
-
 reports = st.builds(
     Report,
     token_id=st.just("abcdef"),
@@ -92,3 +88,31 @@ reports = st.builds(
 def test_any_report_gives_a_known_reason_and_a_bounded_message(report: Report) -> None:
     assert isinstance(failure.classify(report).reason, Reason)
     assert 0 < len(failure.in_words(report)) <= failure.LONGEST_MESSAGE
+
+
+LATE = "it did not end within 900 s\n"
+
+
+@pytest.mark.parametrize(
+    ("report", "log", "reason", "words"),
+    [
+        (INSTALL, f"http://10.9.9.9:80/v1/kubelet can't be fetched\n{LATE}", "MirrorUnreachable",
+         "did not end within 900 s; is http://10.9.9.9:80 reachable from the host?"),
+        (replace(INSTALL, action="packages"), LATE, "MirrorUnreachable",
+         "did not end within 900 s; are the host's repositories reachable from the host?"),
+        (replace(INSTALL, action="archive"), f"https://[fd00::1]:8/x can't be fetched\n{LATE}", "MirrorUnreachable",
+         "is https://[fd00::1]:8 reachable"),
+        (replace(INSTALL, name="mount", action="command"), LATE, "StepFailed", "did not end within 900 s"),
+        (replace(INSTALL, name="mount", action="command"), "", "StepFailed", "did not end in the time that it has"),
+        (INSTALL, f"http://m/kubelet is not what its checksum says\n{LATE}", "ChecksumMismatch", "checksum"),
+        (JOIN, LATE, "JoinFailed", "did not end within 900 s"),
+        (JOIN, f"dial tcp 10.0.0.1:6443: i/o timeout\n{LATE}", "DiscoveryFailed", "can't be reached"),
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_a_step_whose_time_is_over_says_so_and_what_to_look_at(
+    report: Report, log: str, reason: str, words: str
+) -> None:
+    late = replace(report, code=failure.TIMED_OUT, log=log)
+    assert failure.classify(late).reason == reason
+    assert words in failure.in_words(late)

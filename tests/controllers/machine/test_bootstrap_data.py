@@ -29,7 +29,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, Unreachable, Workload
-from controllers.machine.bootstrap_data import MOST_REMOVALS
+from controllers.machine.bootstrap_data import LONGEST_WARNING, MOST_REMOVALS
 from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import (
@@ -408,3 +408,29 @@ def test_a_drained_host_that_may_be_rebuilt_gets_data_first() -> None:
     assert not did(asked(DataAbsent()), UpdateHost)
     (update,) = did(asked(present(body)), UpdateHost)
     assert update.request.bootstrap == BootstrapRef(SECRET.name, "cloud-config")
+
+
+def hazardous() -> Builder:
+    """A kubelet that is a minor version older than the cluster, which goes and is told of."""
+    return a_machine().kubelet("1.33.4")
+
+
+def test_what_a_later_version_breaks_is_said_where_the_data_is_ready() -> None:
+    body = hazardous()
+    data = DataPresent(TOKEN, NOW + TOKEN_LIFE, digest_of(body))
+    status_, reason, message = condition(planned(body, ABSENT, data), "BootstrapDataReady")
+    assert (status_, reason) == ("True", "BootstrapDataCreated")
+    assert "kubeadm 1.33.4 is older than the cluster, which is 1.34.2" in message
+    assert len(message) <= LONGEST_WARNING
+    assert condition(planned(a_machine(), ABSENT, present(a_machine())), "BootstrapDataReady")[2] == ""
+
+
+def test_the_warning_of_a_machine_that_has_joined_stays_and_costs_nothing() -> None:
+    body = hazardous().provider_id(ID).condition("BootstrapDataReady", "True", "BootstrapDataCreated", "a warning")
+    joined = node("m-1").of(body).ready()
+    for target in (TARGET, None, NoTarget("NoEndpoint", "none")):
+        plan = planned(body, a_host(hazardous()), DataAbsent(), joined, target=target)
+        assert condition(plan, "BootstrapDataReady") in [
+            ("True", "BootstrapDataCreated", "a warning"),
+            ("None", "None", "None"),
+        ]
