@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from subprocess import run
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def kubectl(controllers: Run) -> Kubectl:
     return controllers.kubectl
 
 
-def machine(name: str, version: str = VERSION) -> dict[str, object]:
+def machine(name: str, version: str = VERSION) -> dict[str, Any]:
     return {
         "apiVersion": "cluster.k8s.io/v1alpha1",
         "kind": "Machine",
@@ -77,6 +78,23 @@ def machine(name: str, version: str = VERSION) -> dict[str, object]:
                 }
             },
             "versions": {"kubelet": version.removeprefix("v")},
+        },
+    }
+
+
+def deployment(name: str, replicas: int, version: str) -> dict[str, Any]:
+    """One that changes its Machines in place, one at a time."""
+    labels = {"set": name, "cluster.k8s.io/cluster-name": "here"}
+    rolling = {"maxSurge": 0, "maxUnavailable": 1, "inPlace": "Require"}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"set": name}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+            "template": {"metadata": {"labels": labels}, "spec": machine(name, version)["spec"]},
         },
     }
 
@@ -177,3 +195,37 @@ def test_a_version_that_can_not_be_had_is_told_and_an_edit_back_ends_it(
     assert sshpools.claim(pool.guests[name]) == claim
     kubectl("delete", "machine", "mistyped", "--wait", "--timeout=120s", timeout=130)
     assert left_of_kubernetes(pool.guests[name]) == ""
+
+
+def test_a_deployment_is_rolled_on_the_hosts_that_it_has_one_at_a_time(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror, older=True))
+    apply(kubectl, deployment("workers", 2, BEFORE))
+    kubectl.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=150)
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=30)
+    machines = {each["metadata"]["uid"] for each in items(kubectl, "machines")}
+    nodes = {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")}
+    claims = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
+
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, deployment("workers", 2, VERSION))
+    at_once = 0
+
+    def rolled() -> bool:
+        nonlocal at_once
+        now = items(kubectl, "nodes")
+        at_once = max(at_once, sum(1 for node in now if node["spec"].get("unschedulable")))
+        return [node["status"]["nodeInfo"]["kubeletVersion"] for node in now] == [VERSION] * 2
+
+    until(rolled, 180)
+    assert at_once <= 1
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=60)
+    assert {each["metadata"]["uid"] for each in items(kubectl, "machines")} == machines
+    assert {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")} == nodes
+    after = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
+    assert {name: claim and claim["id"] for name, claim in after.items()} == {
+        name: claim and claim["id"] for name, claim in claims.items()
+    }
+    kubectl("delete", "md", "workers", "--wait")
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
