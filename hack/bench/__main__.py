@@ -45,7 +45,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "provreq": ("ProvisioningRequests: 600 Nodes, 16384 pods of 32 sets, 1000 at once", provisioning.provisioning),
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", externalgrpc.gateway),
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
-    "churn": ("What 10,000 Machines that are gone leave in memory, after the first 5000", churn.churn),
+    "churn": ("What 10,000 Machines that are gone leave in memory, after the first 2500", churn.churn),
     "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
