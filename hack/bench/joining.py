@@ -162,7 +162,7 @@ def _cloud_config(place: _Place) -> str:
 def _cluster(place: _Place) -> dict[str, Any]:
     bootstrap = {
         "archives": place.mirror.archives(place.programs),
-        "containerd": {"sandboxImage": files.PAUSE_IMAGE},
+        "files": [files.CONTAINERD_FILE],  # as the image has it: neither way restarts containerd
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
     }
     return {
