@@ -258,6 +258,48 @@ class NodeRegistration(Model):
     """Checks of kubeadm that only warn, by the names that it prints in brackets."""
 
 
+class ComponentArg(Model):
+    """A flag of a part of the control plane."""
+
+    name: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+    """Name without dashes in front, such as ``audit-log-maxage``."""
+    value: Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]
+    """Value."""
+
+
+ComponentArgs = Annotated[list[ComponentArg], Field(max_length=64), ATOMIC_LIST]
+
+
+class ControlPlaneSettings(Model):
+    """What kubeadm makes a control plane with. It counts when the first control-plane Machine makes the cluster;
+    kubeadm keeps it in the cluster for those that join."""
+
+    image_repository: (
+        Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")] | None
+    ) = None
+    """Registry of the control plane's images; kubeadm's own without it."""
+    cert_sans: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:*-]+$")]],
+            Field(max_length=32),
+            SET,
+        ]
+        | None
+    ) = None
+    """Further names and addresses for the certificate of the API server. Those of the host, of the endpoint and of the
+    Service are in it already."""
+    disabled_addons: Annotated[list[Literal["CoreDNS", "KubeProxy"]], Field(max_length=2), SET] | None = None
+    """Add-ons that kubeadm does not install."""
+    api_server_extra_args: ComponentArgs | None = None
+    """Flags of the API server."""
+    controller_manager_extra_args: ComponentArgs | None = None
+    """Flags of the controller manager."""
+    scheduler_extra_args: ComponentArgs | None = None
+    """Flags of the scheduler."""
+    etcd_extra_args: ComponentArgs | None = None
+    """Flags of etcd."""
+
+
 class BootstrapSpec(Model):
     """What is installed on a host, and how it is prepared, before it joins as a Node.
 
@@ -315,3 +357,5 @@ class BootstrapSpec(Model):
     """Further patches for kubeadm, applied after ``kubeletConfiguration`` in this order."""
     node_registration: NodeRegistration | None = None
     """Flags of the kubelet, and checks of kubeadm to pass over."""
+    control_plane: ControlPlaneSettings | None = None
+    """The control plane that the first Machine with ``versions.controlPlane`` makes. Workers do not read it."""

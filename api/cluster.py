@@ -10,7 +10,7 @@ from api import limits, names
 from api.bootstrap import BootstrapSpec
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
 from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta
-from api.model import ATOMIC_LIST, Model, name_fits
+from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource
 
 
@@ -34,6 +34,15 @@ class ClusterNetwork(Model):
     """Older name of ``serviceDomain``."""
 
 
+class ControlPlaneEndpoint(Model):
+    """Where the API of a cluster that is made here is to be served."""
+
+    host: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9:]([a-z0-9.:-]*[a-z0-9])?$")]
+    """DNS name in lower case, or IP address: of a load balancer, of a virtual address, or of the only host."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 6443
+    """Port."""
+
+
 class ClusterSpec(Model):
     """What the cluster is to be like."""
 
@@ -46,6 +55,13 @@ class ClusterSpec(Model):
     """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
     provider_spec: ProviderSpec | None = None
     """The provider's configuration (third generation). At most one of it and ``providerConfig``."""
+    control_plane_endpoint: (
+        Annotated[ControlPlaneEndpoint, Schema(rules=(Rule("self == oldSelf", "controlPlaneEndpoint is immutable"),))]
+        | None
+    ) = None
+    """Where its API is served once Machines with ``versions.controlPlane`` have made it. With it the cluster has an API
+    of its own from the start: no Machine of it ever joins the cluster that holds it. It is part of certificates, so it
+    can't change."""
     failure_domains: FailureDomains | None = None
     """Zones (or the like) over which sets spread their Machines, unless they or their templates name others."""
     max_hosts_in_flight: Count | None = None

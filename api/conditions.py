@@ -384,6 +384,8 @@ class Reason(StrEnum):
     """The Secret with the bootstrap data and its token are there, or the host has joined by them."""
     WAITING_FOR_BOOTSTRAP_DATA = "WaitingForBootstrapData"
     """The bootstrap data is being made."""
+    WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlane"
+    """Another Machine makes the control plane; this one joins once that answers."""
     NO_ENDPOINT = "NoEndpoint"
     """Nobody says at which URL hosts reach the API server; the message names the fields that do."""
     INVALID_BOOTSTRAP_SPEC = "InvalidBootstrapSpec"

@@ -118,6 +118,12 @@ KUBEADM_TOKEN_GROUP: Final = "system:bootstrappers:kubeadm:default-node-token"
 """Group of bootstrap tokens that may read kubeadm's ConfigMaps and ask for certificates (kubeadm)."""
 OWN_TOKEN_GROUP: Final = "system:bootstrappers:nodewright"
 """Group of all bootstrap tokens that Nodewright makes."""
+CONTROL_PLANE_INIT_ANNOTATION: Final = "nodewright.dev/control-plane-init"
+"""On the Secret of a cluster's CA: ``NAME/UID`` of the one Machine whose host runs ``kubeadm init``."""
+MANAGED_KUBECONFIG_ANNOTATION: Final = "nodewright.dev/control-plane-kubeconfig"
+"""On a kubeconfig Secret that was made for a control plane of Machines: ``true``."""
+AUTHORITY_SECRET_TYPE: Final = "cluster.x-k8s.io/secret"
+"""Type of the Secrets that hold a cluster's certificate authorities and kubeconfig (Cluster API's)."""
 
 # --- annotations: Machines ------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from api.selectors import label_key_error, label_value_error
 from api.yamltext import shown
 from controllers.bootstrap import authority
 from controllers.bootstrap.hazards import Context, Hazard, hazards
-from controllers.bootstrap.join import Join, Refusal
+from controllers.bootstrap.join import Join, Refusal, awaits_ca
 
 MOST_PROBLEMS: Final = 16
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*", re.ASCII)
@@ -50,7 +50,8 @@ def where(field: str) -> str:
 
 def problems(join: Join, now: datetime | None = None) -> tuple[Refusal, ...]:
     """What can't work. ``now``, with a time zone, is for the dates of the CA; None looks at none."""
-    found = [*_server(join.server), *_ca(join.ca, now), *_node_name(join.node_name), *_labels(join), *_taints(join)]
+    ca = () if awaits_ca(join) else _ca(join.ca, now)
+    found = [*_server(join.server), *ca, *_node_name(join.node_name), *_labels(join), *_taints(join)]
     if join.install.mirror and not _MIRROR.fullmatch(join.install.mirror):
         text = "must be an http, https or file URL without credentials or a query"
         found.append(Refusal("install.mirror", text))
@@ -75,6 +76,7 @@ def _hazards(join: Join) -> tuple[Hazard, ...]:
     known = Context(
         cluster_version=join.cluster_version,
         container_runtime=join.container_runtime,
+        control_plane=join.control_plane is not None,
         kubelet_configuration=spec.kubelet_configuration or {},
         kubelet_args={each.name: each.value for each in args},
     )

@@ -13,15 +13,17 @@ that got lost is made again as it was, since the host that was given it may be b
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from api import limits, names
 from api.conditions import Reason
+from controllers.bootstrap import founding
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused, data_of
+from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.join import TOKEN
 from controllers.kernel.bootstrapping import (
     TOKEN_LIFE,
@@ -40,55 +42,6 @@ IDS = 4
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH, _SECRET_LENGTH = 6, 16
 _TRIES = 3
-
-Place = Literal["machines", "nodes"]
-"""Which API server: that of the Machine, or that of its Node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Get:
-    """Sent the object, or None."""
-
-    place: Place
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """Sent the object, or None if one of its name is there."""
-
-    place: Place
-    body: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A merge patch. Sent the object, or None if it is gone or has changed since."""
-
-    place: Place
-    target: Ref
-    patch: Mapping[str, Any]
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Delete it if it still has the uid. Sent None."""
-
-    place: Place
-    target: Ref
-
-
-Call = Get | Post | Change | Drop
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """It can't be; ``reason`` is that of a condition."""
-
-    reason: str
-    message: str
-
 
 Ensuring = Generator[Call, Obj | None, DataPresent | Refused]
 Removing = Generator[Call, Obj | None, DataAbsent]
@@ -129,17 +82,6 @@ def is_token_of(secret: Obj, machine_uid: str) -> bool:
     return bool(machine_uid) and marked and secret.get("type") == names.TOKEN_SECRET_TYPE
 
 
-def data_of(secret: Obj) -> dict[str, str]:
-    """The data of a Secret as text; what can't be read is left out."""
-    found: dict[str, str] = {}
-    for name, value in mapping(secret.get("data")).items():
-        try:
-            found[name] = base64.b64decode(str(value), validate=True).decode()
-        except (binascii.Error, ValueError):
-            continue
-    return found
-
-
 def token_of(secret: Obj) -> DataPresent:
     """What a token's Secret shows of the data that belongs to it."""
     name = key_of(secret).name.removeprefix(names.TOKEN_SECRET_PREFIX)
@@ -158,7 +100,8 @@ def ensure(order: BootstrapOrder, management_cluster: str, fresh: Callable[[], s
         found = yield Get("machines", order.secret)
         if found is not None and not is_of(found, order.machine):
             return Refused(str(Reason.SECRET_CONFLICT), _conflict(order.secret, order.machine))
-        said = yield from _ensured(order, found, management_cluster, fresh, now)
+        trying = _Try(order, management_cluster, fresh, now)
+        said = yield from (_ensured(trying, found, None) if order.founding is None else _ensured_there(trying, found))
         if said is not None:
             return said
     return refused
@@ -176,34 +119,64 @@ def remove(order: Removal) -> Removing:
         token = yield Get("nodes", token_key(token_id))
         if token is not None and is_token_of(token, order.machine.uid):
             yield Drop("nodes", Ref(SECRET, key_of(token), uid_of(token)))
+    if order.founds is not None:
+        yield from founding.release(order.founds, order.machine.uid)
     return DataAbsent()
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to go. ``ids``: of tokens that it may have."""
+    """What is to go. ``ids``: of tokens that it may have; () where no API server knows one.
+
+    ``founds``: the Cluster that its host was to make and has not.
+    """
 
     machine: Ref
     secret: Key
     ids: tuple[str, ...]
+    founds: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What all of it needs to know."""
+
+    order: BootstrapOrder
+    management_cluster: str
+    fresh: Callable[[], str]
+    now: datetime
+
+
+def _ensured_there(trying: _Try, kept: Obj | None) -> Generator[Call, Obj | None, DataPresent | Refused | None]:
+    """For the host of a control plane. While it makes the cluster, there is no API server that could know a token."""
+    order = trying.order
+    assert order.founding is not None
+    founded = yield from founding.found(order.founding, order.machine, trying.now)
+    if not isinstance(founded, Founded):
+        return founded
+    if not founded.initializes:
+        return (yield from _ensured(trying, kept, founded))
+    written = yield from _keep(order, kept, "", order.render("", founded))
+    return DataPresent("", None, order.digest) if written else None
 
 
 def _ensured(
-    order: BootstrapOrder, kept: Obj | None, management_cluster: str, fresh: Callable[[], str], now: datetime
+    trying: _Try, kept: Obj | None, founded: Founded | None
 ) -> Generator[Call, Obj | None, DataPresent | Refused | None]:
-    """One try; None if somebody was faster."""
-    chosen = yield from _choose(order, kept, fresh)
+    """One try; None if somebody was faster. ``founded``: what a control plane gets besides its token."""
+    order = trying.order
+    chosen = yield from _choose(order, kept, trying.fresh)
     if isinstance(chosen, Refused):
         return chosen
     token, known = chosen
-    data = order.render(token)
+    data = order.render(token, founded)
     if len(data) > LARGEST:
         text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
         return Refused(str(Reason.DATA_TOO_LARGE), text)
     written = yield from _keep(order, kept, token, data)
     if not written:
         return None
-    expires = yield from _register(order, token, known, management_cluster, now)
+    expires = yield from _register(order, token, known, trying.management_cluster, trying.now)
     return DataPresent(token[:_ID_LENGTH], expires, order.digest) if expires is not None else None
 
 

@@ -100,8 +100,8 @@ def kubelet_unit() -> File:
 def join_files(join: Join) -> tuple[File, ...]:
     """The two documents that hold the token. They go when the host has joined."""
     return (
-        File(DISCOVERY, _json(_discovery(join)), 0o600, secret=True),
-        File(JOIN_CONFIG, _json(join_configuration(join)), 0o600, secret=True),
+        File(DISCOVERY, as_json(_discovery(join)), 0o600, secret=True),
+        File(JOIN_CONFIG, as_json(join_configuration(join)), 0o600, secret=True),
     )
 
 
@@ -113,10 +113,10 @@ def patch_files(spec: BootstrapSpec) -> tuple[File, ...]:
     configuration = own | (spec.kubelet_configuration or {})
     files = []
     if configuration:
-        files.append(File(f"{PATCHES}/kubeletconfiguration00+merge.json", _json(configuration)))
+        files.append(File(f"{PATCHES}/kubeletconfiguration00+merge.json", as_json(configuration)))
     for number, patch in enumerate(spec.patches or (), 1):
         name = f"{patch.target}{number:02d}+{patch.type or 'strategic'}.json"
-        files.append(File(f"{PATCHES}/{name}", _json(yamltext.load(patch.patch))))
+        files.append(File(f"{PATCHES}/{name}", as_json(yamltext.load(patch.patch))))
     return tuple(files)
 
 
@@ -126,22 +126,33 @@ def join_configuration(join: Join) -> dict[str, Any]:
     Discovery is by file: the CA and the server are known, so neither anonymous reads of ``cluster-info`` nor its
     signature are needed; the token is for the TLS bootstrap alone.
     """
-    registration: dict[str, Any] = {
+    patches = {"patches": {"directory": PATCHES}} if patch_files(join.settings.spec) else {}
+    control_plane: dict[str, Any] = {"controlPlane": {}} if join.control_plane is not None else {}
+    return (
+        patches
+        | {
+            "apiVersion": "kubeadm.k8s.io/v1beta4",
+            "kind": "JoinConfiguration",
+            "discovery": {"file": {"kubeConfigPath": DISCOVERY}, "tlsBootstrapToken": join.token},
+            "nodeRegistration": registration(join),
+        }
+        | control_plane
+    )
+
+
+def registration(join: Join) -> dict[str, Any]:
+    """``nodeRegistration`` of kubeadm. A control plane without taints of its own gets kubeadm's."""
+    found: dict[str, Any] = {
         "criSocket": CONTAINERD_SOCKET,
         "kubeletExtraArgs": _kubelet_args(join),
-        "taints": [_taint(taint.key, taint.value, taint.effect) for taint in join.taints],
     }
+    if join.taints or join.control_plane is None:
+        found["taints"] = [_taint(taint.key, taint.value, taint.effect) for taint in join.taints]
     if join.node_name:
-        registration["name"] = join.node_name
+        found["name"] = join.node_name
     if ignored := ignored_errors(join):
-        registration["ignorePreflightErrors"] = ignored
-    patches = {"patches": {"directory": PATCHES}} if patch_files(join.settings.spec) else {}
-    return patches | {
-        "apiVersion": "kubeadm.k8s.io/v1beta4",
-        "kind": "JoinConfiguration",
-        "discovery": {"file": {"kubeConfigPath": DISCOVERY}, "tlsBootstrapToken": join.token},
-        "nodeRegistration": registration,
-    }
+        found["ignorePreflightErrors"] = ignored
+    return found
 
 
 def ignored_errors(join: Join) -> list[str]:
@@ -175,7 +186,7 @@ def _discovery(join: Join) -> dict[str, Any]:
     }
 
 
-def _json(document: dict[str, Any] | list[Any]) -> str:
+def as_json(document: dict[str, Any] | list[Any]) -> str:
     """JSON that is YAML too: Go's reader takes no half of a surrogate pair as ``\\ud800`` (so characters stand as they
     are) and no character that YAML calls unprintable (so those are escaped)."""
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)

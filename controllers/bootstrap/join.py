@@ -1,4 +1,4 @@
-"""What a worker has to know to join: the input of ``plan.join_steps``, and what is refused of it."""
+"""What a host has to know to join: the input of ``plan.join_steps``, and what is refused of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from api.kubeletfields import SINCE, too_new
+from controllers.bootstrap import control_plane
+from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import PATH, Settings
 from providers.base.contract import Taint
@@ -36,10 +38,11 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A worker that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
+    """A host that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
     ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known; ``node_name``: "" if
     the Node is called as the host is, which several hosts with the same user data need. ``settings``: see
-    ``settings.effective``; ``install`` counts where it names a mirror.
+    ``settings.effective``; ``install`` counts where it names a mirror. ``control_plane``: None for a worker. Its CA and
+    token may be known later than all else; ``ca`` is "" until then.
     """
 
     kubelet_version: str
@@ -54,6 +57,7 @@ class Join:
     install: Install = Install()
     ignore_preflight_errors: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    control_plane: ControlPlane | None = None
 
 
 def refusals(join: Join) -> tuple[Refusal, ...]:
@@ -71,11 +75,18 @@ def refusals(join: Join) -> tuple[Refusal, ...]:
         *_pattern(join.server, _ENDPOINT, "server", "must be https://HOST:PORT without a path"),
         *_pattern(join.token, TOKEN, "token", "must be a bootstrap token"),
     ]
-    if "-----BEGIN CERTIFICATE-----" not in join.ca:
+    if "-----BEGIN CERTIFICATE-----" not in join.ca and not awaits_ca(join):
         found.append(Refusal("ca", "must be the PEM of a certificate"))
     if join.cluster_version and not found:
         found += _skew(join)
+    if join.control_plane is not None:
+        found += control_plane.refusals(join.control_plane, join.kubelet_version)
     return (*found, *join.settings.faults, *_too_new(join))
+
+
+def awaits_ca(join: Join) -> bool:
+    """Whether the CA is still to come: that of a control plane that Machines make."""
+    return join.control_plane is not None and not join.ca
 
 
 def _pattern(value: str, pattern: re.Pattern[str], name: str, message: str) -> list[Refusal]:

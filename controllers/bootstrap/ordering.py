@@ -10,14 +10,18 @@ from functools import lru_cache
 from api.conditions import Reason
 from api.noderules import kubelet_may_set
 from controllers.bootstrap import checks, cloud_config, ignition, shell
-from controllers.bootstrap.credentials import Refused, secret_key, token_ids
+from controllers.bootstrap.authorities import AUTHORITIES, KeyPair
+from controllers.bootstrap.calls import Refused
+from controllers.bootstrap.control_plane import ControlPlane
+from controllers.bootstrap.credentials import secret_key, token_ids
+from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import Settings
 from controllers.bootstrap.steps import Steps
 from controllers.bootstrap.upgrade import upgrade_steps
-from controllers.kernel.bootstrapping import BootstrapOrder, JoinTarget, NoTarget, Support
+from controllers.kernel.bootstrapping import BootstrapOrder, FoundingOrder, JoinTarget, NoTarget, Support
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
@@ -37,9 +41,13 @@ class Rendering:
     join: Join
     format: BootstrapFormat
 
-    def __call__(self, token: str) -> bytes:
+    def __call__(self, token: str, founded: Founded | None = None) -> bytes:
         """Raises ValueError if there are no steps for it, which ``order_for`` has seen to."""
-        steps = join_steps(replace(self.join, token=token))
+        join = replace(self.join, token=token or NO_TOKEN)
+        if founded is not None and join.control_plane is not None:
+            control_plane = replace(join.control_plane, initializes=founded.initializes, pki=founded.pki)
+            join = replace(join, ca=founded.ca, control_plane=control_plane)
+        steps = join_steps(join)
         if not isinstance(steps, Steps):
             raise ValueError("; ".join(f"{each.field}: {each.message}" for each in steps))
         match self.format:
@@ -53,7 +61,7 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whose data, and where its Node will be. ``now``: for the dates of the CA."""
+    """Whose data, and where its Node will be. ``now``: for the dates of the CA. The last two: of a control plane."""
 
     machine: Ref
     request: HostRequest
@@ -61,6 +69,8 @@ class Wanted:
     support: Support
     now: datetime
     cluster: Key | None = None
+    control_plane: ControlPlane | None = None
+    founding: FoundingOrder | None = None
 
 
 def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder | Refused:
@@ -77,7 +87,8 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
     found = _checked(_question(_join(wanted, target), form, wanted.support.limit))
     if isinstance(found, Refused):
         return found
-    if expired := checks.late_ca(found.render.join.ca, wanted.now):
+    ca = found.render.join.ca
+    if ca and (expired := checks.late_ca(ca, wanted.now)):
         return _refused((expired,))
     return BootstrapOrder(
         machine=wanted.machine,
@@ -89,6 +100,7 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
         warnings=found.warnings,
         cluster=wanted.cluster,
         cluster_name=wanted.request.identity.cluster,
+        founding=wanted.founding,
     )
 
 
@@ -126,7 +138,7 @@ class _Checked:
 
 def _question(join: Join, form: BootstrapFormat, limit: UserDataLimit | None) -> _Question:
     versions = (join.kubelet_version, join.cluster_version, join.container_runtime)
-    parts = (versions, join.server, join.ca, tuple(join.labels.items()), join.taints, form, limit)
+    parts = (versions, join.server, join.ca, tuple(join.labels.items()), join.taints, form, limit, join.control_plane)
     return _Question(parts, id(join.settings), join, form, limit)
 
 
@@ -140,15 +152,25 @@ def _checked(asked: _Question) -> _Checked | Refused:
     if not isinstance(steps, Steps):
         return _refused(steps)
     render = Rendering(join, asked.format)
-    fitted = fit(render(NO_TOKEN), asked.limit)
+    fitted = fit(_sized(render)(NO_TOKEN), asked.limit)
     if isinstance(fitted, TooLarge):
         return Refused(str(Reason.DATA_TOO_LARGE), f"spec.bootstrap: {fitted.message}")
     return _Checked(digest([asked.format, repr(join)], 16), render, checks.warnings(join))
 
 
+def _sized(render: Rendering) -> Rendering:
+    """The same with authorities as large as those that people bring (RSA 4096)."""
+    found = render.join.control_plane
+    if found is None:
+        return render
+    pki = {each.suffix: KeyPair("-" * 2048, "-" * 3400) for each in AUTHORITIES}
+    return replace(render, join=replace(render.join, control_plane=replace(found, pki=pki)))
+
+
 def _join(wanted: Wanted, target: JoinTarget) -> Join:
     request = wanted.request
     return Join(
+        control_plane=wanted.control_plane,
         kubelet_version=request.versions.kubelet or target.version,
         server=target.server,
         ca=target.ca,

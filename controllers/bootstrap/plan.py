@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from controllers.bootstrap import checks, documents
+from controllers.bootstrap import checks, control_plane_steps, documents
 from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import command_steps, environment, host_steps
@@ -19,7 +19,7 @@ _RESET = ("kubeadm", "reset", "--force", "--cri-socket", documents.CONTAINERD_SO
 
 
 def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal, ...]:
-    """The steps of a worker, in their order. All but the join itself may be repeated at any time.
+    """The steps of a host, in their order. All but the join itself may be repeated at any time.
 
     ``now``: for the dates of the CA, which are not looked at without it.
     """
@@ -29,9 +29,13 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     if wrong:
         return wrong
     server = urlsplit(join.server).hostname or ""
-    steps = (*host_steps(join.settings, server), *install_steps(join), *_join(join))
-    forget = tuple(file.path for file in documents.join_files(join))
-    reporting = Reporting(join.server, join.ca, join.token)
+    makes_cluster = join.control_plane is not None and join.control_plane.initializes
+    files = control_plane_steps.init_files(join) if makes_cluster else documents.join_files(join)
+    last = _join(join) if join.control_plane is None else control_plane_steps.steps(join, Files(files))
+    steps = (*host_steps(join.settings, server), *install_steps(join), *last)
+    forget = tuple(file.path for file in files)
+    # A host that makes the cluster has nobody to report to yet.
+    reporting = None if makes_cluster else Reporting(join.server, join.ca, join.token)
     return Steps(steps, forget, environment(join.settings, server), reporting)
 
 

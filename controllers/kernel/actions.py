@@ -152,6 +152,7 @@ class RemoveBootstrap:
     """Remove the bootstrap data of ``machine`` and its token; observed in the next reconcile.
 
     ``secret``: where the data lies; ``ids``: of tokens that it may have; ``cluster`` as in ``BootstrapNeed``.
+    ``founds``: the Cluster that its host was to make and has not; None for any other Machine.
     """
 
     machine: Ref
@@ -159,6 +160,7 @@ class RemoveBootstrap:
     ids: tuple[str, ...]
     cluster: Key | None
     why: str
+    founds: Key | None = None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

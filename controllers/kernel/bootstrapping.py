@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from controllers.kernel.host_report import Report
 from controllers.kernel.refs import Key, Ref
@@ -67,7 +68,8 @@ class DataAbsent:
 class DataPresent:
     """The Secret and its token are there. ``whole`` is False where only a trace of them was seen.
 
-    ``digest``: of all that the data was made of but the token.
+    ``token_id``: "" for a host that makes a cluster, which needs no token. ``digest``: of all that the data was made of
+    but the token.
     """
 
     token_id: str
@@ -122,8 +124,22 @@ NOBODY_LOOKED = BootstrapReads()
 
 
 @dataclass(frozen=True, slots=True)
+class FoundingOrder:
+    """A Machine whose host runs a control plane. ``endpoint``: ``host:port`` where the cluster's API is to be.
+
+    ``answers``: it answers now. ``had_node``: the Machine had a Node once, so its host has been a control plane.
+    """
+
+    cluster: Ref
+    endpoint: str
+    answers: bool
+    had_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BootstrapOrder:
-    """Bootstrap data to be there. ``render``: the bytes that a host with this token gets.
+    """Bootstrap data to be there. ``render``: the bytes that a host with this token gets; the second argument is what
+    ``bootstrap.founding`` found for a control plane, None for a worker.
 
     ``secret``: where they go. ``digest``: of all that they are made of but the token.
     ``ids``: for the token, the first that is free is taken. ``warnings``: what works with it, and a later version
@@ -135,7 +151,8 @@ class BootstrapOrder:
     ids: tuple[str, ...]
     format: BootstrapFormat
     digest: str
-    render: Callable[[str], bytes]
+    render: Callable[[str, Any], bytes]
     cluster: Key | None = None
     cluster_name: str = ""
     warnings: tuple[str, ...] = ()
+    founding: FoundingOrder | None = None

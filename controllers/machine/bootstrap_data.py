@@ -14,7 +14,8 @@ from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason
-from controllers.bootstrap.credentials import Refused, secret_key, token_ids
+from controllers.bootstrap.calls import Refused
+from controllers.bootstrap.credentials import secret_key, token_ids
 from controllers.bootstrap.ordering import Wanted, order_for, upgrade_for
 from controllers.bootstrap.settings import JOIN_TIMEOUT, effective, is_asked_for
 from controllers.kernel.actions import Action, EnsureBootstrap, RemoveBootstrap
@@ -30,12 +31,16 @@ from controllers.kernel.bootstrapping import (
     DataPresent,
     DataRefused,
     DataUnknown,
+    JoinTarget,
+    NoTarget,
 )
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.pausing import cluster_of
-from controllers.kernel.refs import MACHINE, Obj, annotations_of, objects, ref_of, spec_of, status_of
+from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, objects, ref_of, spec_of, status_of
 from controllers.kernel.view import HostReads, Unreachable, View
 from controllers.kernel.workload import cluster_key_of
+from controllers.machine import control_plane_data
+from controllers.machine.control_plane_data import Scene
 from controllers.machine.decision import condition
 from providers.base.contract import BootstrapRef, Host, HostRequest
 
@@ -57,6 +62,7 @@ class Bootstrapping:
 
     ``join_timeout``: how long its host may take to join.
     ``wanted``: what it was ordered for; None while that is not known.
+    ``founds``: the Cluster that its host may be the one to make: it runs a control plane and never had a Node.
     ``marked``: it was made once, so it may be there though nobody asks for it any more.
     """
 
@@ -68,6 +74,7 @@ class Bootstrapping:
     marked: bool = False
     join_timeout: timedelta = JOIN_TIMEOUT
     wanted: Wanted | None = None
+    founds: Key | None = None
 
     @property
     def may_exist(self) -> bool:
@@ -103,14 +110,32 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
     if not is_asked_for(*specs) or request is None or reads.support.own:
         return Bootstrapping(need, reads.bootstrap, marked=marked)
     settings = effective(*specs)
-    asked = Bootstrapping(need, reads.bootstrap, asked=True, marked=marked, join_timeout=settings.join_timeout)
+    asked = Bootstrapping(
+        need,
+        reads.bootstrap,
+        asked=True,
+        marked=marked,
+        join_timeout=settings.join_timeout,
+        founds=control_plane_data.may_found(machine, need),
+    )
+    if request.versions.control_plane:
+        scene = Scene(machine, cluster, request, settings, reads, view)
+        wanted = control_plane_data.wanted(scene, need)
+        if wanted is None or reads.problems:
+            return asked
+        if isinstance(wanted, Refused):
+            return _refusing(asked, wanted)
+        return _ordered(asked, *wanted)
     if isinstance(view.workload, Unreachable):
         text = f"no token can be made where its Node is to be: {view.workload.why}"
         return _refusing(asked, Refused(str(Reason.WORKLOAD_UNREACHABLE), text))
     target = reads.bootstrap.target
     if target is None or reads.problems:
         return asked
-    wanted = Wanted(need.machine, request, settings, reads.support, view.now, need.cluster)
+    return _ordered(asked, Wanted(need.machine, request, settings, reads.support, view.now, need.cluster), target)
+
+
+def _ordered(asked: Bootstrapping, wanted: Wanted, target: JoinTarget | NoTarget) -> Bootstrapping:
     found = order_for(wanted, target)
     asked = replace(asked, wanted=wanted)
     return _refusing(asked, found) if isinstance(found, Refused) else replace(asked, order=found)
@@ -170,8 +195,8 @@ def renewal(found: Bootstrapping | None, host: Host, now: datetime) -> tuple[Act
     return (_ensure(found.order, "keep"),)
 
 
-def removal(found: Bootstrapping | None, now: datetime, why: str) -> tuple[Action, ...]:
-    """What may be there goes, unless that is under way or has just failed."""
+def removal(found: Bootstrapping | None, now: datetime, why: str, *, joined: bool = False) -> tuple[Action, ...]:
+    """What may be there goes, unless that is under way or has just failed. ``joined``: its Node is there."""
     if found is None or not found.may_exist or found.reads.in_flight:
         return ()
     data = found.reads.data
@@ -181,14 +206,17 @@ def removal(found: Bootstrapping | None, now: datetime, why: str) -> tuple[Actio
     ids = token_ids(machine.uid)
     if isinstance(data, DataPresent):
         ids = (data.token_id, *(each for each in ids if each != data.token_id))
-    remove = RemoveBootstrap(machine, secret_key(machine.key), ids, found.need.cluster, f"remove bootstrap data: {why}")
-    return (remove,)
+    if isinstance(data, DataPresent) and not data.token_id:
+        ids = ()  # it was made for a host that makes its cluster
+    founds = found.founds if not joined else None
+    why = f"remove bootstrap data: {why}"
+    return (RemoveBootstrap(machine, secret_key(machine.key), ids, found.need.cluster, why, founds),)
 
 
 def after_join(found: Bootstrapping | None, now: datetime) -> tuple[Action, ...]:
     """The same once the Node has joined: of what nobody has seen since the start a sweep will tell."""
     seen = found is not None and isinstance(found.reads.data, DataPresent | DataRefused)
-    return removal(found, now, "its Node has joined") if seen else ()
+    return removal(found, now, "its Node has joined", joined=True) if seen else ()
 
 
 def holds_deletion(found: Bootstrapping | None) -> bool:
@@ -251,6 +279,8 @@ def _is_due(data: BootstrapData, now: datetime) -> bool:
             return True
         case DataRefused(retry_at=retry_at):
             return now >= retry_at
+        case DataPresent(token_id=""):
+            return False
         case DataPresent(expires=expires, whole=whole):
             return not whole or expires is None or expires - now <= TOKEN_LIFE - RENEW_AFTER
 

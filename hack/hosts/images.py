@@ -1,4 +1,4 @@
-"""Container images from static programs, as archives that ``ctr images import`` takes: no registry, no daemon."""
+"""Container images from programs, as archives that ``ctr images import`` takes: no registry, no daemon."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from hack import binaries
-from hack.hosts import files
+from hack.hosts import files, parts
 from hack.hosts.parts import LabError
+
+STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """``files``: path in the image → file of this machine, each executable. ``entrypoint`` (): none."""
+
+    files: Mapping[str, Path]
+    entrypoint: tuple[str, ...] = ()
 
 
 def ensure_pause() -> Path:
@@ -21,25 +35,57 @@ def ensure_pause() -> Path:
     if not target.is_file():
         program = _static(binaries.TOOLS / "pause", target.with_suffix(""))
         partial = target.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(archive(files.PAUSE_IMAGE, program))
+        partial.write_bytes(archive({files.PAUSE_IMAGE: Image({program.name: program}, (f"/{program.name}",))}))
         partial.replace(target)
     return target
 
 
-def archive(name: str, program: Path) -> bytes:
-    """A docker archive of one image that holds nothing but ``program``, its entrypoint."""
-    layer = _tar({program.name: (0o755, program.read_bytes())})
-    digest = hashlib.sha256(layer).hexdigest()
-    config = json.dumps({
-        "architecture": "amd64",
-        "os": "linux",
-        "config": {"Entrypoint": [f"/{program.name}"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-    }).encode()  # fmt: skip
-    identity = hashlib.sha256(config).hexdigest()
-    manifest = [{"Config": f"{identity}.json", "RepoTags": [name], "Layers": [f"{digest}.tar"]}]
-    parts = {f"{digest}.tar": layer, f"{identity}.json": config, "manifest.json": json.dumps(manifest).encode()}
-    return _tar({path: (0o644, content) for path, content in parts.items()})
+def ensure_control_plane(tools: Path = binaries.TOOLS) -> Path:
+    """An archive with the images of kubeadm's static pods, made of the pinned builds; without add-ons.
+
+    Raises LabError if that fails, BinaryMissing where one can't be built.
+    """
+    target = binaries.cache_folder(tools) / "control-plane.tar"
+    if not target.is_file():
+        listed = parts.run(str(binaries.ensure("kubeadm", tools)), "config", "images", "list",
+                           "--kubernetes-version", binaries.kubernetes_version(tools))  # fmt: skip
+        images = {name: _program(part) for name in listed.split() if (part := _part_of(name)) in STATIC_PODS}
+        partial = target.with_suffix(f".{os.getpid()}")
+        partial.write_bytes(archive(images))
+        partial.replace(target)
+    return target
+
+
+def _part_of(image: str) -> str:
+    """``registry.k8s.io/etcd:3.6.8-0`` is etcd."""
+    return image.rpartition(":")[0].rpartition("/")[2]
+
+
+def _program(part: str) -> Image:
+    """A program of ``binaries`` in the PATH of its image, and the C library that it was linked with."""
+    program = binaries.ensure(part)
+    libraries = re.findall(r"(/\S+) \(0x", parts.run("ldd", str(program)))
+    return Image({f"usr/local/bin/{part}": program, **{path.lstrip("/"): Path(path) for path in libraries}})
+
+
+def archive(images: Mapping[str, Image]) -> bytes:
+    """A docker archive of images by their names, each of one layer."""
+    content: dict[str, tuple[int, bytes]] = {}
+    manifest = []
+    for name, image in images.items():
+        layer = _tar({path: (0o755, program.read_bytes()) for path, program in image.files.items()})
+        digest = hashlib.sha256(layer).hexdigest()
+        config = json.dumps({
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {"Env": [_PATH]} | ({"Entrypoint": list(image.entrypoint)} if image.entrypoint else {}),
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        }).encode()  # fmt: skip
+        identity = hashlib.sha256(config).hexdigest()
+        content[f"{digest}.tar"] = (0o644, layer)
+        content[f"{identity}.json"] = (0o644, config)
+        manifest.append({"Config": f"{identity}.json", "RepoTags": [name], "Layers": [f"{digest}.tar"]})
+    return _tar({**content, "manifest.json": (0o644, json.dumps(manifest).encode())})
 
 
 def _tar(content: dict[str, tuple[int, bytes]]) -> bytes:

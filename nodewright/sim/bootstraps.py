@@ -10,19 +10,8 @@ from random import Random
 from typing import Any
 
 from api import names
-from controllers.bootstrap.credentials import (
-    Call,
-    Change,
-    Drop,
-    Get,
-    Post,
-    Refused,
-    Removal,
-    ensure,
-    new_secret,
-    remove,
-    token_of,
-)
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused
+from controllers.bootstrap.credentials import Removal, ensure, new_secret, remove, token_of
 from controllers.kernel.actions import BootstrapAction, Create, Delete, EnsureBootstrap, Patch
 from controllers.kernel.bootstrapping import (
     UNKNOWN,
@@ -80,7 +69,7 @@ class Bootstraps:
             conversation = ensure(action.order, MARK, lambda: new_secret(self._random.randrange), self._clock())
         else:
             uid = action.machine.uid
-            conversation = remove(Removal(action.machine, action.secret, action.ids))
+            conversation = remove(Removal(action.machine, action.secret, action.ids, action.founds))
         self._data.pop(uid, None)
         said = self._converse(conversation, action.why)
         if isinstance(said, Refused):

@@ -14,7 +14,7 @@ from api.names import (
     TEMPLATE_ANNOTATION,
     TOKEN_MACHINE_UID_LABEL,
 )
-from controllers.bootstrap.credentials import data_of
+from controllers.bootstrap.calls import data_of
 from controllers.kernel.actions import Action, Create, Delete, Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import (

@@ -12,7 +12,8 @@ from typing import Any
 import structlog
 
 from api import names
-from controllers.bootstrap.credentials import data_of, secret_key, token_ids, token_key
+from controllers.bootstrap.calls import data_of
+from controllers.bootstrap.credentials import secret_key, token_ids, token_key
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import (
     CONFIG_MAP,

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from api import names
-from controllers.bootstrap.credentials import data_of, secret_key, token_ids
+from controllers.bootstrap.calls import data_of
+from controllers.bootstrap.credentials import secret_key, token_ids
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, SECRET, Key, Ref, key_of, labels_of, uid_of
 from nodewright.runtime.kube.client import KubeClient

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from api.conditions import Reason
+from controllers.bootstrap.authorities import AUTHORITIES, NEW_KEYS, KeyPair
 from controllers.bootstrap.credentials import token_ids
+from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.ordering import Rendering
-from controllers.kernel.bootstrapping import BootstrapNeed, BootstrapReads, JoinTarget, NoTarget, Support
+from controllers.kernel.bootstrapping import BootstrapNeed, BootstrapReads, FoundingOrder, JoinTarget, NoTarget, Support
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, NODE, SECRET, Key
-from controllers.kernel.view import HostAbsent, HostReads
-from controllers.kernel.workload import kubeconfig_secret_of
+from controllers.kernel.view import HostAbsent, HostReads, Reached, Unreachable
+from controllers.kernel.workload import endpoint_of, kubeconfig_secret_of
 from controllers.machine.observe import Observed
 from controllers.machine.reconciler import RECONCILER
 from nodewright.cli.cluster.access import Target, client_of, connect
@@ -45,6 +48,10 @@ async def rendered(target: Target, namespace: str | None, name: str, form: Boots
     if support.own:
         raise CliError(f"the host of Machine {key} gets no bootstrap data: {support.own}")
     reads = HostReads(HostAbsent(), support=support, bootstrap=BootstrapReads(where))
+    if need.bootstrap.cluster is not None and endpoint_of(view.get(CLUSTER, need.bootstrap.cluster)):
+        secret = kubeconfig_secret_of(need.bootstrap.cluster).name
+        unknown = Unreachable(secret, str(Reason.UNREACHABLE), "it does not answer", None)
+        view = replace(view, workload=Reached(secret) if isinstance(where, JoinTarget) else unknown)
     observed = RECONCILER.observe(key, view, reads)
     found = observed.bootstrapping if isinstance(observed, Observed) else None
     if need.problems or found is None or found.refused is not None or found.order is None:
@@ -54,7 +61,16 @@ async def rendered(target: Target, namespace: str | None, name: str, form: Boots
     render = found.order.render
     if form is not None and isinstance(render, Rendering):
         render = replace(render, format=form)
-    return render(f"{token_ids(need.machine_uid)[0]}.{MASK}").decode()
+    founded = _shown(found.order.founding, key.name) if found.order.founding is not None else None
+    return render(f"{token_ids(need.machine_uid)[0]}.{MASK}", founded).decode()
+
+
+def _shown(founding: FoundingOrder, name: str) -> Founded:
+    """Authorities without their keys; the certificates are made up too, as those in Secrets are nobody's to print."""
+    now = datetime.now(UTC)
+    made = {each.suffix: NEW_KEYS.authority(each.common_name or name, now) for each in AUTHORITIES}
+    pki = {suffix: KeyPair(pair.certificate, MASK) for suffix, pair in made.items()}
+    return Founded(not founding.answers, pki)
 
 
 async def _join_target(client: KubeClient, need: BootstrapNeed) -> JoinTarget | NoTarget:

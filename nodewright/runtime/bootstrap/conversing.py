@@ -6,23 +6,27 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from controllers.bootstrap.credentials import Call, Change, Drop, Get, Place, Post
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
 from controllers.kernel.refs import SECRET, Obj
 from nodewright.runtime.executor import Writer
-from nodewright.runtime.kube.errors import ApiError
+from nodewright.runtime.kube.errors import ApiError, NoAnswer
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The API server of the Machines, and that of their Nodes; often the same."""
+    """The API server of the Machines, and that of their Nodes; often the same. ``nodes`` None: out of reach."""
 
     machines: Writer
-    nodes: Writer
+    nodes: Writer | None
 
     def of(self, place: Place) -> Writer:
-        return self.machines if place == "machines" else self.nodes
+        """Raises NoAnswer where the second is out of reach."""
+        found = self.machines if place == "machines" else self.nodes
+        if found is None:
+            raise NoAnswer("the cluster can't be reached", sent=False)
+        return found
 
 
 async def converse(conversation: Generator[Call, Obj | None, _Result], sides: Sides) -> _Result:

@@ -20,7 +20,8 @@ import structlog
 
 from api import names
 from api.conditions import Reason
-from controllers.bootstrap.credentials import Call, Refused, Removal, ensure, new_secret, remove
+from controllers.bootstrap.calls import Call, Refused
+from controllers.bootstrap.credentials import Removal, ensure, new_secret, remove
 from controllers.bootstrap.sweep import Sweep, Sweeper
 from controllers.kernel.actions import BootstrapAction, EnsureBootstrap
 from controllers.kernel.bootstrapping import (
@@ -209,23 +210,25 @@ class BootstrapDirectory:
         deps, uid = self._deps, machine.uid
         cluster = action.order.cluster if isinstance(action, EnsureBootstrap) else action.cluster
         site = self._site(cluster)
-        if site is None or site.client is None:
+        there = site.client if site is not None else None
+        if there is None and not _stays_here(action):
             title = site.title if site is not None else f"Cluster {cluster}"
             return self._refused(uid, str(Reason.WORKLOAD_UNREACHABLE), f"{title} can't be reached")
-        sides = Sides(deps.client, site.client)
+        sides = Sides(deps.client, there)
         conversation: Generator[Call, Obj | None, DataPresent | DataAbsent | Refused]
         if isinstance(action, EnsureBootstrap):
             conversation = ensure(action.order, deps.mark(), lambda: new_secret(deps.draw), deps.now())
         else:
-            conversation = remove(Removal(action.machine, action.secret, action.ids))
+            ids = action.ids if there is not None else ()  # a token that can't be removed ends by itself
+            conversation = remove(Removal(action.machine, action.secret, ids, action.founds))
         try:
             async with asyncio.timeout(TIME_LIMIT):
                 said = await converse(conversation, sides)
         except (KubeError, TimeoutError) as error:
-            return self._failed(uid, error, site)
+            return self._failed(uid, error, is_workload=site is not None and site.is_workload)
         return self._refused(uid, said.reason, said.message) if isinstance(said, Refused) else said
 
-    def _failed(self, uid: str, error: KubeError | TimeoutError, site: Site) -> DataRefused:
+    def _failed(self, uid: str, error: KubeError | TimeoutError, *, is_workload: bool) -> DataRefused:
         """What an API server answers may be quoted: it is bounded, and it never repeats the data of a Secret."""
         if isinstance(error, ApiError) and error.code == 413:
             return self._refused(
@@ -235,7 +238,7 @@ class BootstrapDirectory:
             text = f"{error.plain}; grant the controllers what docs/tasks/join.md lists"
             return self._refused(uid, str(Reason.TOKEN_REFUSED), text)
         why = error.plain if isinstance(error, KubeError) else f"no answer within {TIME_LIMIT:g} s"
-        gone = site.is_workload and isinstance(error, NoAnswer | TimeoutError)
+        gone = is_workload and isinstance(error, NoAnswer | TimeoutError)
         reason = Reason.WORKLOAD_UNREACHABLE if gone else Reason.WAITING_FOR_BOOTSTRAP_DATA
         return self._refused(uid, str(reason), f"it can't be made now: {why}; it is tried again")
 
@@ -315,3 +318,10 @@ class BootstrapDirectory:
     @staticmethod
     def _time() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _stays_here(action: BootstrapAction) -> bool:
+    """Whether the API server of the Machines is enough: that of the Nodes is what the host is to make."""
+    if isinstance(action, EnsureBootstrap):
+        return action.order.founding is not None and not action.order.founding.answers
+    return not action.ids or action.founds is not None

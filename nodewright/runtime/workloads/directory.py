@@ -11,9 +11,9 @@ from typing import Protocol
 
 import structlog
 
-from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind
+from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
-from controllers.kernel.workload import cluster_key_of
+from controllers.kernel.workload import cluster_key_of, endpoint_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import APITarget
@@ -74,6 +74,8 @@ class WorkloadDirectory:
         self._contact: list[Callable[[Key], None]] = []
         self._sweeper: asyncio.Task[None] | None = None
         self._closed = False
+        if CLUSTER in deps.home.stores:
+            deps.home.listen(CLUSTER, self._cluster_changed)
 
     def look(self, cluster: Key) -> Site | None:
         """None: it is being found out, and listeners of contact will hear of it."""
@@ -164,6 +166,13 @@ class WorkloadDirectory:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self._forget(cluster)
+
+    def _cluster_changed(self, change: Change, _from_list: bool) -> None:
+        """Its endpoint says that it has an API of its own: it is looked at again at once."""
+        if change.new is not None and endpoint_of(change.new) != endpoint_of(change.old):
+            access = self._accesses.get(key_of(change.new))
+            if access is not None:
+                access.reconsider()
 
     def _unnamed(self) -> set[Key]:
         home = self._deps.home.stores

@@ -300,7 +300,7 @@ def test_no_secret_is_in_a_plan() -> None:
     (ensure,) = did(plan, EnsureBootstrap)
     token = f"{TOKEN}.0123456789abcdef"
     assert token.encode() not in repr(plan).encode()
-    assert ensure.order.render(token) != ensure.order.render(f"{TOKEN}.fedcba9876543210")
+    assert ensure.order.render(token, None) != ensure.order.render(f"{TOKEN}.fedcba9876543210", None)
 
 
 def test_a_changed_spec_bootstrap_is_another_host_and_an_absent_one_changes_no_hash() -> None:

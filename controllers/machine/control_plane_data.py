@@ -1,0 +1,90 @@
+"""What the host of a control plane is to be given: to make its cluster while that does not answer, to join it after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api.conditions import Reason
+from controllers.bootstrap.calls import Refused
+from controllers.bootstrap.control_plane import ControlPlane
+from controllers.bootstrap.ordering import Wanted
+from controllers.bootstrap.settings import Settings
+from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget
+from controllers.kernel.refs import CLUSTER, Key, Obj, mapping, ref_of, spec_of, status_of
+from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
+from controllers.kernel.workload import endpoint_of
+from providers.base.contract import HostRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A Machine with ``versions.controlPlane``. ``cluster`` None: its Cluster object is not there."""
+
+    machine: Obj
+    cluster: Obj | None
+    request: HostRequest
+    settings: Settings
+    reads: HostReads
+    view: View
+
+
+def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Refused | None:
+    """What to make it of; None while it is being found out whether its cluster answers."""
+    cluster = scene.cluster
+    endpoint = endpoint_of(cluster)
+    if cluster is None or not endpoint:
+        text = (
+            "set spec.controlPlaneEndpoint of its Cluster to the host and port at which the API is to be served: "
+            "a Machine with versions.controlPlane makes a cluster of its own"
+        )
+        return Refused(str(Reason.NO_ENDPOINT), text)
+    workload, target = scene.view.workload, scene.reads.bootstrap.target
+    if isinstance(workload, ManagementCluster):
+        return None
+    answers = not isinstance(workload, Unreachable)
+    if answers and target is None:
+        return None
+    version = scene.request.versions.control_plane
+    seen = target.version if answers and isinstance(target, JoinTarget) else ""
+    server = scene.settings.endpoint or f"https://{endpoint}"
+    found = Wanted(
+        machine=need.machine,
+        request=scene.request,
+        settings=scene.settings,
+        support=scene.reads.support,
+        now=scene.view.now,
+        cluster=need.cluster,
+        control_plane=_control_plane(cluster, endpoint, version),
+        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, _had_node(scene.machine)),
+    )
+    return found, JoinTarget(server, "", seen)
+
+
+def may_found(machine: Obj, need: BootstrapNeed) -> Key | None:
+    """The Cluster that this Machine's host may be the one to make; None for a worker, and once it had a Node."""
+    runs_one = bool(mapping(spec_of(machine).get("versions")).get("controlPlane"))
+    return need.cluster if runs_one and not _had_node(machine) else None
+
+
+def _had_node(machine: Obj) -> bool:
+    return bool(status_of(machine).get("nodeRef"))
+
+
+def _control_plane(cluster: Obj, endpoint: str, version: str) -> ControlPlane:
+    network = mapping(spec_of(cluster).get("clusterNetwork"))
+    domain = network.get("serviceDomain") or network.get("dnsDomain") or ""
+    return ControlPlane(
+        cluster=str(cluster["metadata"]["name"]),
+        version=version,
+        endpoint=endpoint,
+        services=_ranges(network.get("services")),
+        pods=_ranges(network.get("pods")),
+        dns_domain=domain if isinstance(domain, str) else "",
+    )
+
+
+def _ranges(found: Any) -> str:
+    blocks = found.get("cidrBlocks") if isinstance(found, Mapping) else None
+    return ",".join(each for each in blocks if isinstance(each, str)) if isinstance(blocks, list) else ""
