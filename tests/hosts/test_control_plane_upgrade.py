@@ -58,9 +58,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
         lab.clean()
 
 
-def cluster_of_machines(scene: Scene) -> dict[str, Any]:
+def cluster_of_machines(scene: Scene, *, older: bool = False) -> dict[str, Any]:
+    """With the checksums of one version: a mirror of http needs them."""
     bootstrap = {
-        "archives": {"kubernetes": {"mirror": scene.mirror.url}},
+        "archives": scene.mirror.archives(programs(older=older)),
         "files": [files.CONTAINERD_FILE],
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
         "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
@@ -98,7 +99,7 @@ def facts(there: Kubectl) -> tuple[str, str, str]:
 
 def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scene) -> None:
     home = scene.home
-    apply(home, cluster_of_machines(scene))
+    apply(home, cluster_of_machines(scene, older=True))
     apply(home, machine("cp", BEFORE))
     home.wait("condition=Ready", "machine/cp", timeout=240)
     there = scene.there()
@@ -107,6 +108,7 @@ def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scen
     there("create", "configmap", "kept", "--from-literal=data=intact")
     until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 120)
 
+    apply(home, cluster_of_machines(scene))
     number = VERSION.removeprefix("v")
     change = {"spec": {"versions": {"kubelet": number, "controlPlane": number}}}
     home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")
