@@ -7,6 +7,7 @@ by the host's own admin.conf.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from controllers.bootstrap import documents
@@ -19,6 +20,8 @@ from controllers.bootstrap.steps import Command, Files, Script, Service, Step, S
 _IMAGE_HAS_IT = Refusal(f"{PATH}.source", "the image brings the kubelet, so another version needs another host")
 _CONTROL_PLANE_TIME = 1800.0
 """Seconds: kubeadm waits up to 5 minutes for each of the four static pods."""
+_OF_CORE_DNS = ("CoreDNSMigration", "CoreDNSUnsupportedPlugins")
+"""Checks that kubeadm makes of CoreDNS although the cluster has none of it (seen with 1.36.3)."""
 _STEADY, _TRIES = 5, 60
 _RUNS = f"""\
 tries=0 steady=0
@@ -57,11 +60,18 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
 
 
 def _upgraded(join: Join, *, patched: bool) -> Step:
-    flags = [f"--ignore-preflight-errors={','.join(ignored)}"] if (ignored := documents.ignored_errors(join)) else []
-    flags += [f"--patches={documents.PATCHES}"] if patched else []
+    patches = [f"--patches={documents.PATCHES}"] if patched else []
     if join.control_plane is None:
-        return Step("read the cluster's configuration of the kubelet", Command(("kubeadm", "upgrade", "node", *flags)))
+        command = ("kubeadm", "upgrade", "node", *_passed_over(documents.ignored_errors(join)), *patches)
+        return Step("read the cluster's configuration of the kubelet", Command(command))
+    asked = join.settings.spec.control_plane
+    without_dns = "CoreDNS" in ((asked and asked.disabled_addons) or ())
+    ignored = sorted({*documents.ignored_errors(join), *(_OF_CORE_DNS if without_dns else ())})
     # The first of a version uploads the configuration, and the others find it so: the same command serves both.
     version = f"v{join.control_plane.version}"
-    command = ("kubeadm", "upgrade", "apply", version, "--yes", *flags)
+    command = ("kubeadm", "upgrade", "apply", version, "--yes", *_passed_over(ignored), *patches)
     return Step(f"upgrade the control plane to {version}", Command(command), timeout=_CONTROL_PLANE_TIME)
+
+
+def _passed_over(checks: Sequence[str]) -> tuple[str, ...]:
+    return (f"--ignore-preflight-errors={','.join(checks)}",) if checks else ()

@@ -1,4 +1,4 @@
-"""A Machine with ``versions.controlPlane``: when its host makes the cluster, joins it or waits. It is never given up."""
+"""A Machine with ``versions.controlPlane``: its host makes the cluster, joins it or waits, and is never given up."""
 
 from __future__ import annotations
 
