@@ -112,8 +112,20 @@ def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scen
     number = VERSION.removeprefix("v")
     change = {"spec": {"versions": {"kubelet": number, "controlPlane": number}}}
     home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")
-    home.wait(f"jsonpath={{.status.versions.kubelet}}={number}", "machine/cp", timeout=600)
+    home.wait(f"jsonpath={{.status.versions.kubelet}}={VERSION}", "machine/cp", timeout=600)
     home.wait("condition=UpToDate", "machine/cp", timeout=120)
     home.wait("condition=Ready", "machine/cp", timeout=120)
     assert facts(there) == (VERSION, VERSION, boot)
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+
+
+def test_its_host_is_given_back_clean_and_makes_another_cluster(scene: Scene) -> None:
+    """The whole cluster goes: its last control plane with it, though nobody is left to ask about its Node."""
+    home, guest = scene.home, scene.pool.guests["rack1"]
+    home("delete", "machine", "cp", "--wait=false")
+    home("delete", "cluster", "prod", "--wait=false")
+    until(lambda: not items(home, "machines") and not items(home, "clusters"), 180)
+    until(lambda: not sshpools.claim(guest), 60)
+    left = guest.execute("ls -A /etc/kubernetes /var/lib/etcd /var/lib/kubelet /var/lib/nodewright/control-plane*; true")
+    assert left.stdout.strip() in ("", "/var/lib/etcd:\n\n/var/lib/kubelet:")
+    assert not [each for each in items(home, "secrets") if each["metadata"]["name"].startswith("prod-")]
