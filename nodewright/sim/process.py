@@ -24,6 +24,7 @@ from controllers.kernel.actions import (
     EnsureBootstrap,
     Event,
     RemoveBootstrap,
+    RemoveEtcdMember,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
@@ -221,6 +222,8 @@ class Process:
         elif isinstance(action, EnsureBootstrap | RemoveBootstrap):
             self._bootstraps.perform(action)
             self._later(reconciler, key, 0.0)
+        elif isinstance(action, RemoveEtcdMember):
+            raise NotImplementedError("etcd is played by nodewright.sim.quorum")
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
