@@ -67,6 +67,7 @@ class Outside:
     faults: Faults
     say: Say
     guard: Guard
+    remove_member: Callable[[RemoveEtcdMember], None]
 
 
 class _Complete:
@@ -223,7 +224,8 @@ class Process:
             self._bootstraps.perform(action)
             self._later(reconciler, key, 0.0)
         elif isinstance(action, RemoveEtcdMember):
-            raise NotImplementedError("etcd is played by nodewright.sim.quorum")
+            self._out.remove_member(action)
+            self._later(reconciler, key, 0.0)
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
