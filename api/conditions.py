@@ -132,7 +132,7 @@ class ControlPlaneCondition(StrEnum):
     """Condition types of a ControlPlane."""
 
     READY = "ControlPlaneReady"
-    """As many Machines as desired work: Node Ready, static pods and etcd member healthy. The message names the others."""
+    """Enough Machines work: Node Ready, static pods and etcd member healthy. The message names the others."""
     ETCD_HEALTHY = "EtcdHealthy"
     """Every etcd member is healthy, and a voter. The message names those that are not; Unknown: etcd was not read."""
     INITIALIZED = "Initialized"

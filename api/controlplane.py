@@ -146,9 +146,7 @@ class ControlPlane(Model):
     """Keeps Machines with etcd and the API server of a Cluster: initialized once, joined, healed and upgraded one at a
     time, never below etcd's quorum."""
 
-    __rules__: ClassVar = (
-        name_fits(limits.MAX_MACHINESET_NAME, "the names of its Machines become names of Nodes"),
-    )
+    __rules__: ClassVar = (name_fits(limits.MAX_MACHINESET_NAME, "the names of its Machines become names of Nodes"),)
     resource: ClassVar = Resource(
         kind="ControlPlane",
         plural="controlplanes",

@@ -16,7 +16,7 @@ from controllers.controlplane import state
 from controllers.controlplane.state import Health, InPlace, Member, Phase, Policy, State
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
-from controllers.kernel.etcd import EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
@@ -45,7 +45,9 @@ READS = (CONTROL_PLANE, MACHINE, CLUSTER, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 STATIC_NAMESPACE = "kube-system"
-_NOTHING: Mapping[str, Any] = {}
+JOIN_LIMIT = timedelta(minutes=15)
+"""How long after its creation a host may still be at ``kubeadm join``: kubeadm's own limits are 5 minutes for the
+discovery, 4 for the kubelet and 2 for etcd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,10 @@ def _state(observed: Observed, view: View) -> State:
     )
     by_name = {**_by_member_name(foreign), **_by_member_name(tuple(facts.body for facts in observed.machines))}
     etcd = observed.etcd
-    members = tuple(_member(m, by_name) for m in etcd.members) if isinstance(etcd, EtcdMembers) else ()
+    by_id = {annotations_of(f.body).get(names.CONTROL_PLANE_MEMBER): f.key.name for f in observed.machines}
+    members = tuple(_member(m, by_name, by_id) for m in etcd.members) if isinstance(etcd, EtcdMembers) else ()
+    if isinstance(etcd, EtcdMembers):
+        machines = tuple(_beyond_repair(observed, machine, members) for machine in machines)
     started = any(member.name for member in members)
     known = names.CONTROL_PLANE_INITIALIZED in annotations_of(observed.cluster or {"metadata": {}})
     initialized = known or observed.status.get("initialized") is True or started or observed.reached or bool(foreign)
@@ -181,12 +186,22 @@ def _state(observed: Observed, view: View) -> State:
     )
 
 
+def _beyond_repair(observed: Observed, machine: state.Machine, members: tuple[Member, ...]) -> state.Machine:
+    """A member that was removed never comes back, and kubeadm does not join a second time: another Machine has to."""
+    facts = observed.facts(machine.name)
+    if facts is None or machine.deleting or any(member.machine == machine.name for member in members):
+        return machine
+    too_late = bool(facts.node_name) and observed.now - facts.created >= JOIN_LIMIT
+    return replace(machine, replace=True) if machine.had_member or too_late else machine
+
+
 def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: View, number: int) -> state.Machine:
     status, conditions = status_of(facts.body), status_of(facts.body).get("conditions")
     host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
     dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
     on_its_way = revision.is_on_its_way(facts)
     updating = on_its_way and not facts.refusal
+    had_member = names.CONTROL_PLANE_MEMBER in annotations_of(facts.body)
     return state.Machine(
         name=facts.key.name,
         created=number,
@@ -197,6 +212,8 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         whole=facts.ready and _pods_ready(facts.node_name, view),
         up_to_date=revision.is_of(facts) and not on_its_way,
         held=names.CONTROL_PLANE_HOOK in annotations_of(facts.body),
+        had_member=had_member,
+        may_join=facts.deleting and not had_member and observed.now - facts.created < JOIN_LIMIT,
         version=str(mapping(status.get("versions")).get("kubelet") or ""),
         stays=facts.refusal if on_its_way else "",
     )
@@ -226,11 +243,14 @@ def _pods_ready(node: str, view: View) -> bool:
     return True
 
 
-def _member(found: Any, by_name: Mapping[str, str]) -> Member:
-    health = {True: Health.HEALTHY, False: Health.UNHEALTHY}.get(found.healthy, Health.UNKNOWN)
+def _member(found: EtcdMember, by_name: Mapping[str, str], by_id: Mapping[str | None, str]) -> Member:
+    """Whose it is: as it was written down when it was seen first, else by its name."""
+    works: dict[bool | None, Health] = {True: Health.HEALTHY, False: Health.UNHEALTHY}
+    health = works.get(found.healthy, Health.UNKNOWN)
     if found.alarms and health is Health.HEALTHY:
         health = Health.UNHEALTHY if "CORRUPT" in found.alarms else health
-    return Member(found.id, found.name, by_name.get(found.name, ""), found.learner, health)
+    machine = by_id.get(f"{found.id:x}") or by_name.get(found.name, "")
+    return Member(found.id, found.name, machine, found.learner, health)
 
 
 def _by_member_name(machines: tuple[Obj, ...]) -> dict[str, str]:

@@ -65,7 +65,7 @@ def _carried_out(observed: Observed, decision: Decision) -> Plan:
     change = _change(observed, decision.step)
     written = _said(observed, decision, change.record, guarded=change.guarded)
     return Plan(
-        (*written, *steps(change.before, change.actions, _events(observed, decision))),
+        (*steps(_ledger(observed)), *written, *steps(change.before, change.actions, _events(observed, decision))),
         _outcome(decision),
         notes=decision.refusals,
     )
@@ -153,6 +153,20 @@ def _repeat(observed: Observed, name: str, decision: Decision) -> Plan:
 
 
 # -- single writes
+
+
+def _ledger(observed: Observed) -> list[Action]:
+    """Which member is whose, once it has a vote: a Machine whose member is gone differs from one that may yet join."""
+    found: list[Action] = []
+    for member in observed.state.members:
+        facts = observed.facts(member.machine)
+        text = f"{member.id:x}"
+        if facts is None or not member.is_voter or not member.name:
+            continue
+        if annotations_of(facts.body).get(names.CONTROL_PLANE_MEMBER) != text:
+            patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MEMBER: text}}}
+            found.append(Patch(facts.ref, patch, f"Machine {member.machine} has {member.title}"))
+    return found
 
 
 def _locked(observed: Observed) -> Patch:

@@ -116,11 +116,20 @@ class _Planner:
     # -- Machines that go, and what is left of others
 
     def _release(self) -> Step | None:
-        """A host without a member may go. While etcd's list is not known, nobody knows that it has none."""
+        """A host without a member may go. While etcd's list is not known, nobody knows that it has none.
+
+        One that joins just now is let finish: it would take its vote along, and 1 of 2 is no quorum.
+        """
         if self.state.etcd_known and self.state.initialized:
             return None
         for machine in self.state.machines:
-            if machine.phase is Phase.DRAINED and machine.held and not self._members_of(machine):
+            if machine.phase is not Phase.DRAINED or not machine.held or self._members_of(machine):
+                continue
+            if machine.may_join and not machine.goes:
+                self.refusals.append(
+                    f"Machine {machine.name} keeps its host: it may be joining, and get a vote, right now"
+                )
+            else:
                 return Release(machine.name, f"Machine {machine.name} has no etcd member")
         return None
 
@@ -152,7 +161,7 @@ class _Planner:
 
     def _clean(self) -> Step | None:
         """Members that no Machine has: a failed join left them, or the Machine went without us (Cluster API 13221)."""
-        coming = [machine for machine in self.staying if machine.phase is Phase.JOINING]
+        coming = [machine for machine in self.state.machines if self._may_come(machine)]
         for member in self.state.members:
             if member.machine:
                 continue
@@ -166,14 +175,21 @@ class _Planner:
                 return RemoveMember(member.id, "", f"{member.title} has no Machine")
         return None
 
+    def _may_come(self, machine: Machine) -> bool:
+        """It may get a member. kubeadm starts the kubelet before etcd, so a Node says nothing of that."""
+        if machine.goes or machine.had_member or self._members_of(machine):
+            return False
+        return machine.may_join or not machine.deleting
+
     def _bury(self) -> Step | None:
         """Members that don't work of Machines that go: the margin can only grow by it.
 
-        The API server on such a host has no etcd, so its kubelet could report no drain anyway.
+        The Machine is deleted before, so that nobody takes that back: a member that was removed never works again. The
+        API server on such a host has no etcd, so its kubelet could report no drain anyway.
         """
         for machine in self._going():
             for member in self._members_of(machine):
-                waits = machine.phase is Phase.DRAINING and member.health is Health.UNKNOWN
+                waits = not machine.deleting or (machine.phase is Phase.DRAINING and member.health is Health.UNKNOWN)
                 if not waits and not (member.works and member.is_voter) and not self._is_drained_of(machine, member):
                     why = f"{member.title} does not work and Machine {machine.name} goes"
                     return RemoveMember(member.id, machine.name, why)
@@ -191,7 +207,7 @@ class _Planner:
                 continue
             others = [m.name for m in self._going() if m.deleting and m is not machine and self._members_of(m)]
             why = self._why_not_without(machine)
-            if not why and others and working and not machine.deleting:
+            if not why and others and self._works(machine) and not machine.deleting:
                 why = f"Machine {others[0]} goes first"
             if why:
                 self.refusals.append(f"Machine {machine.name} does not go: {why}")
@@ -206,6 +222,8 @@ class _Planner:
         for machine in self.state.machines:
             if machine.goes:
                 continue
+            if machine.may_join and not self._members_of(machine):
+                return Wait(f"Machine {machine.name} goes once it has joined, or can't join any more")
             if machine.phase is Phase.JOINING:
                 return Wait(f"Machine {machine.name} joins")
             if machine.phase is Phase.UPDATING:

@@ -12,9 +12,9 @@ from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
-from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key, Kind, Obj, key_of, spec_of
-from controllers.kernel.view import NAMESPACE, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, same_pause
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key, Kind, Obj, key_of
+from controllers.kernel.view import CLUSTER_NAME, HostNeed, HostReads, View
+from controllers.kernel.waking import itself, members_of_cluster, same_pause
 
 __all__ = ["STATIC_NAMESPACE", "STATIC_PODS", "ControlPlaneReconciler"]
 
@@ -27,13 +27,9 @@ def owner_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     return _of_cluster(key_of(machine).namespace, cluster_name_of(machine), view) if owner is None else ()
 
 
-def of_cluster(cluster: Obj, view: View) -> Iterable[Key]:
-    return _of_cluster(key_of(cluster).namespace, key_of(cluster).name, view)
-
-
 def _of_cluster(namespace: str, name: str, view: View) -> Iterable[Key]:
-    found = view.indexed(CONTROL_PLANE, NAMESPACE, namespace) if name else ()
-    return tuple(key_of(body) for body in found if spec_of(body).get("clusterName") == name)
+    found = view.indexed(CONTROL_PLANE, CLUSTER_NAME, f"{namespace}/{name}") if name else ()
+    return tuple(key_of(body) for body in found)
 
 
 def same_to_control_planes(old: Obj, new: Obj) -> bool:
@@ -54,7 +50,7 @@ class ControlPlaneReconciler:
         default=(
             Wake(CONTROL_PLANE, itself),
             Wake(MACHINE, owner_of_machine),
-            Wake(CLUSTER, of_cluster, same_to_control_planes),
+            Wake(CLUSTER, members_of_cluster(CONTROL_PLANE), same_to_control_planes),
         )
     )
 

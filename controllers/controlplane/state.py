@@ -66,6 +66,8 @@ class Machine:
     ``first``: a person asks that this one goes first on a scale-down. ``whole``: its Node is Ready and its static pods
     (API server, controller manager, scheduler) run. ``up_to_date``: it is of the present template and version.
     ``held``: our hook keeps its host until its member is gone.
+    ``had_member``: it was seen with an etcd member. ``may_join``: it is being deleted, was never seen with one, and its
+    host may still be at kubeadm.
     ``stays``: why its host can't be changed in place, "" if it can or nobody knows.
     """
 
@@ -78,6 +80,8 @@ class Machine:
     whole: bool = True
     up_to_date: bool = True
     held: bool = True
+    had_member: bool = False
+    may_join: bool = False
     version: str = ""
     stays: str = ""
 

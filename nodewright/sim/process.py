@@ -297,7 +297,8 @@ class Process:
         self._cache.listed(kind, [_own(obj) for obj in listed.items], listed.resource_version)
 
     def _believed(self) -> Bounds:
-        deployment = self._cache.stores[MACHINE_DEPLOYMENT].get(DEPLOYMENT)
+        there = self._cache.stores.get(MACHINE_DEPLOYMENT)
+        deployment = there.get(DEPLOYMENT) if there is not None else None
         return bounds(deployment) if deployment else Bounds(0, 0)
 
 

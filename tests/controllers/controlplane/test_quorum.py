@@ -75,7 +75,9 @@ def check_safe(state: State) -> None:
             assert len(state.machines) < state.replicas + max(state.policy.surge, 1)
         case Remove(machine=name):
             carry = {m.machine for m in state.members}
-            assert name not in carry or not any(m.deleting and m.name in carry for m in state.machines)
+            dead = {m.name for m in state.machines if m.dead}
+            works = any(m.works and not m.learner for m in state.members if m.machine == name and name not in dead)
+            assert not works or not any(m.deleting and m.name in carry for m in state.machines)
             left = tuple(m for m in state.members if m.machine != name)
             assert not state.members or counted(replace(state, members=left)).have_quorum
 
@@ -186,7 +188,7 @@ def test_a_dead_hosts_member_goes_before_its_replacement_joins() -> None:
     while not isinstance(step := decide(state).step, Wait) or not step.settled:
         steps.append(type(step).__name__)
         state = after(state, step)
-    assert [name for name in steps if name != "Wait"] == ["RemoveMember", "Remove", "Join"]
+    assert [name for name in steps if name != "Wait"] == ["Remove", "RemoveMember", "Join"]
     assert len(state.members) == 3
 
 
@@ -204,9 +206,12 @@ def test_two_of_five_dead_are_both_removed_before_anybody_joins() -> None:
     """Cluster API issue 10125: it hung after the first deletion."""
     machines = (*THREE, machine("cp-4", dead=True), machine("cp-5", dead=True))
     state = State(5, machines, tuple(member(number) for number in range(1, 6)))
-    first = decide(state).step
-    second = decide(after(state, first)).step
-    assert (type(first), type(second)) == (RemoveMember, RemoveMember)
+    taken = []
+    while not isinstance(step := decide(state).step, Join):
+        taken.append(step)
+        state = after(state, step)
+    assert sum(isinstance(step, RemoveMember) for step in taken) == 2
+    assert sum(isinstance(step, Remove) for step in taken) == 2
 
 
 def test_without_a_quorum_nothing_is_removed() -> None:

@@ -78,6 +78,7 @@ MORE_SLOTS = (
     Slot(replace(_OLD, whole=False), SICK),
     Slot(replace(_OLD, stays="another host"), HEALTHY),
     Slot(replace(_JOINING, replace=True), UNSTARTED),
+    Slot(replace(_RUNNING, phase=Phase.DRAINED, may_join=True)),
 )
 
 
@@ -126,7 +127,7 @@ def passed(state: State) -> State:
         moved = _moved(machine, own)
         if moved is not None:
             machines.append(moved)
-        if machine.phase is Phase.JOINING and not machine.goes:
+        if (machine.phase is Phase.JOINING or machine.may_join) and not machine.goes:
             for member in own:
                 members[member.id] = replace(member, name=member.name or "n", learner=False, health=Health.HEALTHY)
             if not own:
@@ -143,6 +144,7 @@ def passed(state: State) -> State:
 
 def _moved(machine: Machine, own: list[Member]) -> Machine | None:
     works = any(member.works for member in own)
+    machine = replace(machine, had_member=machine.had_member or bool(own))
     match machine.phase:
         case Phase.JOINING if not machine.goes:
             return replace(machine, phase=Phase.RUNNING, whole=True)
@@ -152,6 +154,8 @@ def _moved(machine: Machine, own: list[Member]) -> Machine | None:
             return None if machine.dead else replace(machine, phase=Phase.DRAINED)
         case Phase.DRAINED if machine.dead:
             return None
+        case Phase.DRAINED:
+            return replace(machine, may_join=False)
         case Phase.RUNNING if not machine.whole or not (works or machine.goes):
             return replace(machine, replace=True)
     return machine
