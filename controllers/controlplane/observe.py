@@ -199,8 +199,7 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
     status, conditions = status_of(facts.body), status_of(facts.body).get("conditions")
     host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
     dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
-    on_its_way = revision.is_on_its_way(facts)
-    updating = on_its_way and not facts.refusal
+    updating = facts.up_to_date is False and not facts.refusal  # whichever template it was handed
     had_member = names.CONTROL_PLANE_MEMBER in annotations_of(facts.body)
     return state.Machine(
         name=facts.key.name,
@@ -210,12 +209,12 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         replace=facts.selected_for_deletion or facts.failed,
         first=facts.annotated,
         whole=facts.ready and _pods_ready(facts.node_name, view),
-        up_to_date=revision.is_of(facts) and not on_its_way,
+        up_to_date=revision.is_of(facts) and facts.up_to_date is not False,
         held=names.CONTROL_PLANE_HOOK in annotations_of(facts.body),
         had_member=had_member,
-        may_join=facts.deleting and not had_member and observed.now - facts.created < JOIN_LIMIT,
+        may_join=facts.deleting and not had_member and observed.now - (facts.host_since or facts.created) < JOIN_LIMIT,
         version=str(mapping(status.get("versions")).get("kubelet") or ""),
-        stays=facts.refusal if on_its_way else "",
+        stays=facts.refusal if revision.is_of(facts) else "",
     )
 
 

@@ -125,7 +125,7 @@ class _Planner:
         for machine in self.state.machines:
             if machine.phase is not Phase.DRAINED or not machine.held or self._members_of(machine):
                 continue
-            if machine.may_join and not machine.goes:
+            if machine.may_join and not machine.dead:
                 self.refusals.append(
                     f"Machine {machine.name} keeps its host: it may be joining, and get a vote, right now"
                 )
@@ -177,9 +177,9 @@ class _Planner:
 
     def _may_come(self, machine: Machine) -> bool:
         """It may get a member. kubeadm starts the kubelet before etcd, so a Node says nothing of that."""
-        if machine.goes or machine.had_member or self._members_of(machine):
+        if machine.dead or machine.had_member or self._members_of(machine):
             return False
-        return machine.may_join or not machine.deleting
+        return machine.may_join or not (machine.deleting or machine.replace)
 
     def _bury(self) -> Step | None:
         """Members that don't work of Machines that go: the margin can only grow by it.
@@ -220,10 +220,10 @@ class _Planner:
     def _busy(self) -> Step | None:
         """One change at a time: the one before has to be over."""
         for machine in self.state.machines:
+            if machine.may_join and not machine.dead and not self._members_of(machine):
+                return Wait(f"Machine {machine.name} goes once it has joined, or can't join any more")
             if machine.goes:
                 continue
-            if machine.may_join and not self._members_of(machine):
-                return Wait(f"Machine {machine.name} goes once it has joined, or can't join any more")
             if machine.phase is Phase.JOINING:
                 return Wait(f"Machine {machine.name} joins")
             if machine.phase is Phase.UPDATING:

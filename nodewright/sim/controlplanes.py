@@ -142,15 +142,22 @@ class ControlPlanes(Engine):
 
     def _strike(self) -> None:
         """A host breaks, falls silent or vanishes with its disk."""
-        victims = [member for member in self.etcd.members.values() if self.etcd.works(member)]
-        if not victims or self.etcd.margin < 1 or not self._is_initialized() or self._is_updating():
+        for _ in range(3 * self.scenario.steps_between_edits):
+            if self._bears_a_loss():
+                break
+            self._step()
+        else:
             return
+        victims = [member for member in self.etcd.members.values() if self.etcd.works(member)]
         member = self.random.choice(victims)
         how = self.random.choice([self.world.break_host, self.world.stop_host, self.world.lose_host])
         self.strikes += 1
         self.etcd.struck.add(member.host)
         self._say(f"{how.__name__}: {member.name}")
         how(member.uid)
+
+    def _bears_a_loss(self) -> bool:
+        return self.etcd.margin >= 1 and self._is_initialized() and not self._is_updating()
 
     def _is_initialized(self) -> bool:
         cluster = self.plane.get(CLUSTER, Key(users.NAMESPACE, "sim"))

@@ -136,11 +136,9 @@ class EtcdDirectory:
             async with await self._gateway(action.cluster, known) as gateway:
                 await remove(gateway, known.hosts, action, self._port)
         except (_NotReadable, RemovalRefused) as error:
-            _log.warning(
-                "an etcd member stays", cluster=str(action.cluster), member=f"{action.member:x}", why=str(error)
-            )
+            log.warning("an etcd member stays", why=str(error))
         else:
-            _log.info("an etcd member was removed", cluster=str(action.cluster), member=f"{action.member:x}")
+            log.info("an etcd member was removed")
 
     async def _gateway(self, cluster: Key, known: _Known) -> Gateway:
         """Raises _NotReadable. The certificate is made anew when the CA changes, or half of its life is over."""
