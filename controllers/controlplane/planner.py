@@ -236,9 +236,9 @@ class _Planner:
         short = self.state.replicas - len(self.staying)
         if short <= 0:
             return None
-        room = self.state.replicas + self.state.policy.surge - len(self.state.machines)
-        if room <= 0:
-            most = f"maxSurge {self.state.policy.surge} allows {len(self.state.machines) + room} Machines"
+        free = self.state.replicas + self.state.policy.surge - len(self.state.machines)
+        if free <= 0:
+            most = f"maxSurge {self.state.policy.surge} allows {len(self.state.machines) + free} Machines"
             self.refusals.append(f"no Machine joins: {most}, another one goes first")
             return None
         return self._join(f"{len(self.staying)} of {self.state.replicas} Machines are there")
