@@ -71,6 +71,10 @@ def _metadata(obj: Mapping[str, Any]) -> Errors:
 
 _NAME_LIMITS = {
     "Machine": (limits.MAX_NODE_NAME, "it becomes the name of a Node"),
+    "ControlPlane": (
+        limits.MAX_MACHINESET_NAME,
+        "the names of its Machines, <name>-<5>-<number>, become names of Nodes",
+    ),
     "MachineSet": (
         limits.MAX_MACHINESET_NAME,
         "the names of its Machines, <name>-<5>-<number>, become names of Nodes",
