@@ -75,9 +75,7 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         now=scene.view.now,
         cluster=need.cluster,
         control_plane=_control_plane(cluster, endpoint, version),
-        founding=FoundingOrder(
-            ref_of(CLUSTER, cluster), endpoint, answers, _had_node(scene.machine), _was_made(cluster)
-        ),
+        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made),
     )
     return found, JoinTarget(server, "", seen)
 
