@@ -99,12 +99,6 @@ def control_plane(scene: Scene, replicas: int) -> dict[str, Any]:
     }
 
 
-def voters(scene: Scene) -> int:
-    """Members of etcd that the ControlPlane sees."""
-    status = scene.home.json("get", "controlplane", "prod")["status"]
-    return len([each for each in status.get("etcdMembers", []) if not each.get("learner")])
-
-
 def test_one_control_plane_becomes_three_by_a_scale(scene: Scene) -> None:
     home = scene.home
     apply(home, cluster_of_machines(scene))
