@@ -1,4 +1,4 @@
-"""Say what is to be said of a Cluster. ``apiEndpoints`` are a person's or a provider's, but for a cluster of Machines."""
+"""Say what is to be said of a Cluster. ``apiEndpoints`` are a person's, but for a cluster that Machines make."""
 
 from __future__ import annotations
 
