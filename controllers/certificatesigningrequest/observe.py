@@ -1,4 +1,7 @@
-"""View → Observed: one CertificateSigningRequest, the Machine that it may be for, and others for the same Node."""
+"""View → Observed: one CertificateSigningRequest, the Machine that it may be for, and others for the same Node.
+
+All of one cluster: the Machines are those whose Nodes live where the request is.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
+    CLUSTER,
     ENDPOINTS,
     MACHINE,
     NODE,
@@ -26,11 +30,14 @@ from controllers.kernel.refs import (
     annotations_of,
     is_deleting,
     key_of,
+    objects,
     ref_of,
+    status_of,
     uid_of,
 )
 from controllers.kernel.view import (
     HOST_NAME,
+    MANAGEMENT_CLUSTER,
     NODE_NAME,
     HostNeed,
     HostPresent,
@@ -38,6 +45,7 @@ from controllers.kernel.view import (
     HostReads,
     HostUnknown,
     ManagementCluster,
+    Reached,
     Unreachable,
     View,
     Workload,
@@ -45,7 +53,7 @@ from controllers.kernel.view import (
 from controllers.kernel.workload import cluster_key_of
 from providers.base.contract import HostState
 
-READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE, NODE, SERVICE, ENDPOINTS)
+READS = (CERTIFICATE_SIGNING_REQUEST, CLUSTER, MACHINE, NODE, SERVICE, ENDPOINTS)
 FRESH = 30.0
 """Seconds that the provider's list may be old."""
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -145,7 +153,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
 def observe(
     key: Key, view: View, reads: HostReads | None = None, api_hosts: frozenset[str] = frozenset()
 ) -> Observed | None:
-    """None if the request is gone. ``api_hosts``: see ``foreign_names.Asker``."""
+    """None if the request is gone. ``api_hosts``: of the management cluster, see ``foreign_names.Asker``."""
     csr = view.get(CERTIFICATE_SIGNING_REQUEST, key)
     if csr is None:
         return None
@@ -164,7 +172,7 @@ def observe(
     machines = machines_named(name, view)
     node = view.get(NODE, Key("", name)) if name else None
     hosts = tuple(_host(machine, node, reads.host if reads else NOT_ASKED, name) for machine in machines)
-    asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", api_hosts)
+    asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", _api_hosts(machines, view, api_hosts))
     wanted = {name, *request.dns_names, *request.ip_addresses} if bare.signer == SERVING else {name}
     alike = [
         (other, read(other))
@@ -186,15 +194,15 @@ def observe(
 def machines_named(name: str, view: View) -> list[Obj]:
     """Machines that the Node ``name`` is or may become: the one that it is recorded for; else those of that name.
 
-    Not those whose Nodes live in a cluster of their own: who asks here for such a name is somebody else. A Machine
-    without a host of its own holds up nobody: the name alone costs nothing.
+    Not those whose Nodes live in another cluster: who asks here for such a name is somebody else. A Machine without a
+    host of its own holds up nobody: the name alone costs nothing.
     """
     node = view.get(NODE, Key("", name)) if name else None
     if node is not None and owner_uid(node):
         owner = view.by_uid(MACHINE, owner_uid(node))
-        in_management_cluster = owner is not None and isinstance(_workload(owner, view), ManagementCluster)
-        return [owner] if owner is not None and in_management_cluster and is_recorded_for(node, owner) else []
-    local = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), ManagementCluster)]
+        lives_here = owner is not None and _lives_here(owner, view)
+        return [owner] if owner is not None and lives_here and is_recorded_for(node, owner) else []
+    local = [machine for machine in _named(name, view) if _lives_here(machine, view)]
     free = [machine for machine in local if _node_of(machine) in {"", name}]
     return [machine for machine in free if _may_have_a_host(machine)] or free
 
@@ -231,8 +239,27 @@ def _workload(machine: Obj, view: View) -> Workload:
     return view.of_cluster(cluster_key_of(MACHINE, machine)).workload
 
 
+def _api_hosts(machines: Iterable[Obj], view: View, of_management_cluster: frozenset[str]) -> frozenset[str]:
+    """Under which the API server is reached where the request is: by us, and by those whom its Cluster tells."""
+    found = set(view.workload.servers if isinstance(view.workload, Reached) else of_management_cluster)
+    for machine in machines:
+        key = cluster_key_of(MACHINE, machine)
+        cluster = view.get(CLUSTER, key) if key is not None else None
+        listed = objects(status_of(cluster).get("apiEndpoints")) if cluster is not None else ()
+        found |= {str(endpoint.get("host") or "") for endpoint in listed}
+    return frozenset(plain(name) for name in found if name)
+
+
+def _lives_here(machine: Obj, view: View) -> bool:
+    """Whether its Node is, or is to be, in the cluster that ``view`` shows."""
+    if view.cluster is not None:
+        return cluster_key_of(MACHINE, machine) == view.cluster
+    return isinstance(_workload(machine, view), ManagementCluster)
+
+
 def _is_being_found_out(machine: Obj, view: View) -> bool:
-    workload = _workload(machine, view)
+    """Whether nobody knows yet if it lives in the management cluster, for a request there."""
+    workload = MANAGEMENT_CLUSTER if view.cluster is not None else _workload(machine, view)
     return isinstance(workload, Unreachable) and workload.finding_out
 
 

@@ -23,9 +23,15 @@ class ManagementCluster:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret."""
+    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret.
+
+    ``servers``: host names and addresses under which its API is reached, by that kubeconfig.
+    ``lacking``: what can't be read there, and why, of kinds without which all else works (``LivesInClusters``).
+    """
 
     secret: str
+    servers: frozenset[str] = frozenset()
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,10 @@ class View(Protocol):
         """Where the Nodes and Pods of this reconcile live. While it is Unreachable, what is shown of them is old or
         empty.
         """
+
+    @property
+    def cluster(self) -> Key | None:
+        """The Cluster with an API of its own that ``WORKLOAD_KINDS`` are shown of; None: the management cluster."""
 
     def of_cluster(self, cluster: Key | None) -> View:
         """The same moment as a reconcile of that Cluster sees it; None: the management cluster.

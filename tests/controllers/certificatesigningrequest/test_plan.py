@@ -23,7 +23,7 @@ from controllers.kernel.view import (
     Workload,
 )
 from providers.base.contract import Address, Host, HostState
-from tests.builders import FakeView, machine, node
+from tests.builders import FakeView, cluster, machine, node
 from tests.builders.objects import Builder, MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import (
     CLIENT_USAGES,
@@ -293,7 +293,7 @@ def test_a_request_that_waits_for_another_is_looked_at_when_that_is_deleted() ->
     of_others.asking(common_name="system:node:b")
     (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
     assert list(wake.keys(earlier.build(), FakeView(earlier, waits, of_others))) == [Key("", "first")]
-    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "csr")]
+    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "first"), Key("", "csr")]
 
 
 def test_conditions_of_others_are_kept() -> None:
@@ -320,6 +320,44 @@ def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: 
         view.elsewhere("blue", workload)
         found = plan_on(view)
         assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")
+
+
+def _in_blue(*objects: Any) -> FakeView:
+    """What a reconcile in the workload cluster of ``blue`` sees; it is reached at ``api.blue.example``."""
+    reached = Reached("blue-kubeconfig", frozenset({"API.blue.example."}))
+    return FakeView().elsewhere("blue", reached, *objects)
+
+
+@pytest.mark.parametrize(
+    ("of", "said"), [("blue", "Approved"), ("green", ""), (None, "")], ids=["its own", "another's", "home's"]
+)
+def test_in_a_workload_cluster_only_machines_of_that_cluster_get_a_certificate(of: str | None, said: str) -> None:
+    for csr, body in ((client(), joining()), (serving(), joined())):
+        machine_of = body.in_cluster(of) if of else body
+        assert verdict(plan_on(_in_blue(csr, *with_nodes(machine_of)))) == said
+
+
+def test_a_namesake_in_another_cluster_holds_up_nobody() -> None:
+    other = machine("a", "other").uid("uid-other").provider_id("simulated:///b").in_cluster("green")
+    assert verdict(plan_on(_in_blue(client(), joining().in_cluster("blue"), other))) == "Approved"
+
+
+def test_a_machine_of_that_name_in_another_namespace_is_not_of_this_cluster() -> None:
+    """A Cluster is named by its namespace, too."""
+    other = machine("a", "other").provider_id("simulated:///a").in_cluster("blue")
+    assert verdict(plan_on(_in_blue(client(), other))) == ""
+
+
+@pytest.mark.parametrize("name", ["api.blue.example", "lb.blue.example"])
+def test_no_kubelet_serves_in_the_name_of_its_workload_clusters_server(name: str) -> None:
+    """By our way there, or by that of hosts (``status.apiEndpoints``)."""
+    told = cluster("blue").build()
+    told["status"] = {"apiEndpoints": [{"host": "lb.blue.example", "port": 6443}]}
+    csr = serving("csr", *dns("a", name))
+    view = _in_blue(csr, told, *with_nodes(joined().in_cluster("blue")))
+    found = plan_on(view, reads_of(view, addresses=(Address("InternalDNS", name), Address("Hostname", "a"))))
+    assert verdict(found) == ""
+    assert any("is the API server's" in note for note in found.notes)
 
 
 def test_a_request_waits_until_it_is_known_where_its_node_lives() -> None:
