@@ -6,7 +6,7 @@ All of one cluster: the Machines are those whose Nodes live where the request is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -59,6 +59,9 @@ FRESH = 30.0
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING = "kubernetes.io/kubelet-serving"
 SIGNERS = frozenset({CLIENT, SERVING})
+APPROVED_REASON, DENIED_REASON = "MachineApproved", "MachineDenied"
+UID_MARK = ", UID "
+"""In the message of our conditions, before the UID of the Machine at its end: nothing else tells whose it was."""
 NOT_ASKED = HostUnknown("the provider was not asked yet")
 _NAMES = frozenset({"Hostname", "InternalDNS", "ExternalDNS"})
 _ADDRESSES = frozenset({"InternalIP", "ExternalIP"})
@@ -78,7 +81,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The Machine that a Node of this name is, or is to be.
+    """The Machine that a Node of this name is, or is to be. ``uid`` is the Machine's.
 
     ``joined``: the Node is recorded for it, so it certainly is.
     ``tokens``: ids of bootstrap tokens that were made for it, or may have been. ``by_token``: it joins by one of those
@@ -86,6 +89,7 @@ class Host:
     """
 
     key: Key
+    uid: str
     joined: bool
     going: bool
     proof: Proof
@@ -100,6 +104,7 @@ class Observed:
     ``earlier``: another request for the same was approved, with another key, and may not have been used yet.
     ``foreign``: which name of a serving certificate means somebody else, and whom; "" if none does.
     ``newer``: later ones that wait too; whoever made this one waits for the last of them, if it is a kubelet's.
+    ``orphaned_since``: when it was decided, if it was by us and its Machine is gone.
     """
 
     csr: Obj
@@ -111,6 +116,7 @@ class Observed:
     newer: tuple[Observed, ...] = ()
     node_exists: bool = False
     foreign: str = ""
+    orphaned_since: datetime | None = None
 
     @property
     def ref(self) -> Ref:
@@ -160,8 +166,10 @@ def observe(
     if not all(view.complete(kind) for kind in READS):
         return Observed(csr, view.now, complete=False)
     bare = Observed(csr, view.now)
-    if bare.signer not in SIGNERS or bare.decided:
+    if bare.signer not in SIGNERS:
         return bare
+    if bare.decided:
+        return replace(bare, orphaned_since=_orphaned_since(csr, view))
     try:
         request = read(csr)
     except UnreadableError as error:
@@ -184,7 +192,7 @@ def observe(
         view.now,
         request=request,
         hosts=hosts,
-        earlier=_earlier(bare, request, alike),
+        earlier=_earlier(bare, request, alike, asker.machine_uid),
         newer=_newer(bare, alike),
         node_exists=node is not None,
         foreign=first_foreign(wanted - {""}, asker, view) if machines else "",
@@ -214,6 +222,15 @@ def conditions(csr: Obj) -> list[Mapping[str, Any]]:
 
 def is_approved(csr: Obj) -> bool:
     return any(c.get("type") == "Approved" for c in conditions(csr))
+
+
+def decided_for(csr: Obj) -> tuple[str, datetime | None]:
+    """UID of the Machine for which we approved or denied it, and when; "" if that was somebody else."""
+    for said in conditions(csr):
+        uid = str(said.get("message") or "").rpartition(UID_MARK)[2]
+        if said.get("reason") in {APPROVED_REASON, DENIED_REASON} and UID_MARK in str(said.get("message") or ""):
+            return uid, parse_time(said.get("lastUpdateTime"))
+    return "", None
 
 
 def created(csr: Obj) -> datetime | None:
@@ -277,7 +294,9 @@ def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:
     joined = node is not None and is_recorded_for(node, machine)
     marked = names.BOOTSTRAP_TOKEN_ANNOTATION in annotations_of(machine)
     proof = _proof(machine, node, read, name)
-    return Host(key_of(machine), joined, is_deleting(machine), proof, token_ids(uid_of(machine)), marked)
+    return Host(
+        key_of(machine), uid_of(machine), joined, is_deleting(machine), proof, token_ids(uid_of(machine)), marked
+    )
 
 
 def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
@@ -301,11 +320,20 @@ def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
     return Proof("", told, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
 
 
-def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]]) -> str:
+def _orphaned_since(csr: Obj, view: View) -> datetime | None:
+    uid, at = decided_for(csr)
+    return at if uid and view.by_uid(MACHINE, uid) is None else None
+
+
+def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]], machine_uid: str) -> str:
+    """One that was approved for a Machine that had the name before is none of this one's."""
     found = (
         str(other["metadata"]["name"])
         for other, asked in alike
-        if is_approved(other) and asked.key != request.key and (created(other) or csr.created) <= csr.created
+        if is_approved(other)
+        and asked.key != request.key
+        and (created(other) or csr.created) <= csr.created
+        and decided_for(other)[0] in {"", machine_uid}
     )
     return min(found, default="")
 

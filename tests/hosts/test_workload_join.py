@@ -81,6 +81,7 @@ def test_machines_of_a_workload_cluster_become_its_nodes_and_leave_nothing_in_ei
     assert items(prod, "nodes") == []
     assert lab.hosts() == []
     assert secrets_to_join(home) == secrets_to_join(prod) == []
+    until(lambda: "MachineApproved" not in prod("get", "csr", "-o", "json"), 90)
 
 
 def _kubelets_serve_with_certificates_of_their_own(prod: Kubectl, nodes: list[dict[str, Any]]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controllers.certificatesigningrequest import plan as deciding
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, NODE, Key, Obj, Ref
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
@@ -155,3 +157,24 @@ async def test_a_request_that_is_gone_leaves_nothing_behind(country: Country) ->
             await client.delete(Ref(CERTIFICATE_SIGNING_REQUEST, Key("", "mine")))
         (approver,) = [c for c in manager.controllers if c.reconciler.name == "certificatesigningrequest"]
         await town.until(lambda: not approver._uid_of and approver.queue.idle)
+
+
+async def test_requests_go_with_their_machines_in_each_cluster(
+    country: Country, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deciding, "FETCHED", timedelta(0))
+    town = country.town
+    async with country.elsewhere("blue") as (blue,), town.controllers():
+        for name in ("blue", "green"):
+            await country.cluster("green") if name == "green" else None
+            await country.machine_set(name, 1)
+        await town.until(lambda: town.ready() == 2)
+        await _ask(blue, _of(country.machines("blue")[0], "mine"))
+        home = _of(country.machines("green")[0], "mine")
+        await town.client.create(CERTIFICATE_SIGNING_REQUEST, _body(home))
+        await town.until(
+            lambda: all(_decided(p.objects(CERTIFICATE_SIGNING_REQUEST)) == {"mine": "Approved"} for p in (blue, town))
+        )
+        for name in ("blue", "green"):
+            await town.scale(name, 0)
+        await town.until(lambda: not any(p.objects(CERTIFICATE_SIGNING_REQUEST) for p in (blue, town)))

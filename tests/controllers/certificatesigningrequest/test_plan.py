@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 
 from controllers.certificatesigningrequest.reconciler import RECONCILER
-from controllers.kernel.actions import Patch
+from controllers.kernel.actions import Delete, Patch
 from controllers.kernel.plan import Plan, Settled, Wait
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Obj
 from controllers.kernel.view import (
@@ -26,6 +26,7 @@ from providers.base.contract import Address, Host, HostState
 from tests.builders import FakeView, cluster, machine, node
 from tests.builders.objects import Builder, MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import (
+    CLIENT,
     CLIENT_USAGES,
     SERVING_USAGES,
     RequestBuilder,
@@ -320,6 +321,48 @@ def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: 
         view.elsewhere("blue", workload)
         found = plan_on(view)
         assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")
+
+
+def _decided(csr: RequestBuilder, *of: MachineBuilder) -> RequestBuilder:
+    """``csr`` as it is after what was decided of it for the Machines ``of``."""
+    (patch,) = plan(csr, *of).actions()
+    assert isinstance(patch, Patch)
+    csr.status["conditions"] = patch.patch["status"]["conditions"]
+    return csr
+
+
+def _removed(found: Plan) -> list[str]:
+    return [action.target.key.name for action in found.actions() if isinstance(action, Delete)]
+
+
+@pytest.mark.parametrize("csr", [client(), serving().by(*ANOTHER)], ids=["approved", "denied"])
+def test_a_request_that_was_decided_for_a_machine_goes_with_it(csr: RequestBuilder) -> None:
+    body = joining() if csr.spec["signerName"] == CLIENT else joined()
+    done = _decided(csr, body)
+    assert list(plan(done, body).actions()) == []
+    view = FakeView(done)
+    early = plan_on(view)
+    assert _removed(early) == []
+    assert isinstance(early.outcome, Wait), "a kubelet may be about to fetch it"
+    assert _removed(plan_on(view.at(61))) == ["csr"]
+    assert _removed(plan_on(view.at(61).incomplete(MACHINE))) == []
+
+
+def test_a_request_that_somebody_else_decided_or_nobody_stays() -> None:
+    """Nothing tells whose they were: kube-controller-manager removes them when they are old."""
+    for csr in (client(), client().approved(), serving().by(*ITSELF)):
+        assert _removed(plan_on(FakeView(csr).at(100_000))) == []
+    foreign = _decided(client(), joining())
+    foreign.spec["signerName"] = "example.com/other"
+    assert _removed(plan_on(FakeView(foreign).at(100_000))) == []
+
+
+def test_a_machine_whose_host_takes_a_name_again_waits_for_no_request_of_the_one_before() -> None:
+    """Hosts of a pool keep their names."""
+    before = _decided(client(), joining().uid("uid-before"))
+    before.metadata.update(name="first", uid="uid-first")
+    view = FakeView(before, client("csr").asking(number=1), joining())
+    assert verdict(plan_on(view)) == "Approved"
 
 
 def _in_blue(*objects: Any) -> FakeView:
