@@ -199,6 +199,8 @@ class HostReads:
     ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
     ``live`` is what the provider found in its cloud of what the config names, where the need asked for that.
     ``support`` and ``bootstrap`` tell of the data with which the host joins, where the need asked for that.
+    ``console``: the last lines that the host has printed, without secrets, where the need asked for them and the
+    provider can tell; "" else.
     """
 
     host: HostRead
@@ -212,6 +214,7 @@ class HostReads:
     live: LiveCheck = NOBODY_ASKED
     support: Support = NO_SUPPORT
     bootstrap: BootstrapReads = NOBODY_LOOKED
+    console: str = ""
 
 
 UNRECORDED = "?"
@@ -230,6 +233,7 @@ class HostNeed:
     listed, nobody can say that the host is absent, wherever an edited config points now.
     ``namespace`` is the Machine's: Secrets that the config names are looked up there.
     ``live``: have the provider look in its cloud for what the config names, once for all who ask.
+    ``console``: have it tell what the host has printed, once.
     """
 
     machine_uid: str
@@ -242,6 +246,7 @@ class HostNeed:
     namespace: str = ""
     live: bool = False
     bootstrap: BootstrapNeed | None = None
+    console: bool = False
 
 
 OWNER = "owner"
