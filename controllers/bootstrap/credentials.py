@@ -18,10 +18,12 @@ import hashlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from api import limits, names
 from api.conditions import Reason
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused
+from controllers.bootstrap.file_contents import Contents, read_contents
 from controllers.bootstrap.join import TOKEN
 from controllers.kernel.bootstrapping import (
     TOKEN_LIFE,
@@ -32,6 +34,7 @@ from controllers.kernel.bootstrapping import (
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import SECRET, Key, Obj, Ref, key_of, labels_of, mapping, uid_of
+from providers.base.user_data import TooLarge, fit
 
 LARGEST = 900_000
 """Bytes of data in a Secret, which may have 1 MiB in all."""
@@ -40,55 +43,6 @@ IDS = 4
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH, _SECRET_LENGTH = 6, 16
 _TRIES = 3
-
-Place = Literal["machines", "nodes"]
-"""Which API server: that of the Machine, or that of its Node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Get:
-    """Sent the object, or None."""
-
-    place: Place
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """Sent the object, or None if one of its name is there."""
-
-    place: Place
-    body: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A merge patch. Sent the object, or None if it is gone or has changed since."""
-
-    place: Place
-    target: Ref
-    patch: Mapping[str, Any]
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Delete it if it still has the uid. Sent None."""
-
-    place: Place
-    target: Ref
-
-
-Call = Get | Post | Change | Drop
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """It can't be; ``reason`` is that of a condition."""
-
-    reason: str
-    message: str
-
 
 Ensuring = Generator[Call, Obj | None, DataPresent | Refused]
 Removing = Generator[Call, Obj | None, DataAbsent]
@@ -196,13 +150,14 @@ def _ensured(
     if isinstance(chosen, Refused):
         return chosen
     token, known = chosen
-    data = order.render(token)
-    if len(data) > LARGEST:
-        text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
-        return Refused(str(Reason.DATA_TOO_LARGE), text)
-    written = yield from _keep(order, kept, token, data)
-    if not written:
-        return None
+    if not _is_kept(order, kept, token):
+        contents = yield from read_contents(order)
+        data = contents if isinstance(contents, Refused) else _rendered(order, token, contents)
+        if isinstance(data, Refused):
+            return data
+        written = yield from _keep(order, kept, token, data)
+        if not written:
+            return None
     expires = yield from _register(order, token, known, management_cluster, now)
     return DataPresent(token[:_ID_LENGTH], expires, order.digest) if expires is not None else None
 
@@ -229,15 +184,29 @@ def _choose(
     return Refused(str(Reason.SECRET_CONFLICT), text)
 
 
+def _is_kept(order: BootstrapOrder, kept: Obj | None, token: str) -> bool:
+    """Whether what the host gets lies there already. A Secret with the content of a file may be gone by now."""
+    annotations = mapping(kept["metadata"].get("annotations")) if kept is not None else {}
+    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
+    return kept is not None and same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token
+
+
+def _rendered(order: BootstrapOrder, token: str, contents: Contents) -> bytes | Refused:
+    data = order.render(token, contents)
+    if len(data) > LARGEST:
+        text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
+        return Refused(str(Reason.DATA_TOO_LARGE), text)
+    fitted = fit(data, order.limit) if contents else None  # without contents that was seen before
+    if isinstance(fitted, TooLarge):
+        return Refused(str(Reason.DATA_TOO_LARGE), f"spec.bootstrap with the contents of files: {fitted.message}")
+    return data
+
+
 def _keep(order: BootstrapOrder, kept: Obj | None, token: str, data: bytes) -> Generator[Call, Obj | None, bool]:
-    """Write what the host gets, unless it lies there already."""
+    """Write what the host gets."""
     body = bootstrap_secret(order, token, data)
     if kept is None:
         return (yield Post("machines", body)) is not None
-    annotations = mapping(kept["metadata"].get("annotations"))
-    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
-    if same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token:
-        return True
     patch = {"metadata": {"annotations": body["metadata"]["annotations"]}, "data": body["data"]}
     version = str(kept["metadata"].get("resourceVersion") or "")
     target = Ref(SECRET, order.secret, uid_of(kept))

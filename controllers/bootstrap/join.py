@@ -39,7 +39,8 @@ class Join:
     """A worker that joins. Versions are numbers without ``v``; ``server``: URL of the API server as hosts reach it;
     ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known; ``node_name``: "" if
     the Node is called as the host is, which several hosts with the same user data need. ``settings``: see
-    ``settings.effective``; ``install`` counts where it names a mirror.
+    ``settings.effective``; ``install`` counts where it names a mirror. ``contents``: of files, by name and key of their
+    Secrets; what is not among them is shown by these alone.
     """
 
     kubelet_version: str
@@ -54,6 +55,7 @@ class Join:
     install: Install = Install()
     ignore_preflight_errors: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    contents: Mapping[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
 
 
 def refusals(join: Join) -> tuple[Refusal, ...]:

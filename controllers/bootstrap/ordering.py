@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 
 from api.conditions import Reason
 from api.noderules import kubelet_may_set
 from controllers.bootstrap import checks, cloud_config, ignition, shell
-from controllers.bootstrap.credentials import Refused, secret_key, token_ids
+from controllers.bootstrap.calls import Refused
+from controllers.bootstrap.credentials import secret_key, token_ids
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.refusal import Refusal
-from controllers.bootstrap.settings import Settings
+from controllers.bootstrap.settings import PATH, Settings
 from controllers.bootstrap.steps import Steps
 from controllers.bootstrap.upgrade import upgrade_steps
-from controllers.kernel.bootstrapping import BootstrapOrder, JoinTarget, NoTarget, Support
+from controllers.kernel.bootstrapping import BootstrapOrder, FileSource, JoinTarget, NoTarget, Support
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
@@ -30,6 +32,9 @@ _KEPT = 512
 _RENDERED: tuple[BootstrapFormat, ...] = ("cloud-config", "script", "ignition")
 
 
+_NO_CONTENTS: Mapping[tuple[str, str], bytes] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Rendering:
     """What a host with a token gets. The same bytes for the same token."""
@@ -37,9 +42,9 @@ class Rendering:
     join: Join
     format: BootstrapFormat
 
-    def __call__(self, token: str) -> bytes:
-        """Raises ValueError if there are no steps for it, which ``order_for`` has seen to."""
-        steps = join_steps(replace(self.join, token=token))
+    def __call__(self, token: str, contents: Mapping[tuple[str, str], bytes] = _NO_CONTENTS) -> bytes:
+        """``contents``: see ``Join``. Raises ValueError if there are no steps for it; ``order_for`` has seen to it."""
+        steps = join_steps(replace(self.join, token=token, contents=contents))
         if not isinstance(steps, Steps):
             raise ValueError("; ".join(f"{each.field}: {each.message}" for each in steps))
         match self.format:
@@ -89,6 +94,16 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
         warnings=found.warnings,
         cluster=wanted.cluster,
         cluster_name=wanted.request.identity.cluster,
+        contents=_sources(wanted.settings),
+        limit=wanted.support.limit,
+    )
+
+
+def _sources(settings: Settings) -> tuple[FileSource, ...]:
+    return tuple(
+        FileSource(file.content_from.secret.name, file.content_from.secret.key, f"{PATH}.files[{index}].contentFrom")
+        for index, file in enumerate(settings.spec.files or ())
+        if file.content_from is not None
     )
 
 

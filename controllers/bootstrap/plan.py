@@ -29,7 +29,7 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     if wrong:
         return wrong
     server = urlsplit(join.server).hostname or ""
-    steps = (*host_steps(join.settings, server), *install_steps(join), *_join(join))
+    steps = (*host_steps(join.settings, server, join.contents), *install_steps(join), *_join(join))
     forget = tuple(file.path for file in documents.join_files(join))
     reporting = Reporting(join.server, join.ca, join.token)
     return Steps(steps, forget, environment(join.settings, server), reporting)

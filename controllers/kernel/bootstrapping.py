@@ -5,9 +5,10 @@ No secret is among them: a bootstrap token is named by its id alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from controllers.kernel.host_report import Report
 from controllers.kernel.refs import Key, Ref
@@ -121,9 +122,26 @@ class BootstrapReads:
 NOBODY_LOOKED = BootstrapReads()
 
 
+class Render(Protocol):
+    """``contents``: of files, by name and key of their Secrets."""
+
+    def __call__(self, token: str, contents: Mapping[tuple[str, str], bytes] = ..., /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """The content of a file that stands in no spec. ``field``: the path of the field that asks for it."""
+
+    secret: str
+    key: str
+    field: str
+
+
 @dataclass(frozen=True, slots=True)
 class BootstrapOrder:
-    """Bootstrap data to be there. ``render``: the bytes that a host with this token gets.
+    """Bootstrap data to be there. ``render``: the bytes that a host with this token and these contents of files gets.
+
+    ``contents``: which keys of Secrets beside the Machine those are. ``limit``: how much its cloud takes.
 
     ``secret``: where they go. ``digest``: of all that they are made of but the token.
     ``ids``: for the token, the first that is free is taken. ``warnings``: what works with it, and a later version
@@ -135,7 +153,9 @@ class BootstrapOrder:
     ids: tuple[str, ...]
     format: BootstrapFormat
     digest: str
-    render: Callable[[str], bytes]
+    render: Render
     cluster: Key | None = None
     cluster_name: str = ""
     warnings: tuple[str, ...] = ()
+    contents: tuple[FileSource, ...] = ()
+    limit: UserDataLimit | None = None

@@ -14,7 +14,8 @@ from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason
-from controllers.bootstrap.credentials import Refused, secret_key, token_ids
+from controllers.bootstrap.calls import Refused
+from controllers.bootstrap.credentials import secret_key, token_ids
 from controllers.bootstrap.ordering import Wanted, order_for, upgrade_for
 from controllers.bootstrap.settings import JOIN_TIMEOUT, effective, is_asked_for
 from controllers.kernel.actions import Action, EnsureBootstrap, RemoveBootstrap

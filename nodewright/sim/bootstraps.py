@@ -10,19 +10,8 @@ from random import Random
 from typing import Any
 
 from api import names
-from controllers.bootstrap.credentials import (
-    Call,
-    Change,
-    Drop,
-    Get,
-    Post,
-    Refused,
-    Removal,
-    ensure,
-    new_secret,
-    remove,
-    token_of,
-)
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused
+from controllers.bootstrap.credentials import Removal, ensure, new_secret, remove, token_of
 from controllers.kernel.actions import BootstrapAction, Create, Delete, EnsureBootstrap, Patch
 from controllers.kernel.bootstrapping import (
     UNKNOWN,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from api import names
-from controllers.bootstrap.credentials import Call, Drop, Get, Post
+from controllers.bootstrap.calls import Call, Drop, Get, Post
 from controllers.kernel.refs import CONFIG_MAP, SECRET
 from hack.program import Kubectl
 from nodewright.runtime.bootstrap.targets import CLUSTER_INFO

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from controllers.bootstrap.credentials import Call, Change, Drop, Get, Place, Post
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
 from controllers.kernel.refs import SECRET, Obj
 from nodewright.runtime.executor import Writer
 from nodewright.runtime.kube.errors import ApiError

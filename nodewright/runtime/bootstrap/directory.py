@@ -20,7 +20,8 @@ import structlog
 
 from api import names
 from api.conditions import Reason
-from controllers.bootstrap.credentials import Call, Refused, Removal, ensure, new_secret, remove
+from controllers.bootstrap.calls import Call, Refused
+from controllers.bootstrap.credentials import Removal, ensure, new_secret, remove
 from controllers.bootstrap.sweep import Sweep, Sweeper
 from controllers.kernel.actions import BootstrapAction, EnsureBootstrap
 from controllers.kernel.bootstrapping import (

@@ -6,21 +6,11 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from controllers.bootstrap.credentials import (
-    Call,
-    Change,
-    Drop,
-    Get,
-    Place,
-    Post,
-    Removal,
-    ensure,
-    remove,
-    secret_key,
-    token_ids,
-)
+from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
+from controllers.bootstrap.credentials import Removal, ensure, remove, secret_key, token_ids
 from controllers.kernel.bootstrapping import BootstrapOrder
 from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of
 from tests.builders.clock import NOW
@@ -41,7 +31,7 @@ def order(machine: Ref = MACHINE_REF, digest: str = "one", text: str = "join wit
         ids=token_ids(machine.uid),
         format="cloud-config",
         digest=digest,
-        render=lambda token: f"{text}{token}".encode(),
+        render=lambda token, contents=MappingProxyType({}): f"{text}{token}".encode() + b"".join(contents.values()),
         cluster_name="prod",
     )
 
