@@ -1,7 +1,8 @@
 """``spec.bootstrap``: what is installed on a host and how the host is prepared before it joins.
 
 A Cluster gives defaults for all of its Machines and a Machine (or the template of a set) overrides them;
-``controllers.bootstrap.settings.effective`` merges the two. Nothing in it may be a secret: specs are read by many.
+``controllers.bootstrap.settings.effective`` merges the two. Nothing in it may be a secret, since specs are read by
+many; files may come from one.
 """
 
 from __future__ import annotations
@@ -164,13 +165,38 @@ class NTP(Model):
     """Names or addresses. chrony gets them where the host has it, else systemd-timesyncd."""
 
 
+class SecretContent(Model):
+    """One key of a Secret of the type ``nodewright.dev/host-files`` in the namespace of the Machine."""
+
+    name: Annotated[
+        str, Field(min_length=1, max_length=limits.MAX_OBJECT_NAME, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    ]
+    """Name of the Secret."""
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
+    """Its key."""
+
+
+class ContentSource(Model):
+    """Where the content of a file lies that must not stand in a spec."""
+
+    secret: SecretContent
+    """A Secret. It is read when the data for a host is made: hosts that have theirs keep it when the Secret changes."""
+
+
 class HostFile(Model):
     """A file of the host, written before anything is installed."""
 
+    __rules__: ClassVar = (
+        Rule("has(self.content) != has(self.contentFrom)", "exactly one of content and contentFrom must be given"),
+        Rule("!has(self.contentFrom) || !has(self.encoding)", "encoding goes with content, not with contentFrom"),
+    )
+
     path: HostPath
     """Where it is to be."""
-    content: Annotated[str, Field(max_length=limits.MAX_BOOTSTRAP_FILE)]
+    content: Annotated[str, Field(max_length=limits.MAX_BOOTSTRAP_FILE)] | None = None
     """Its content. No secret may be in it: specs are read by many."""
+    content_from: ContentSource | None = None
+    """Where its content comes from instead, if that is secret."""
     encoding: Literal["base64"] | None = None
     """``base64`` for content that is no text."""
     owner: (

@@ -41,6 +41,8 @@ OWN_FILES: Final = frozenset(
     {"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/pki/ca.crt"}
 )
 """Files that kubeadm writes. It refuses to join a host that has one of them already."""
+RUNTIME_CONFIG: Final = "/etc/containerd/config.toml"
+"""containerd's configuration; a file of this path takes the place of ours."""
 LONGEST_COMMAND: Final = timedelta(hours=1)
 _SYSCTL = re.compile(SYSCTL_PATTERN.removesuffix("$") + r"\Z")
 _REGISTRY = re.compile(REGISTRY_PATTERN.removesuffix("$") + r"\Z")
@@ -170,7 +172,13 @@ def _files(found: Mapping[str, Any], path: str) -> Errors:
 
 
 def _content(file: Mapping[str, Any], at: str) -> Errors:
-    content = text_of(file, "content")
+    content, source = text_of(file, "content"), file.get("contentFrom")
+    if (source is None) == (file.get("content") is None):
+        yield FieldError(f"{at}.content", "exactly one of content and contentFrom must be given")
+    if source is not None and file.get("encoding") is not None:
+        yield FieldError(f"{at}.encoding", "goes with content, not with contentFrom")
+    if source is not None and text_of(file, "path") == RUNTIME_CONFIG:
+        yield FieldError(f"{at}.contentFrom", "must not be given for containerd's configuration: use content")
     text = content
     if file.get("encoding") == "base64":
         try:

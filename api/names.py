@@ -94,6 +94,8 @@ OWN_POD_DRAIN_LABEL: Final = "nodewright.dev/drain"
 
 BOOTSTRAP_SECRET_TYPE: Final = "nodewright.dev/bootstrap"
 """Type of the Secret beside a Machine that holds its bootstrap data."""
+HOST_FILES_SECRET_TYPE: Final = "nodewright.dev/host-files"
+"""Type of Secrets whose content ``spec.bootstrap.files`` may name. No other Secret is handed to a host."""
 BOOTSTRAP_SUFFIX: Final = "-bootstrap"
 """Ends the name of that Secret: ``<machine>-bootstrap``, shortened to what a name may have."""
 BOOTSTRAP_DATA_KEY: Final = "userData"

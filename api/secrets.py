@@ -17,6 +17,7 @@ _REFERENCE = re.compile(r"^secret_?(name|namespace|ref)$", re.IGNORECASE)
 _TEXT = re.compile(
     r"(?i)(bearer\s+)[a-z0-9._~+/=-]{8,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<![A-Za-z0-9.])[a-z0-9]{6}\.[a-z0-9]{16}(?![A-Za-z0-9.])"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"
     r"|(://[^/\s:@]+:)[^/\s@]+(?=@)",
     re.DOTALL,

@@ -23,6 +23,7 @@ from api import limits, names
 from api.conditions import Reason
 from controllers.bootstrap import founding
 from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused, data_of
+from controllers.bootstrap.file_contents import Contents, read_contents
 from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.join import TOKEN
 from controllers.kernel.bootstrapping import (
@@ -34,6 +35,7 @@ from controllers.kernel.bootstrapping import (
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import SECRET, Key, Obj, Ref, key_of, labels_of, mapping, uid_of
+from providers.base.user_data import TooLarge, fit
 
 LARGEST = 900_000
 """Bytes of data in a Secret, which may have 1 MiB in all."""
@@ -156,8 +158,13 @@ def _ensured_there(trying: _Try, kept: Obj | None) -> Generator[Call, Obj | None
         return founded
     if not founded.initializes:
         return (yield from _ensured(trying, kept, founded))
-    written = yield from _keep(order, kept, "", order.render("", founded))
-    return DataPresent("", None, order.digest) if written else None
+    if not _is_kept(order, kept, ""):
+        data = yield from _made(order, "", founded)
+        if isinstance(data, Refused):
+            return data
+        if not (yield from _keep(order, kept, "", data)):
+            return None
+    return DataPresent("", None, order.digest)
 
 
 def _ensured(
@@ -169,13 +176,13 @@ def _ensured(
     if isinstance(chosen, Refused):
         return chosen
     token, known = chosen
-    data = order.render(token, founded)
-    if len(data) > LARGEST:
-        text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
-        return Refused(str(Reason.DATA_TOO_LARGE), text)
-    written = yield from _keep(order, kept, token, data)
-    if not written:
-        return None
+    if not _is_kept(order, kept, token):
+        data = yield from _made(order, token, founded)
+        if isinstance(data, Refused):
+            return data
+        written = yield from _keep(order, kept, token, data)
+        if not written:
+            return None
     expires = yield from _register(order, token, known, trying.management_cluster, trying.now)
     return DataPresent(token[:_ID_LENGTH], expires, order.digest) if expires is not None else None
 
@@ -202,15 +209,34 @@ def _choose(
     return Refused(str(Reason.SECRET_CONFLICT), text)
 
 
+def _is_kept(order: BootstrapOrder, kept: Obj | None, token: str) -> bool:
+    """Whether what the host gets lies there already. A Secret with the content of a file may be gone by now."""
+    annotations = mapping(kept["metadata"].get("annotations")) if kept is not None else {}
+    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
+    return kept is not None and same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token
+
+
+def _made(order: BootstrapOrder, token: str, founded: Founded | None) -> Generator[Call, Obj | None, bytes | Refused]:
+    contents = yield from read_contents(order)
+    return contents if isinstance(contents, Refused) else _rendered(order, token, contents, founded)
+
+
+def _rendered(order: BootstrapOrder, token: str, contents: Contents, founded: Founded | None) -> bytes | Refused:
+    data = order.render(token, contents, founded)
+    if len(data) > LARGEST:
+        text = f"the bootstrap data has {len(data)} bytes, a Secret takes {LARGEST}; shorten spec.bootstrap"
+        return Refused(str(Reason.DATA_TOO_LARGE), text)
+    fitted = fit(data, order.limit) if contents else None  # without contents that was seen before
+    if isinstance(fitted, TooLarge):
+        return Refused(str(Reason.DATA_TOO_LARGE), f"spec.bootstrap with the contents of files: {fitted.message}")
+    return data
+
+
 def _keep(order: BootstrapOrder, kept: Obj | None, token: str, data: bytes) -> Generator[Call, Obj | None, bool]:
-    """Write what the host gets, unless it lies there already."""
+    """Write what the host gets."""
     body = bootstrap_secret(order, token, data)
     if kept is None:
         return (yield Post("machines", body)) is not None
-    annotations = mapping(kept["metadata"].get("annotations"))
-    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
-    if same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token:
-        return True
     patch = {"metadata": {"annotations": body["metadata"]["annotations"]}, "data": body["data"]}
     version = str(kept["metadata"].get("resourceVersion") or "")
     target = Ref(SECRET, order.secret, uid_of(kept))

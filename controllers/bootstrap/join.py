@@ -42,7 +42,8 @@ class Join:
     ``ca``: PEM of the CA that signed its certificate; ``cluster_version``: "" if it is not known; ``node_name``: "" if
     the Node is called as the host is, which several hosts with the same user data need. ``settings``: see
     ``settings.effective``; ``install`` counts where it names a mirror. ``control_plane``: None for a worker. Its CA and
-    token may be known later than all else; ``ca`` is "" until then.
+    token may be known later than all else; ``ca`` is "" until then. ``contents``: of files, by name and key of their
+    Secrets; what is not among them is shown by these alone.
     """
 
     kubelet_version: str
@@ -58,6 +59,7 @@ class Join:
     ignore_preflight_errors: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     control_plane: ControlPlane | None = None
+    contents: Mapping[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
 
 
 def refusals(join: Join, *, upgrades: bool = False) -> tuple[Refusal, ...]:

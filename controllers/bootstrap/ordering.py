@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 
 from api.conditions import Reason
 from api.noderules import kubelet_may_set
@@ -18,10 +19,17 @@ from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.refusal import Refusal
-from controllers.bootstrap.settings import Settings
+from controllers.bootstrap.settings import PATH, Settings
 from controllers.bootstrap.steps import Steps
 from controllers.bootstrap.upgrade import upgrade_steps
-from controllers.kernel.bootstrapping import BootstrapOrder, FoundingOrder, JoinTarget, NoTarget, Support
+from controllers.kernel.bootstrapping import (
+    BootstrapOrder,
+    FileSource,
+    FoundingOrder,
+    JoinTarget,
+    NoTarget,
+    Support,
+)
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
@@ -34,6 +42,9 @@ _KEPT = 512
 _RENDERED: tuple[BootstrapFormat, ...] = ("cloud-config", "script", "ignition")
 
 
+_NO_CONTENTS: Mapping[tuple[str, str], bytes] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Rendering:
     """What a host with a token gets. The same bytes for the same token."""
@@ -41,9 +52,13 @@ class Rendering:
     join: Join
     format: BootstrapFormat
 
-    def __call__(self, token: str, founded: Founded | None = None) -> bytes:
-        """Raises ValueError if there are no steps for it, which ``order_for`` has seen to."""
-        join = replace(self.join, token=token or NO_TOKEN)
+    def __call__(
+        self, token: str, contents: Mapping[tuple[str, str], bytes] = _NO_CONTENTS, founded: Founded | None = None
+    ) -> bytes:
+        """``contents``: see ``Join``; ``founded``: what a control plane gets besides. Raises ValueError if there are no
+        steps for it; ``order_for`` has seen to it.
+        """
+        join = replace(self.join, token=token or NO_TOKEN, contents=contents)
         if founded is not None and join.control_plane is not None:
             control_plane = replace(join.control_plane, initializes=founded.initializes, pki=founded.pki)
             join = replace(join, ca=founded.ca, control_plane=control_plane)
@@ -101,6 +116,16 @@ def order_for(wanted: Wanted, target: JoinTarget | NoTarget) -> BootstrapOrder |
         cluster=wanted.cluster,
         cluster_name=wanted.request.identity.cluster,
         founding=wanted.founding,
+        contents=_sources(wanted.settings),
+        limit=wanted.support.limit,
+    )
+
+
+def _sources(settings: Settings) -> tuple[FileSource, ...]:
+    return tuple(
+        FileSource(file.content_from.secret.name, file.content_from.secret.key, f"{PATH}.files[{index}].contentFrom")
+        for index, file in enumerate(settings.spec.files or ())
+        if file.content_from is not None
     )
 
 

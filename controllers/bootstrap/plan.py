@@ -32,7 +32,7 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     makes_cluster = join.control_plane is not None and join.control_plane.initializes
     files = control_plane_steps.init_files(join) if makes_cluster else documents.join_files(join)
     last = _join(join) if join.control_plane is None else control_plane_steps.steps(join, Files(files))
-    steps = (*host_steps(join.settings, server), *install_steps(join), *last)
+    steps = (*host_steps(join.settings, server, join.contents), *install_steps(join), *last)
     forget = tuple(file.path for file in files)
     # A host that makes the cluster has nobody to report to yet.
     reporting = None if makes_cluster else Reporting(join.server, join.ca, join.token)

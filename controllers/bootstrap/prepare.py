@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from api.bootstrap import HostCommand, HostFile, Proxy
 from api.durations import parse_duration
@@ -37,8 +38,12 @@ def environment(settings: Settings, server_host: str) -> tuple[tuple[str, str], 
     return tuple(sorted([*variables, *((name.lower(), value) for name, value in variables)]))
 
 
-def host_steps(settings: Settings, server_host: str) -> tuple[Step, ...]:
-    """Users and files first, since the user's commands may need them; then the kernel."""
+Contents = Mapping[tuple[str, str], bytes]
+_NO_CONTENTS: Contents = MappingProxyType({})
+
+
+def host_steps(settings: Settings, server_host: str, contents: Contents = _NO_CONTENTS) -> tuple[Step, ...]:
+    """Users and files first, since the user's commands may need them; then the kernel. ``contents``: see ``Join``."""
     spec = settings.spec
     steps = [
         Step(
@@ -47,7 +52,7 @@ def host_steps(settings: Settings, server_host: str) -> tuple[Step, ...]:
         )
         for user in spec.users or ()
     ]
-    plain = tuple(_file(file) for file in spec.files or () if file.path != runtime.CONFIG)
+    plain = tuple(_file(file, contents) for file in spec.files or () if file.path != runtime.CONFIG)
     if plain:
         steps.append(Step("write files", Files(plain)))
     if settings.spec.proxy and (settings.spec.proxy.http or settings.spec.proxy.https):
@@ -88,12 +93,18 @@ def runtime_file(files: Sequence[HostFile] | None) -> File | None:
     return next((_file(file) for file in files or () if file.path == runtime.CONFIG), None)
 
 
-def _file(file: HostFile) -> File:
-    content: str | bytes = file.content
-    if file.encoding == "base64":
-        content = base64.b64decode("".join(file.content.split()))
+def _file(file: HostFile, contents: Contents = _NO_CONTENTS) -> File:
     mode = int(file.permissions, 8) if file.permissions else 0o644
-    return File(file.path, content, mode, owner=file.owner or "")
+    if file.content_from is not None:
+        source = file.content_from.secret
+        masked = f"[key {source.key} of Secret {source.name}]\n".encode()
+        content = contents.get((source.name, source.key), masked)
+        # Bytes, so that no renderer has to guess; nobody else on the host may read it unless somebody says so.
+        return File(file.path, content, mode if file.permissions else 0o600, secret=True, owner=file.owner or "")
+    text = file.content or ""
+    if file.encoding == "base64":
+        return File(file.path, base64.b64decode("".join(text.split())), mode, owner=file.owner or "")
+    return File(file.path, text, mode, owner=file.owner or "")
 
 
 def _account(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of the host. ``secret``: its content must not be shown, logged or kept once the host has joined.
+    """A file of the host. ``secret``: its content must not be shown or logged; ``Steps.forget`` says what goes later.
 
     ``content``: text, or bytes where it is none. ``owner``: ``user`` or ``user:group``, "" for root.
     """

@@ -1,9 +1,12 @@
-"""View → Observed: one CertificateSigningRequest, the Machine that it may be for, and others for the same Node."""
+"""View → Observed: one CertificateSigningRequest, the Machine that it may be for, and others for the same Node.
+
+All of one cluster: the Machines are those whose Nodes live where the request is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +19,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
+    CLUSTER,
     ENDPOINTS,
     MACHINE,
     NODE,
@@ -26,11 +30,14 @@ from controllers.kernel.refs import (
     annotations_of,
     is_deleting,
     key_of,
+    objects,
     ref_of,
+    status_of,
     uid_of,
 )
 from controllers.kernel.view import (
     HOST_NAME,
+    MANAGEMENT_CLUSTER,
     NODE_NAME,
     HostNeed,
     HostPresent,
@@ -38,6 +45,7 @@ from controllers.kernel.view import (
     HostReads,
     HostUnknown,
     ManagementCluster,
+    Reached,
     Unreachable,
     View,
     Workload,
@@ -45,12 +53,15 @@ from controllers.kernel.view import (
 from controllers.kernel.workload import cluster_key_of
 from providers.base.contract import HostState
 
-READS = (CERTIFICATE_SIGNING_REQUEST, MACHINE, NODE, SERVICE, ENDPOINTS)
+READS = (CERTIFICATE_SIGNING_REQUEST, CLUSTER, MACHINE, NODE, SERVICE, ENDPOINTS)
 FRESH = 30.0
 """Seconds that the provider's list may be old."""
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING = "kubernetes.io/kubelet-serving"
 SIGNERS = frozenset({CLIENT, SERVING})
+APPROVED_REASON, DENIED_REASON = "MachineApproved", "MachineDenied"
+UID_MARK = ", UID "
+"""In the message of our conditions, before the UID of the Machine at its end: nothing else tells whose it was."""
 NOT_ASKED = HostUnknown("the provider was not asked yet")
 _NAMES = frozenset({"Hostname", "InternalDNS", "ExternalDNS"})
 _ADDRESSES = frozenset({"InternalIP", "ExternalIP"})
@@ -70,7 +81,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The Machine that a Node of this name is, or is to be.
+    """The Machine that a Node of this name is, or is to be. ``uid`` is the Machine's.
 
     ``joined``: the Node is recorded for it, so it certainly is.
     ``tokens``: ids of bootstrap tokens that were made for it, or may have been. ``by_token``: it joins by one of those
@@ -78,6 +89,7 @@ class Host:
     """
 
     key: Key
+    uid: str
     joined: bool
     going: bool
     proof: Proof
@@ -92,6 +104,7 @@ class Observed:
     ``earlier``: another request for the same was approved, with another key, and may not have been used yet.
     ``foreign``: which name of a serving certificate means somebody else, and whom; "" if none does.
     ``newer``: later ones that wait too; whoever made this one waits for the last of them, if it is a kubelet's.
+    ``orphaned_since``: when it was decided, if it was by us and its Machine is gone.
     """
 
     csr: Obj
@@ -103,6 +116,7 @@ class Observed:
     newer: tuple[Observed, ...] = ()
     node_exists: bool = False
     foreign: str = ""
+    orphaned_since: datetime | None = None
 
     @property
     def ref(self) -> Ref:
@@ -145,15 +159,17 @@ def needs(key: Key, view: View) -> HostNeed | None:
 def observe(
     key: Key, view: View, reads: HostReads | None = None, api_hosts: frozenset[str] = frozenset()
 ) -> Observed | None:
-    """None if the request is gone. ``api_hosts``: see ``foreign_names.Asker``."""
+    """None if the request is gone. ``api_hosts``: of the management cluster, see ``foreign_names.Asker``."""
     csr = view.get(CERTIFICATE_SIGNING_REQUEST, key)
     if csr is None:
         return None
     if not all(view.complete(kind) for kind in READS):
         return Observed(csr, view.now, complete=False)
     bare = Observed(csr, view.now)
-    if bare.signer not in SIGNERS or bare.decided:
+    if bare.signer not in SIGNERS:
         return bare
+    if bare.decided:
+        return replace(bare, orphaned_since=_orphaned_since(csr, view))
     try:
         request = read(csr)
     except UnreadableError as error:
@@ -164,7 +180,7 @@ def observe(
     machines = machines_named(name, view)
     node = view.get(NODE, Key("", name)) if name else None
     hosts = tuple(_host(machine, node, reads.host if reads else NOT_ASKED, name) for machine in machines)
-    asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", api_hosts)
+    asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", _api_hosts(machines, view, api_hosts))
     wanted = {name, *request.dns_names, *request.ip_addresses} if bare.signer == SERVING else {name}
     alike = [
         (other, read(other))
@@ -176,7 +192,7 @@ def observe(
         view.now,
         request=request,
         hosts=hosts,
-        earlier=_earlier(bare, request, alike),
+        earlier=_earlier(bare, request, alike, asker.machine_uid),
         newer=_newer(bare, alike),
         node_exists=node is not None,
         foreign=first_foreign(wanted - {""}, asker, view) if machines else "",
@@ -186,15 +202,15 @@ def observe(
 def machines_named(name: str, view: View) -> list[Obj]:
     """Machines that the Node ``name`` is or may become: the one that it is recorded for; else those of that name.
 
-    Not those whose Nodes live in a cluster of their own: who asks here for such a name is somebody else. A Machine
-    without a host of its own holds up nobody: the name alone costs nothing.
+    Not those whose Nodes live in another cluster: who asks here for such a name is somebody else. A Machine without a
+    host of its own holds up nobody: the name alone costs nothing.
     """
     node = view.get(NODE, Key("", name)) if name else None
     if node is not None and owner_uid(node):
         owner = view.by_uid(MACHINE, owner_uid(node))
-        in_management_cluster = owner is not None and isinstance(_workload(owner, view), ManagementCluster)
-        return [owner] if owner is not None and in_management_cluster and is_recorded_for(node, owner) else []
-    local = [machine for machine in _named(name, view) if isinstance(_workload(machine, view), ManagementCluster)]
+        lives_here = owner is not None and _lives_here(owner, view)
+        return [owner] if owner is not None and lives_here and is_recorded_for(node, owner) else []
+    local = [machine for machine in _named(name, view) if _lives_here(machine, view)]
     free = [machine for machine in local if _node_of(machine) in {"", name}]
     return [machine for machine in free if _may_have_a_host(machine)] or free
 
@@ -206,6 +222,15 @@ def conditions(csr: Obj) -> list[Mapping[str, Any]]:
 
 def is_approved(csr: Obj) -> bool:
     return any(c.get("type") == "Approved" for c in conditions(csr))
+
+
+def decided_for(csr: Obj) -> tuple[str, datetime | None]:
+    """UID of the Machine for which we approved or denied it, and when; "" if that was somebody else."""
+    for said in conditions(csr):
+        uid = str(said.get("message") or "").rpartition(UID_MARK)[2]
+        if said.get("reason") in {APPROVED_REASON, DENIED_REASON} and UID_MARK in str(said.get("message") or ""):
+            return uid, parse_time(said.get("lastUpdateTime"))
+    return "", None
 
 
 def created(csr: Obj) -> datetime | None:
@@ -231,8 +256,27 @@ def _workload(machine: Obj, view: View) -> Workload:
     return view.of_cluster(cluster_key_of(MACHINE, machine)).workload
 
 
+def _api_hosts(machines: Iterable[Obj], view: View, of_management_cluster: frozenset[str]) -> frozenset[str]:
+    """Under which the API server is reached where the request is: by us, and by those whom its Cluster tells."""
+    found = set(view.workload.servers if isinstance(view.workload, Reached) else of_management_cluster)
+    for machine in machines:
+        key = cluster_key_of(MACHINE, machine)
+        cluster = view.get(CLUSTER, key) if key is not None else None
+        listed = objects(status_of(cluster).get("apiEndpoints")) if cluster is not None else ()
+        found |= {str(endpoint.get("host") or "") for endpoint in listed}
+    return frozenset(plain(name) for name in found if name)
+
+
+def _lives_here(machine: Obj, view: View) -> bool:
+    """Whether its Node is, or is to be, in the cluster that ``view`` shows."""
+    if view.cluster is not None:
+        return cluster_key_of(MACHINE, machine) == view.cluster
+    return isinstance(_workload(machine, view), ManagementCluster)
+
+
 def _is_being_found_out(machine: Obj, view: View) -> bool:
-    workload = _workload(machine, view)
+    """Whether nobody knows yet if it lives in the management cluster, for a request there."""
+    workload = MANAGEMENT_CLUSTER if view.cluster is not None else _workload(machine, view)
     return isinstance(workload, Unreachable) and workload.finding_out
 
 
@@ -250,7 +294,9 @@ def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:
     joined = node is not None and is_recorded_for(node, machine)
     marked = names.BOOTSTRAP_TOKEN_ANNOTATION in annotations_of(machine)
     proof = _proof(machine, node, read, name)
-    return Host(key_of(machine), joined, is_deleting(machine), proof, token_ids(uid_of(machine)), marked)
+    return Host(
+        key_of(machine), uid_of(machine), joined, is_deleting(machine), proof, token_ids(uid_of(machine)), marked
+    )
 
 
 def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
@@ -274,11 +320,20 @@ def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
     return Proof("", told, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
 
 
-def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]]) -> str:
+def _orphaned_since(csr: Obj, view: View) -> datetime | None:
+    uid, at = decided_for(csr)
+    return at if uid and view.by_uid(MACHINE, uid) is None else None
+
+
+def _earlier(csr: Observed, request: Request, alike: Iterable[tuple[Obj, Request]], machine_uid: str) -> str:
+    """One that was approved for a Machine that had the name before is none of this one's."""
     found = (
         str(other["metadata"]["name"])
         for other, asked in alike
-        if is_approved(other) and asked.key != request.key and (created(other) or csr.created) <= csr.created
+        if is_approved(other)
+        and asked.key != request.key
+        and (created(other) or csr.created) <= csr.created
+        and decided_for(other)[0] in {"", machine_uid}
     )
     return min(found, default="")
 

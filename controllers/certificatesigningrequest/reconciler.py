@@ -24,15 +24,7 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
-from controllers.kernel.view import (
-    MANAGEMENT_CLUSTER,
-    NODE_NAME,
-    HostNeed,
-    HostReads,
-    ManagementCluster,
-    View,
-    host_name_of,
-)
+from controllers.kernel.view import NODE_NAME, HostNeed, HostReads, View, host_name_of
 
 
 def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
@@ -43,12 +35,12 @@ def requests_of_machine(machine: Obj, view: View) -> Iterable[Key]:
 
 
 def itself_or_alike(csr: Obj, view: View) -> Iterable[Key]:
-    """Once it is gone, those for the same Node: one may have waited for what becomes of it."""
+    """Once it is gone, also those for the same Node: one may have waited for what becomes of it."""
     own = key_of(csr)
     name = node_name_of(csr)
     if not name or view.get(CERTIFICATE_SIGNING_REQUEST, own) is not None:
         return (own,)
-    return tuple(key_of(other) for other in _of_node(name, view))
+    return (own, *(key_of(other) for other in _of_node(name, view)))
 
 
 def requests_of_node(node: Obj, view: View) -> Iterable[Key]:
@@ -67,12 +59,13 @@ def same_host(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CertificateSigningRequestReconciler:
-    """Reconciler[Observed]. ``api_hosts``: names and addresses under which the API server is reached."""
+    """Reconciler[Observed]. ``api_hosts``: names and addresses under which the management cluster's API is reached."""
 
     api_hosts: frozenset[str] = frozenset()
     name: str = "certificatesigningrequest"
     kind: Kind = CERTIFICATE_SIGNING_REQUEST
     shares_hosts: bool = True
+    lives_in_clusters: bool = True
     reads: tuple[Kind, ...] = READS
     parts: Mapping[Kind, tuple[Key, ...]] = field(default_factory=lambda: {ENDPOINTS: (KUBERNETES,)})
     wakes: tuple[Wake, ...] = field(
@@ -82,11 +75,6 @@ class CertificateSigningRequestReconciler:
             Wake(NODE, requests_of_node, same_owner),
         )
     )
-
-    @property
-    def sees(self) -> ManagementCluster:
-        """Nodes and Services are those of the cluster that holds the requests."""
-        return MANAGEMENT_CLUSTER
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return needs(key, view)

@@ -13,6 +13,7 @@ from controllers.kernel.refs import key_of, resource_version_of
 from controllers.kernel.view import ManagementCluster, Reached, Unreachable
 
 _TYPE = str(ClusterCondition.REACHABLE)
+_GRANT = "grant the kubeconfig's user list and watch of it there"
 
 
 def condition(observed: Observed) -> Condition:
@@ -20,8 +21,9 @@ def condition(observed: Observed) -> Condition:
     match observed.workload:
         case ManagementCluster():
             return Condition(_TYPE, "True", str(Reason.REACHABLE), "its Nodes live in the cluster that holds it")
-        case Reached(secret):
-            return Condition(_TYPE, "True", str(Reason.REACHABLE), f"by Secret {secret}")
+        case Reached(secret=secret, lacking=lacking):
+            more = f"; certificates of its kubelets are not approved: {lacking}; {_GRANT}" if lacking else ""
+            return Condition(_TYPE, "True", str(Reason.REACHABLE), f"by Secret {secret}{more}")
         case Unreachable(reason=reason, why=why, last_contact=moment):
             heard = f"last answer at {format_time(moment)}" if moment else "no answer since the controllers started"
             return Condition(_TYPE, "False", str(reason), f"{why}; {heard}")

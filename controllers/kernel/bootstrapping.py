@@ -5,10 +5,10 @@ No secret is among them: a bootstrap token is named by its id alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from controllers.kernel.host_report import Report
 from controllers.kernel.refs import Key, Ref
@@ -123,6 +123,23 @@ class BootstrapReads:
 NOBODY_LOOKED = BootstrapReads()
 
 
+class Render(Protocol):
+    """``contents``: of files, by name and key of their Secrets; ``founded``: what ``bootstrap.founding`` found for a
+    control plane, None for a worker.
+    """
+
+    def __call__(self, token: str, contents: Mapping[tuple[str, str], bytes] = ..., founded: Any = ..., /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """The content of a file that stands in no spec. ``field``: the path of the field that asks for it."""
+
+    secret: str
+    key: str
+    field: str
+
+
 @dataclass(frozen=True, slots=True)
 class FoundingOrder:
     """A Machine whose host runs a control plane. ``endpoint``: ``host:port`` where the cluster's API is to be.
@@ -140,8 +157,10 @@ class FoundingOrder:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapOrder:
-    """Bootstrap data to be there. ``render``: the bytes that a host with this token gets; the second argument is what
-    ``bootstrap.founding`` found for a control plane, None for a worker.
+    """Bootstrap data to be there. ``render``: the bytes that a host with this token and these contents of files gets.
+
+    ``contents``: which keys of Secrets beside the Machine those are. ``limit``: how much its cloud takes. ``founding``:
+    of a control plane, None of a worker.
 
     ``secret``: where they go. ``digest``: of all that they are made of but the token.
     ``ids``: for the token, the first that is free is taken. ``warnings``: what works with it, and a later version
@@ -153,8 +172,10 @@ class BootstrapOrder:
     ids: tuple[str, ...]
     format: BootstrapFormat
     digest: str
-    render: Callable[[str, Any], bytes]
+    render: Render
     cluster: Key | None = None
     cluster_name: str = ""
     warnings: tuple[str, ...] = ()
+    contents: tuple[FileSource, ...] = ()
+    limit: UserDataLimit | None = None
     founding: FoundingOrder | None = None

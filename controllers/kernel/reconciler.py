@@ -108,6 +108,19 @@ class SeesOneCluster(Protocol):
 
 
 @runtime_checkable
+class LivesInClusters(Protocol):
+    """A reconciler whose objects are of a kind of WORKLOAD_KINDS: in the management cluster and in workload clusters.
+
+    Each reconcile sees the cluster that its object is in (``View.cluster``), and writes there. A Machine wakes objects
+    of its own Cluster. Where kinds can't be read that such a reconciler alone needs, the cluster counts as reached all
+    the same: ``Reached.lacking`` says so.
+    """
+
+    @property
+    def lives_in_clusters(self) -> bool: ...
+
+
+@runtime_checkable
 class SharesHosts(Protocol):
     """A reconciler that looks at the hosts of Machines that are not its own objects.
 
@@ -123,6 +136,11 @@ def cluster_seen_by(reconciler: Reconciler[Any]) -> Key | ManagementCluster | No
     management cluster (``SpansClusters``).
     """
     return reconciler.sees if isinstance(reconciler, SeesOneCluster) else None
+
+
+def lives_in_clusters(reconciler: Reconciler[Any]) -> bool:
+    """Whether objects of ``reconciler`` are in each workload cluster, too."""
+    return isinstance(reconciler, LivesInClusters) and reconciler.lives_in_clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +172,10 @@ class ReconcilerWrapper:
     @property
     def spans_clusters(self) -> bool:
         return isinstance(self.reconciler, SpansClusters) and self.reconciler.spans_clusters
+
+    @property
+    def lives_in_clusters(self) -> bool:
+        return lives_in_clusters(self.reconciler)
 
     @property
     def sees(self) -> Key | ManagementCluster | None:

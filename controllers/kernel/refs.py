@@ -71,6 +71,9 @@ WORKLOAD_KINDS = frozenset(
         CSI_NODE,
         VOLUME_ATTACHMENT,
         LEASE,
+        CERTIFICATE_SIGNING_REQUEST,
+        SERVICE,
+        ENDPOINTS,
     }
 )
 """What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""

@@ -23,9 +23,15 @@ class ManagementCluster:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret."""
+    """In a cluster of their own, which was completely read and answers. ``secret`` names its kubeconfig's Secret.
+
+    ``servers``: host names and addresses under which its API is reached, by that kubeconfig.
+    ``lacking``: what can't be read there, and why, of kinds without which all else works (``LivesInClusters``).
+    """
 
     secret: str
+    servers: frozenset[str] = frozenset()
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,10 @@ class View(Protocol):
         empty.
         """
 
+    @property
+    def cluster(self) -> Key | None:
+        """The Cluster with an API of its own that ``WORKLOAD_KINDS`` are shown of; None: the management cluster."""
+
     def of_cluster(self, cluster: Key | None) -> View:
         """The same moment as a reconcile of that Cluster sees it; None: the management cluster.
 
@@ -189,6 +199,8 @@ class HostReads:
     ``scope`` is the account or region in which a present host was found, as ``provider/scope``.
     ``live`` is what the provider found in its cloud of what the config names, where the need asked for that.
     ``support`` and ``bootstrap`` tell of the data with which the host joins, where the need asked for that.
+    ``console``: the last lines that the host has printed, without secrets, where the need asked for them and the
+    provider can tell; "" else.
     """
 
     host: HostRead
@@ -202,6 +214,7 @@ class HostReads:
     live: LiveCheck = NOBODY_ASKED
     support: Support = NO_SUPPORT
     bootstrap: BootstrapReads = NOBODY_LOOKED
+    console: str = ""
 
 
 UNRECORDED = "?"
@@ -220,6 +233,7 @@ class HostNeed:
     listed, nobody can say that the host is absent, wherever an edited config points now.
     ``namespace`` is the Machine's: Secrets that the config names are looked up there.
     ``live``: have the provider look in its cloud for what the config names, once for all who ask.
+    ``console``: have it tell what the host has printed, once.
     """
 
     machine_uid: str
@@ -232,6 +246,7 @@ class HostNeed:
     namespace: str = ""
     live: bool = False
     bootstrap: BootstrapNeed | None = None
+    console: bool = False
 
 
 OWNER = "owner"

@@ -83,4 +83,9 @@ def _too_late(observed: Observed, last: str) -> str:
     found, host = observed.bootstrapping, observed.host
     minutes = found.join_timeout.total_seconds() / 60 if found is not None else 0.0
     text = f"host {host.name if host is not None else ''} has not joined within {minutes:g} minutes of its creation"
-    return f"{text}; last: {last}" if last else f"{text} and said nothing; look at its console, or delete the Machine"
+    if last:
+        return f"{text}; last: {last}"
+    shown = observed.reads.console
+    if shown:
+        return f"{text} and said nothing; last on its console: {shown}"
+    return f"{text} and said nothing; look at its console, or delete the Machine"

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api import names
+from api.conditions import MachineCondition, Reason
 from api.durations import parse_duration
 from controllers.drain import context
 from controllers.drain.context import NO_CONTEXT, DrainContext
 from controllers.drain.cordon import is_cordoned_for
 from controllers.drain.stages import Deadlines
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.node_owner import is_recorded_for
@@ -241,6 +242,7 @@ def needs(key: Key, view: View) -> HostNeed | None:
         namespace=key.namespace,
         live=not _is_still(machine) and not is_deleting(machine),
         bootstrap=bootstrap_data.need_of(machine, view),
+        console=_has_joined_too_late(machine),
     )
 
 
@@ -314,6 +316,12 @@ def _refers_elsewhere(machine: Obj, view: View) -> bool:
     name = _mapping(status_of(machine).get("nodeRef")).get("name")
     node = view.get(NODE, Key("", name)) if isinstance(name, str) and name else None
     return node is not None and not is_recorded_for(node, machine)
+
+
+def _has_joined_too_late(machine: Obj) -> bool:
+    """As its status says: then its host may have a word on its console that explains it."""
+    said = find(status_of(machine).get("conditions"), MachineCondition.NODE_JOINED)
+    return said is not None and said.get("reason") == Reason.JOIN_TIMED_OUT
 
 
 def _made_in(machine: Obj) -> str:

@@ -17,10 +17,14 @@ NO_CGROUP_2 = "SystemVerification"
 
 
 @contextlib.contextmanager
-def joinable(lab: Lab, folder: Path) -> Iterator[RealPlane]:
-    """All four parts of a control plane, kubeadm's ConfigMaps and its roles for bootstrap tokens."""
+def joinable(lab: Lab, folder: Path, *, verifies_kubelets: bool = False) -> Iterator[RealPlane]:
+    """All four parts of a control plane, kubeadm's ConfigMaps and its roles for bootstrap tokens.
+
+    With ``verifies_kubelets`` its API server reaches only kubelets whose certificate the cluster's CA has signed.
+    """
     plane = RealPlane(
-        folder, controller_manager=True, scheduler=True, controllers=("*", "bootstrapsigner", "tokencleaner"),
+        folder, _reaches_kubelets(folder, verifies_kubelets),
+        controller_manager=True, scheduler=True, controllers=("*", "bootstrapsigner", "tokencleaner"),
         address=lab.net.gateway,
     )  # fmt: skip
     with plane:
@@ -29,6 +33,16 @@ def joinable(lab: Lab, folder: Path) -> Iterator[RealPlane]:
         for phase in (["upload-config", "all"], ["bootstrap-token", "--skip-token-print"]):
             _kubeadm(plane, "init", "phase", *phase, f"--config={config}")
         yield plane
+
+
+def _reaches_kubelets(folder: Path, verifies: bool) -> tuple[str, ...]:
+    """Flags with which `kubectl logs` and `kubectl exec` get through to kubelets, as an administrator."""
+    own = (
+        f"--kubelet-client-certificate={folder / 'admin.crt'}",
+        f"--kubelet-client-key={folder / 'admin.key'}",
+        "--kubelet-preferred-address-types=InternalIP",
+    )
+    return (*own, f"--kubelet-certificate-authority={folder / 'ca.crt'}") if verifies else own
 
 
 def token(plane: RealPlane) -> str:

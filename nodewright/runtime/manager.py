@@ -274,6 +274,7 @@ class Manager:
             may_write=self.may_act,
             home=self.cache,
             kinds=partial(wiring.kinds_in, self.reconcilers),
+            apart=partial(wiring.apart_in, self.reconcilers),
             now=self.options.now,
             options=self.options.workloads,
             secrets=self.options.reflector,

@@ -50,6 +50,10 @@ WRITES: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         ("", "secrets", ("get",)),
         _EVENTS,
     ),
+    "certificatesigningrequest": (
+        ("certificates.k8s.io", "certificatesigningrequests", ("delete",)),
+        ("certificates.k8s.io", "certificatesigningrequests/approval", ("patch",)),
+    ),
     "machineclass": ((_OURS, "machineclasses/status", ("patch",)), _EVENTS),
 }
 """By controller: group, resource, and the verbs beside list and watch. Of others only the reading is asked for."""

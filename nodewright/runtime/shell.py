@@ -126,6 +126,7 @@ class Controller:
 
     def start(self) -> None:
         """Begin with reconciles; every kind of ``reconciler.reads`` should be complete by now."""
+        self._router.open()
         for number in range(self._options.workers):
             self._workers.append(asyncio.create_task(self._work(), name=f"{self.reconciler.name}-{number}"))
         self._resync = asyncio.create_task(self._resync_now_and_then(), name=f"{self.reconciler.name}-resync")
@@ -195,7 +196,7 @@ class Controller:
         """What ``_guarded`` does not cover has raised: the key is tried again, and the worker goes on."""
         metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
         pause = self._retry(key)
-        with logs.hiding(secret_values(self._cache.stores[self.reconciler.kind].get(key))):
+        with logs.hiding(secret_values(self._router.primary(key))):
             _log.error("controller failed", retry_in=round(pause, 2), exc_info=error)
 
     async def _finish(self, key: Key, decided: _Decided | str, begun: _Begun) -> None:
@@ -221,14 +222,14 @@ class Controller:
         except Exception as error:
             metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
             pause = self._retry(key)
-            with logs.hiding(secret_values(self._cache.stores[self.reconciler.kind].get(key))):
+            with logs.hiding(secret_values(self._router.primary(key))):
                 _log.exception("controller failed", retry_in=round(pause, 2))
             await self._notes.say(key, error)
             return "error"
 
     def _keys_of(self, key: Key) -> Mapping[str, str]:
         """What every line and span of a reconcile says of its object; ``uid`` "" if it is not there."""
-        found = self._cache.stores[self.reconciler.kind].get(key)
+        found = self._router.primary(key)
         return {
             "controller": self.reconciler.name,
             "kind": self.reconciler.kind.name,
@@ -245,6 +246,8 @@ class Controller:
         if key in self._unresolved and not await self._resolved(key):
             return "unresolved"
         site = self._router.site(key)
+        if self._router.waits_for_contact(key):
+            return "incomplete"
         if site is None:
             self.queue.add_after(key, _UNKNOWN_RETRY, Lane.RESYNC)
             return "incomplete"
@@ -267,7 +270,7 @@ class Controller:
         hosts = self._look(key, view)
         if isinstance(hosts, _Parked):
             return "parked"
-        observed = self.reconciler.observe(key, view, hosts)
+        observed = self.reconciler.observe(self._router.local(key), view, hosts)
         if observed is None:
             self._forget(key)
             return "gone"
@@ -281,8 +284,7 @@ class Controller:
 
         One that is to go needs no spec: what is left of it is enough.
         """
-        store = self._cache.stores[self.reconciler.kind]
-        faults, primary = store.faults(key), store.get(key)
+        faults, primary = self._router.faults(key), self._router.primary(key)
         if faults and primary is not None and not is_deleting(primary):
             raise MalformedError(faults)
 
@@ -308,12 +310,13 @@ class Controller:
             await asyncio.sleep(pause)
 
     def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
-        need = self.reconciler.needs(key, view)
+        local = self._router.local(key)
+        need = self.reconciler.needs(local, view)
         if need is None:
             return None
         uid = need.machine_uid
         self._remember(key, uid)
-        primary = view.get(self.reconciler.kind, key)
+        primary = view.get(self.reconciler.kind, local)
         going = self._owns_hosts and (primary is None or is_deleting(primary))
         if going:  # no host may be made or changed for it any more; a deletion keeps its place in the queue
             self._hosts.withdraw(uid, but_deletion=True)
@@ -330,7 +333,7 @@ class Controller:
         Only for plans that know the host: while a provider's list fails, no plan has a deletion.
         """
         uid = self._uid_of.get(key, "")
-        primary = self._cache.stores[self.reconciler.kind].get(key)
+        primary = self._router.primary(key)
         if not uid or not self._owns_hosts or (primary is not None and not is_deleting(primary)):
             return
         if self._hosts.waits_to_delete(uid) and not any(isinstance(action, DeleteHost) for action in plan.actions()):
@@ -365,7 +368,7 @@ class Controller:
 
     async def _resolved(self, key: Key) -> bool:
         """Send unresolved creations again; their owner is not planned before all are resolved."""
-        if self._cache.stores[self.reconciler.kind].get(key) is None:
+        if self._router.primary(key) is None:
             del self._unresolved[key]  # the owner is gone; what may have been created is garbage-collected
             return True
         execution = await self._executor.resolve(self._unresolved.pop(key))
@@ -433,15 +436,16 @@ class Controller:
 
     def _wake(self, wake: Wake, cluster: Key | None, change: Change, lane: Lane) -> None:
         """Both versions name keys: an object that moved from one owner to another concerns both."""
-        site = self._router.site_in(cluster)
-        if site is None:
-            return  # contact wakes all that live there
-        view = self._router.view(site)
-        keys: set[Key] = set()
+        keys: dict[Key, CacheView] = {}
         for version in (change.new, change.old):
-            if version is not None:
-                keys.update(wake.keys(version, view))
-        for key in keys:
+            if version is None:
+                continue
+            site = self._router.site_in(self._router.concerned(wake.kind, version, cluster))
+            if site is None:
+                continue  # contact wakes all that live there
+            view = self._router.view(site)
+            keys |= {self._router.place(key, site): view for key in wake.keys(version, view)}
+        for key, view in keys.items():
             if wake.kind in WORKLOAD_KINDS and not self._router.concerns(key, cluster):
                 continue
             pause = wake.gathers(key, view) if wake.gathers is not None else 0.0
@@ -463,7 +467,7 @@ class Controller:
 
     def _host_changed(self, uid: str) -> None:
         for key in self._keys_for.get(uid, ()):
-            primary = self._cache.stores[self.reconciler.kind].get(key)
+            primary = self._router.primary(key)
             self.queue.add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
 
     async def _resync_now_and_then(self) -> None:
@@ -474,4 +478,4 @@ class Controller:
                 self.queue.add(key, Lane.RESYNC)
 
     def _keys(self) -> Iterable[Key]:
-        return self._cache.stores[self.reconciler.kind].keys()
+        return self._router.keys()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from api.selectors import EVERYTHING, Selector
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.kernel.reconciler import ReadsPartly, Reconciler, cluster_seen_by
+from controllers.kernel.reconciler import ReadsPartly, Reconciler, cluster_seen_by, lives_in_clusters
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.sharding import can_be_sharded, shard
 from nodewright.runtime.claims import Claim
@@ -182,6 +182,12 @@ def kinds_in(wanted: Reconcilers, cluster: Key) -> tuple[Kind, ...]:
     """The same in the workload cluster of ``cluster``."""
     there = [reconciler for reconciler in wanted if cluster_seen_by(reconciler) in (None, cluster)]
     return _once(kind for reconciler in there for kind in _kinds(reconciler) if kind in WORKLOAD_KINDS)
+
+
+def apart_in(wanted: Reconcilers, cluster: Key) -> frozenset[Kind]:
+    """Those of ``kinds_in`` that only reconcilers read whose objects live in each cluster: the others work without."""
+    others = [reconciler for reconciler in wanted if not lives_in_clusters(reconciler)]
+    return frozenset(kinds_in(wanted, cluster)) - frozenset(kinds_in(others, cluster))
 
 
 def _kinds(reconciler: Reconciler[Any]) -> tuple[Kind, ...]:

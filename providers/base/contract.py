@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from providers.base.user_data import UserDataLimit
 
@@ -214,6 +214,24 @@ class Problem:
 
     path: str
     message: str
+
+
+LONGEST_CONSOLE = 65536
+"""Characters that ``ShowsConsole.console`` answers at most."""
+
+
+@runtime_checkable
+class ShowsConsole(Protocol):
+    """A provider that can tell what a host has printed, though nobody can reach the host. Optional.
+
+    It is asked for a host that has not joined in time.
+    """
+
+    async def console(self, host: Host) -> str:
+        """The end of it, at most ``LONGEST_CONSOLE`` characters; "" if there is nothing yet.
+
+        Raises ``ProviderError``.
+        """
 
 
 class Provider(Protocol):

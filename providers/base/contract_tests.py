@@ -29,6 +29,7 @@ from jsonschema import Draft202012Validator
 from providers.base.config_schema import problems_of
 from providers.base.contract import (
     BOOTSTRAP_DATA,
+    LONGEST_CONSOLE,
     BootstrapRef,
     Host,
     HostIdentity,
@@ -39,6 +40,7 @@ from providers.base.contract import (
     NeedsReplacement,
     Provider,
     Registration,
+    ShowsConsole,
     UpdateAnswer,
     Updated,
     Versions,
@@ -194,6 +196,22 @@ class ProviderContract:
         shape = await provider.shape(self.valid_config)
         for resource in ("cpu", "memory"):
             assert _QUANTITY.match(shape.capacity[resource]), f"{resource} is no quantity"
+
+    async def test_a_console_is_text_of_a_bounded_length(self, provider: Provider) -> None:
+        """Of providers that show one (``ShowsConsole``); a host that is gone has none, or is not found."""
+        if not isinstance(provider, ShowsConsole):
+            pytest.skip("it shows no console")
+        request = self.a_request()
+        await provider.create(request)
+        host = await self.until_running(provider, request)
+        shown = await provider.console(host)
+        assert isinstance(shown, str)
+        assert len(shown) <= LONGEST_CONSOLE
+        await provider.delete(host)
+        await self._until_gone(provider, {host.machine_uid})
+        (left,) = await asyncio.gather(provider.console(host), return_exceptions=True)
+        gone = isinstance(left, ProviderError) and left.error_class is ErrorClass.NOT_FOUND
+        assert gone or left == ""
 
     # Rule 1: create is idempotent by UID
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from providers.base.contract import (
+    LONGEST_CONSOLE,
     ConfigKind,
     Host,
     HostRequest,
@@ -37,6 +38,7 @@ from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
 
 LIST_PAUSE = 10.0
+CONSOLE_LINES = 60
 """Seconds between two lists; a server takes longer than that to boot."""
 
 
@@ -118,6 +120,13 @@ class OpenStackProvider:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)
         return shape_of(parsed, await self._tools.lookup.flavor(parsed.flavor), self._region)
+
+    async def console(self, host: Host) -> str:
+        """As Nova has it: it keeps the end of what the serial console showed, if the hypervisor can tell."""
+        body = {"os-getConsoleOutput": {"length": CONSOLE_LINES}}
+        answer = await self._tools.requests.change(COMPUTE, "POST", one_of("servers", host.id, "action"), body)
+        output = answer.get("output")
+        return output[-LONGEST_CONSOLE:] if isinstance(output, str) else ""
 
     async def _missing_secret(self, path: str, name: str) -> tuple[Problem, ...]:
         try:

@@ -89,6 +89,11 @@ class SimulatedProvider:
         await self._travel()
         return answer
 
+    async def console(self, host: Host) -> str:
+        await self._travel()
+        found = next((each for each in self._world.hosts() if each.machine_uid == host.machine_uid), None)
+        return f"simulated host {found.name} is {found.state}\n" if found is not None else ""
+
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)
         await self._travel()

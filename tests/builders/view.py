@@ -108,6 +108,7 @@ class FakeView:
         self._now = now
         self._incomplete: set[Kind] = set()
         self._workload: Workload = indexes.MANAGEMENT_CLUSTER
+        self._cluster: Key | None = None
         self._returned: dict[Kind, datetime | None] = {}
         self._clusters: dict[Key, FakeView] = {}
         self._shapes: list[tuple[Mapping[str, Any], ShapeRead]] = []
@@ -123,6 +124,10 @@ class FakeView:
     @property
     def workload(self) -> Workload:
         return self._workload
+
+    @property
+    def cluster(self) -> Key | None:
+        return self._cluster
 
     def of_cluster(self, cluster: Key | None) -> FakeView:
         return self._clusters.get(cluster, self) if cluster is not None else self
@@ -191,6 +196,7 @@ class FakeView:
     def elsewhere(self, cluster: str, workload: Workload, *objects: Builder | Mapping[str, Any]) -> FakeView:
         """The Nodes of ``cluster`` live in a cluster of their own, of which this is seen. Returns that view of it."""
         found = FakeView(*objects, now=self._now).living_in(workload)
+        found._cluster = Key("default", cluster)
         self._clusters[Key("default", cluster)] = found
         return found
 

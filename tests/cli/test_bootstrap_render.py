@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from api.names import HOST_FILES_SECRET_TYPE
 from controllers.bootstrap.credentials import token_ids
 from hack.program import Kubectl, Up
 from tests.builders.objects import SIMULATED
@@ -45,6 +47,19 @@ def test_it_prints_what_the_host_would_get_and_makes_nothing(plane: Kubectl) -> 
     assert rendered(plane, "m-1").stdout.startswith("#cloud-config\n")
     assert plane.items("secrets", "-A", "--field-selector=type=bootstrap.kubernetes.io/token") == []
     assert token_ids(uid)[0]
+
+
+def test_a_file_whose_content_is_secret_is_shown_by_where_that_lies(plane: Kubectl) -> None:
+    content = "bm90LXRvLWJlLXNob3du"
+    body = {"apiVersion": "v1", "kind": "Secret", "type": HOST_FILES_SECRET_TYPE, "metadata": {"name": "creds"}}
+    plane("apply", "-f", "-", stdin=json.dumps({**body, "data": {"token": content}}))
+    file = {"path": "/etc/creds", "contentFrom": {"secret": {"name": "creds", "key": "token"}}}
+    a_machine(plane, "m-4", endpoint="https://10.0.0.1:6443", files=[file])
+    done = rendered(plane, "m-4", "--format", "shell")
+    assert done.returncode == 0, done.stderr
+    assert base64.b64encode(b"[key token of Secret creds]").decode()[:-4] in done.stdout.replace("\n", "")
+    assert content not in done.stdout
+    assert base64.b64decode(content).decode() not in done.stdout
 
 
 def test_what_is_refused_is_said_as_on_the_machine(plane: Kubectl) -> None:

@@ -62,6 +62,21 @@ def deployment(lab: Lab, name: str, replicas: int, *, cluster_name: str = "here"
     }
 
 
+def pause_pod(name: str, node: str) -> dict[str, Any]:
+    """One that runs on ``node``, whoever may not, from the image that lab hosts have."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "nodeName": node,
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": files.PAUSE_IMAGE, "imagePullPolicy": "Never"}],
+        },
+    }
+
+
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():

@@ -111,6 +111,20 @@ FAILURES = {
 }
 
 
+def test_a_host_that_can_not_report_is_told_of_by_its_console(lab: Lab, mirror: Mirror, kubectl: Kubectl) -> None:
+    """Its endpoint leads nowhere, so it can neither join nor say why; the lab's provider reads the console."""
+    apply(kubectl, here(mirror.archives(programs())))
+    nowhere = "https://192.0.2.1:6443"
+    apply(kubectl, of_version(lab, "mute", 1, VERSION, joinTimeout="40s", endpoint=nowhere))
+    said = fails_with("JoinTimedOut", lab, kubectl)
+    until(lambda: "and said nothing; last on its console: " in joined(kubectl)["message"], 60)
+    said = joined(kubectl)
+    assert len(said["message"]) <= 1024
+    assert said["message"].isprintable()
+    kubectl("delete", "md", "mute", "--wait", "--timeout=60s", timeout=70)
+    until(lambda: lab.hosts() == [])
+
+
 @pytest.fixture
 def black_hole(lab: Lab) -> Iterator[str]:
     """An address that swallows packets: of a port whose queue is full, Linux drops each further SYN."""

@@ -1,6 +1,7 @@
 """A management cluster that is not the Nodes' own: real hosts join a workload cluster through its kubeconfig Secret.
 
-The kubeconfig's user has the rights that docs/tasks/workload-clusters.md lists, and no others.
+The kubeconfig's user has the rights that docs/tasks/workload-clusters.md lists, and no others. Kubelets serve
+with certificates that are approved there.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,17 @@ from hack import binaries
 from hack.hosts import cluster
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
-from hack.program import Kubectl, Up
-from tests.hosts.joining import VERSION, apply, deployment, items, joining_cluster, secrets_to_join, until
+from hack.program import Kubectl, Run, Up
+from tests.hosts.joining import (
+    VERSION,
+    apply,
+    deployment,
+    items,
+    joining_cluster,
+    pause_pod,
+    secrets_to_join,
+    until,
+)
 from tests.runtime.workload_rights import kubeconfig_of_the_page
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
@@ -35,9 +46,10 @@ class Scene:
 def scene(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder, binary = tmp_path_factory.mktemp("abroad"), binaries.ensure("kubectl")
     with (
-        cluster.joinable(lab, folder / "plane") as plane,
+        cluster.joinable(lab, folder / "plane", verifies_kubelets=True) as plane,
         Mirror(folder / "mirror", lab.net.gateway) as mirror,
-        Up(folder, binary, "--in-memory") as up,
+        Up(folder, binary, "--in-memory", "--no-controllers") as up,
+        Run(folder, up.kubectl, "--controllers=*,certificatesigningrequest"),
     ):
         mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
         prod = Kubectl(binary, plane.kubeconfig, folder / "prod-cache")
@@ -50,7 +62,9 @@ def scene(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]
 
 def test_machines_of_a_workload_cluster_become_its_nodes_and_leave_nothing_in_either(lab: Lab, scene: Scene) -> None:
     home, prod = scene.home, scene.prod
-    apply(home, joining_cluster(scene.mirror, "prod"))
+    body = joining_cluster(scene.mirror, "prod")
+    body["spec"]["bootstrap"]["kubeletConfiguration"] = {"serverTLSBootstrap": True}
+    apply(home, body)
     apply(home, deployment(lab, "workers", 2, cluster_name="prod"))
     home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=180)
     home.wait("condition=NodeJoined", "machines", "--all", timeout=30)
@@ -60,9 +74,34 @@ def test_machines_of_a_workload_cluster_become_its_nodes_and_leave_nothing_in_ei
     assert {machine["status"]["nodeRef"]["name"] for machine in items(home, "machines")} == nodes.keys()
     assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes.values()} == {VERSION}
     assert {node["metadata"]["labels"]["pool.example/name"] for node in nodes.values()} == {"workers"}
+    _kubelets_serve_with_certificates_of_their_own(prod, list(nodes.values()))
 
     home("scale", "md/workers", "--replicas=0")
     home("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
     assert items(prod, "nodes") == []
     assert lab.hosts() == []
     assert secrets_to_join(home) == secrets_to_join(prod) == []
+    until(lambda: "MachineApproved" not in prod("get", "csr", "-o", "json"), 90)
+
+
+def _kubelets_serve_with_certificates_of_their_own(prod: Kubectl, nodes: list[dict[str, Any]]) -> None:
+    """Nobody but us approves those: kube-controller-manager does not know which addresses are a host's."""
+
+    def approved() -> dict[str, list[dict[str, Any]]]:
+        serving = [c for c in items(prod, "csr") if c["spec"]["signerName"] == "kubernetes.io/kubelet-serving"]
+        issued = [c for c in serving if c.get("status", {}).get("certificate")]
+        return {c["spec"]["username"]: c["status"]["conditions"] for c in issued}
+
+    names = {f"system:node:{node['metadata']['name']}" for node in nodes}
+    until(lambda: approved().keys() == names, 90)
+    assert {said["reason"] for each in approved().values() for said in each} == {"MachineApproved"}
+    pods = {node["metadata"]["name"]: f"on-{number}" for number, node in enumerate(nodes)}
+    for node, pod in pods.items():
+        apply(prod, pause_pod(pod, node))
+    for pod in pods.values():
+        prod("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=60s", timeout=70)
+        # The API server takes no other certificate than one of the cluster's CA (``verifies_kubelets``).
+        prod("logs", pod)
+        prod("exec", pod, "--", "/pause", "-v")
+    for pod in pods.values():
+        prod("delete", "pod", pod, "--wait=false")

@@ -45,6 +45,8 @@ class FakeCloud:
         self.lacks: tuple[Problem, ...] = ()
         self.answer: UpdateAnswer = Updated()
         self.born = HostState.RUNNING
+        self.printed = ""
+        """What every host's console shows."""
 
     async def _call(self, name: str, what: str = "") -> None:
         self.calls.append(f"{name} {what}".strip())
@@ -82,6 +84,10 @@ class FakeCloud:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         await self._call("shape")
         return Shape({"cpu": str(config.get("size", 1))})
+
+    async def console(self, host: Host) -> str:
+        await self._call("console", host.machine_uid)
+        return self.printed
 
     async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
         """``lacks`` says what is missing; it is counted apart, since it goes on beside everything else."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -199,3 +201,30 @@ async def test_without_spec_bootstrap_nothing_is_made(town: Town) -> None:
         await town.until(lambda: town.ready() == 1)
         assert not writes(town)["create secrets"]
         assert not condition(town, "BootstrapDataReady")
+
+
+async def test_a_file_may_come_from_a_secret_that_comes_later(town: Town) -> None:
+    """No spec, no condition and no event has its content; the host's data has it."""
+    secret = "the-content-of-the-file"
+    source = {"secret": {"name": "creds", "key": "token"}}
+    async with working(town):
+        await machine_set(
+            town, 1, config=NEVER_JOINS, bootstrap={"files": [{"path": "/etc/creds", "contentFrom": source}]}
+        )
+        missing = "spec.bootstrap.files[0].contentFrom: Secret default/creds does not exist"
+        await town.until(lambda: missing in condition(town, "BootstrapDataReady").get("message", ""))
+        assert town.hosts() == 0
+        body = {
+            "apiVersion": "v1", "kind": "Secret", "type": names.HOST_FILES_SECRET_TYPE,
+            "metadata": {"name": "creds", "namespace": "default"},
+            "data": {"token": base64.b64encode(secret.encode()).decode()},
+        }  # fmt: skip
+        await town.client.create(SECRET, body)
+        await town.until(lambda: town.hosts() == 1)
+    (data,) = secrets_of(town, names.BOOTSTRAP_SECRET_TYPE)
+    document = json.loads(data_of(data)[names.BOOTSTRAP_DATA_KEY].removeprefix("#cloud-config\n"))
+    script = gzip.decompress(base64.b64decode(document["write_files"][0]["content"])).decode()
+    assert base64.b64encode(secret.encode()).decode() in script
+    told = json.dumps([town.objects(kind) for kind in (MACHINE, MACHINE_SET, EVENT)])
+    assert secret not in told
+    assert base64.b64encode(secret.encode()).decode() not in told

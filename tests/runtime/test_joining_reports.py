@@ -96,7 +96,8 @@ async def test_the_time_limit_counts_more_than_what_the_host_says(reports: bool,
         if reports:
             await says(town, machine, SAID)
         name = machine["metadata"]["name"]
-        words = "last: step 8/13 'install kubelet 1.36.9'" if reports else "said nothing"
+        console = f"said nothing; last on its console: simulated host {name} is Pending"
+        words = "last: step 8/13 'install kubelet 1.36.9'" if reports else console
         await town.until(lambda: words in joined(town, name).get("message", ""))
         assert joined(town, name)["reason"] == "JoinTimedOut"
 

@@ -14,6 +14,7 @@ from hack.hosts.lab import Lab, Record, Seen
 from hack.hosts.parts import LabError
 from providers.base.contract import (
     BOOTSTRAP_DATA,
+    LONGEST_CONSOLE,
     Address,
     ConfigKind,
     Host,
@@ -111,6 +112,11 @@ class LabProvider:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
         return Shape({"cpu": str(os.cpu_count()), "memory": f"{memory}Ki", "pods": "110"})
 
+    async def console(self, host: Host) -> str:
+        lab = self._lab()
+        seen = await _threaded(lab.find, host.machine_uid)
+        return await _threaded(_tail, lab.guest(seen.record).console) if seen is not None else ""
+
     def _lab(self) -> Lab:
         try:
             return Lab(self._folder)
@@ -153,6 +159,15 @@ def _host(lab: Lab, seen: Seen) -> Host:
         addresses=(Address("InternalIP", lab.net.address(record.number)), Address("Hostname", record.name)),
         created_at=datetime.fromisoformat(record.created_at),
     )
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LONGEST_CONSOLE))
+            return file.read(LONGEST_CONSOLE).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _state(seen: Seen) -> HostState:

@@ -62,7 +62,7 @@ async def rendered(target: Target, namespace: str | None, name: str, form: Boots
     if form is not None and isinstance(render, Rendering):
         render = replace(render, format=form)
     founded = _shown(found.order.founding, key.name) if found.order.founding is not None else None
-    return render(f"{token_ids(need.machine_uid)[0]}.{MASK}", founded).decode()
+    return render(f"{token_ids(need.machine_uid)[0]}.{MASK}", {}, founded).decode()
 
 
 def _shown(founding: FoundingOrder, name: str) -> Founded:

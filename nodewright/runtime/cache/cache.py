@@ -105,7 +105,7 @@ class CacheView:
 
     ``remote`` holds the kinds of the workload cluster, if that is another one than the cache's. ``sees`` gives the view
     of another Cluster; None: all are in the management cluster. ``shapes`` asks providers what hosts would be like;
-    None: nobody does.
+    None: nobody does. ``cluster``: whose kinds ``remote`` holds.
     """
 
     cache: Cache
@@ -114,6 +114,7 @@ class CacheView:
     remote: Cache | None = None
     sees: Callable[[Key | None], CacheView] | None = None
     shapes: Callable[[Mapping[str, Any], str], ShapeRead] | None = None
+    cluster: Key | None = None
 
     def of_cluster(self, cluster: Key | None) -> CacheView:
         return self.sees(cluster) if self.sees is not None else self

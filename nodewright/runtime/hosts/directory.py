@@ -32,6 +32,7 @@ from controllers.kernel.view import (
     ShapeUnknown,
 )
 from controllers.orphans.sweep import HostList, Orphan
+from nodewright.runtime.hosts.consoles import Consoles
 from nodewright.runtime.hosts.live_checks import LiveChecks
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
@@ -82,6 +83,7 @@ class HostDirectory:
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
         self._live_checks = LiveChecks(self._changed)
+        self._consoles = Consoles(self._changed)
         self._unlisted: dict[ScopeKey, Scope] = {}
         """Scopes that were only ever asked about configs: their hosts are nobody's business here."""
 
@@ -127,6 +129,7 @@ class HostDirectory:
             queued=scope.queued(uid),
             live=self._live_check(need, checked),
             support=self._support(need),
+            console=self._consoles.look_for(read.host, scope) if need.console and isinstance(read, HostPresent) else "",
         )
 
     def _support(self, need: HostNeed) -> Support:
@@ -143,6 +146,10 @@ class HostDirectory:
             return ShapeUnknown(why or "no provider has such a config")
         said = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
         return ASKED if said is None else said
+
+    async def consoles_are_known(self) -> None:
+        """Wait until no provider is being asked for a console."""
+        await self._consoles.settled()
 
     async def shapes_are_known(self) -> None:
         """Wait until no provider is being asked for a shape."""
@@ -223,6 +230,7 @@ class HostDirectory:
         """Stop listing, wait up to ``grace`` seconds for calls that run."""
         await self._shapes.close()
         await self._live_checks.close()
+        await self._consoles.close()
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 

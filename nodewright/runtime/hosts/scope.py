@@ -28,7 +28,7 @@ from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import secrets_of, told
 from nodewright.runtime.turns import Turns
-from providers.base.contract import Problem, Provider, Shape, UpdateAnswer, Updated
+from providers.base.contract import Host, Problem, Provider, Shape, ShowsConsole, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -212,6 +212,11 @@ class Scope:
     async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
         """What the provider finds wrong with a config in its cloud, as above. Raises ProviderError."""
         return await self._in_time(self.provider().validate(config))
+
+    async def console(self, host: Host) -> str:
+        """What a host has printed, as above; "" of a provider that can't tell. Raises ProviderError."""
+        provider = self.provider()
+        return await self._in_time(provider.console(host)) if isinstance(provider, ShowsConsole) else ""
 
     def remove_orphan(self, action: DeleteHost) -> bool:
         """As ``submit``, for a host whose Machine is gone: its failures are forgotten once a list shows it no more."""

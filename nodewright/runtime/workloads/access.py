@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -38,6 +39,10 @@ from nodewright.runtime.workloads.secret import connection_in
 
 _log = structlog.get_logger("nodewright.workloads")
 
+_SHARE_APART = 4
+"""Of the memory that the objects of a cluster may take, the kinds apart get so much beside: a quarter. Whoever floods
+the cluster with requests does not have it counted as unreachable.
+"""
 Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]
 """Something that lives in a workload cluster for as long as there is contact (simulated kubelets)."""
 
@@ -45,7 +50,7 @@ Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """What all accesses share. ``kinds`` says what is read in the cluster of which Cluster, of some kinds only
-    ``parts``; ``home`` holds the Clusters.
+    ``parts``; without those of ``apart`` it counts as reached all the same. ``home`` holds the Clusters.
 
     ``may_write``: whether this process leads, asked at the moment of each write. ``wanted``: Clusters that are looked
     at though no object names them.
@@ -61,6 +66,7 @@ class Dependencies:
     companion: Companion | None = None
     parts: Mapping[Kind, tuple[Key, ...]] = field(default_factory=dict)
     wanted: frozenset[Key] = frozenset()
+    apart: Callable[[Key], frozenset[Kind]] = lambda _cluster: frozenset()
 
 
 class ClusterAccess:
@@ -70,6 +76,7 @@ class ClusterAccess:
         self.cluster = cluster
         self.workload: Workload | None = None
         self.cache = Cache(deps.kinds(cluster))
+        self._apart = deps.apart(cluster)
         self.gate = Gate(f"Cluster {cluster}")
         self.place = APITarget(self.gate, self.cache, record=self._record)
         self._deps = deps
@@ -190,34 +197,38 @@ class ClusterAccess:
             stack.callback(self._keep_gaps, reflectors)
             for reflector in reflectors:
                 stack.push_async_callback(_end, asyncio.create_task(reflector.run()))
-            read = asyncio.create_task(_all_read(reflectors))
+            read = asyncio.create_task(_all_read([r for r in reflectors if r.kind not in self._apart]))
             stack.push_async_callback(_end, read)
             if self._deps.companion is not None:
                 fenced = client.fenced(self._deps.may_write)
                 await stack.enter_async_context(self._deps.companion(self.cluster, fenced))
             stack.callback(self._close_gate)
             self.gate.client = client.fenced(self._deps.may_write)
-            complete_at = self._time()
+            needed = [reflector for reflector in reflectors if reflector.kind not in self._apart]
+            rest = [reflector for reflector in reflectors if reflector.kind in self._apart]
+            complete_at = had_rest_at = self._time()
             while True:
-                if all(reflector.complete for reflector in reflectors):
+                if all(reflector.complete for reflector in rest):
+                    had_rest_at = self._time()
+                lacks = self._time() - had_rest_at >= self._options.unreachable_after
+                if all(reflector.complete for reflector in needed):
                     complete_at = self._time()
-                    self._is(Reached(self._key.name))
+                    self._is(Reached(self._key.name, _names(client.connection), _problem(rest) if lacks else ""))
                 elif self._time() - complete_at >= self._options.unreachable_after:
-                    self._unreachable(Reason.UNREACHABLE, _problem(reflectors))
+                    self._unreachable(Reason.UNREACHABLE, _problem(needed))
                 await _pause(self._options.probe_every, read)
                 await self._probe_patiently(client)
 
     def _reflectors(self, client: KubeClient, silent_since: float) -> list[Reflector]:
         """A new connection is no outage by itself; one that comes after too long a silence ends one."""
         made = []
-        meter = Meter(self._options.memory)
+        meter, apart = Meter(self._options.memory), Meter(self._options.memory // _SHARE_APART)
         for kind in self.cache.stores:
             before = self._gaps.get(kind, Gap())
             lost_at = silent_since if before.lost_at is None else min(silent_since, before.lost_at)
             gap = Gap(lost_at, before.returned_at)
-            made.append(
-                Reflector(Metered(self._source(client, kind), meter), self.cache, kind, self._options.reflector, gap)
-            )
+            source = Metered(self._source(client, kind), apart if kind in self._apart else meter)
+            made.append(Reflector(source, self.cache, kind, self._options.reflector, gap))
         return made
 
     def _source(self, client: KubeClient, kind: Kind) -> KubeClient | Part:
@@ -318,6 +329,11 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 async def _for_ever() -> None:
     await asyncio.Event().wait()
+
+
+def _names(connection: Connection) -> frozenset[str]:
+    """Under which the API server is reached: the host of its URL, and the name in its certificate."""
+    return frozenset({name for name in (urlsplit(connection.server).hostname, connection.server_name) if name})
 
 
 def _problem(reflectors: Iterable[Reflector]) -> str:

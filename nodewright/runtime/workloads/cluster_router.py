@@ -7,14 +7,22 @@ from datetime import datetime
 from typing import Any
 
 from api.conditions import Reason
-from controllers.kernel.reconciler import Reconciler, ReportsUnreachable, SpansClusters, cluster_seen_by
-from controllers.kernel.refs import WORKLOAD_KINDS, Key, key_of
+from controllers.kernel.reconciler import (
+    Reconciler,
+    ReportsUnreachable,
+    SpansClusters,
+    cluster_seen_by,
+    lives_in_clusters,
+)
+from controllers.kernel.refs import CLUSTER, MACHINE, WORKLOAD_KINDS, Key, Kind, Obj, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, ShapeRead, Unreachable
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.cache.store import Store
 from nodewright.runtime.executor import APITarget
 from nodewright.runtime.workloads.directory import MANAGEMENT_SITE, Site, Workloads
 from nodewright.runtime.workloads.gate import Gate
+from nodewright.runtime.workloads.placement import cluster_of, local, placed
 
 
 class ClusterRouter:
@@ -38,6 +46,7 @@ class ClusterRouter:
         self.cares = self._speaks or not WORKLOAD_KINDS.isdisjoint(reconciler.reads)
         """Whether it makes a difference to the reconciler where Nodes live."""
         self._sees = cluster_seen_by(reconciler)
+        self._lives = lives_in_clusters(reconciler)
         self._nothing = Cache(kind for kind in {*cache.stores, *reconciler.reads} if kind in WORKLOAD_KINDS)
         self._heard_in: dict[Key, Key] = {}
         """Where a key was last heard of whose object is gone (a Node that was left behind)."""
@@ -46,6 +55,8 @@ class ClusterRouter:
         """Where the Nodes of ``key`` live; None while that is being found out."""
         if not self.cares or self._spans or isinstance(self._sees, ManagementCluster):
             return MANAGEMENT_SITE
+        if self._lives:
+            return self.site_in(cluster_of(key))
         if self._sees is not None:
             site = self.site_in(self._sees)
             return self._no_site(self._sees) if site is not None and site.place is None else site
@@ -65,7 +76,7 @@ class ClusterRouter:
 
     def view(self, site: Site) -> CacheView:
         remote = site.place.cache if site.place is not None else None
-        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in, self._shapes)
+        return CacheView(self._cache, self._now(), site.workload, remote, self._view_in, self._shapes, site.cluster)
 
     def _view_in(self, cluster: Key | None) -> CacheView:
         site = self.site_in(cluster)
@@ -84,7 +95,7 @@ class ClusterRouter:
 
     def concerns(self, key: Key, cluster: Key | None) -> bool:
         """Whether what happens to a Node in ``cluster`` concerns ``key``: many clusters may have one of its name."""
-        if self._spans:
+        if self._spans or self._lives:
             return True
         if self._sees is not None:
             return self._sees == (MANAGEMENT_CLUSTER if cluster is None else cluster)
@@ -106,6 +117,9 @@ class ClusterRouter:
         """Keys whose Nodes live in ``cluster``, or may."""
         if self._sees is not None and self._sees != cluster:
             return
+        if self._lives:
+            yield from self._placed_in(cluster)
+            return
         for obj in self._cache.stores[self._reconciler.kind]:
             key = key_of(obj)
             may = (
@@ -115,3 +129,64 @@ class ClusterRouter:
             )
             if may or self._sees is not None:
                 yield key
+
+    def local(self, key: Key) -> Key:
+        """The key by which the reconciler knows the object of ``key``."""
+        return local(key) if self._lives else key
+
+    def primary(self, key: Key) -> Obj | None:
+        """The object of ``key``, wherever it is."""
+        store = self._store(key)
+        return store.get(self.local(key)) if store is not None else None
+
+    def faults(self, key: Key) -> tuple[str, ...]:
+        """What is malformed in its spec."""
+        store = self._store(key)
+        return tuple(store.faults(self.local(key))) if store is not None else ()
+
+    def keys(self) -> Iterator[Key]:
+        """Of all objects of the reconciler that are known."""
+        yield from self._cache.stores[self._reconciler.kind].keys()
+        for cluster in self._clusters() if self._lives else ():
+            yield from self._placed_in(cluster)
+
+    def concerned(self, kind: Kind, obj: Obj, cluster: Key | None) -> Key | None:
+        """In which cluster a change of ``obj``, which is in ``cluster``, may wake somebody."""
+        return cluster_key_of(kind, obj) if self._lives and kind not in WORKLOAD_KINDS else cluster
+
+    def place(self, key: Key, site: Site) -> Key:
+        """The key of the queue for an object that the reconciler calls ``key`` and that is in ``site``."""
+        return placed(key, site.cluster) if self._lives else key
+
+    def waits_for_contact(self, key: Key) -> bool:
+        """Whether contact with its cluster wakes ``key``, and nothing else need.
+
+        So nobody asks again and again for a Cluster that is named no more.
+        """
+        cluster = cluster_of(key) if self._lives else None
+        site = self.site_in(cluster)
+        return cluster is not None and (site is None or isinstance(site.workload, Unreachable))
+
+    def open(self) -> None:
+        """Have the clusters found that objects of the reconciler may be in: nothing there could wake it before."""
+        for cluster in self._clusters() if self._lives else ():
+            self.site_in(cluster)
+
+    def _clusters(self) -> set[Key]:
+        kinds = [kind for kind in (CLUSTER, MACHINE) if kind in self._cache.stores]
+        found = {cluster_key_of(kind, obj) for kind in kinds for obj in self._cache.stores[kind]}
+        return {cluster for cluster in found if cluster is not None}
+
+    def _placed_in(self, cluster: Key) -> Iterator[Key]:
+        site = self.site_in(cluster)
+        if site is not None and site.place is not None:
+            for key in list(site.place.cache.stores[self._reconciler.kind].keys()):
+                yield placed(key, cluster)
+
+    def _store(self, key: Key) -> Store | None:
+        """Where the object of ``key`` is kept."""
+        cluster = cluster_of(key) if self._lives else None
+        if cluster is None:
+            return self._cache.stores[self._reconciler.kind]
+        site = self._workloads.look(cluster)
+        return site.place.cache.stores[self._reconciler.kind] if site is not None and site.place is not None else None

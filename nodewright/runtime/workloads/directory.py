@@ -30,11 +30,12 @@ _PAUSE_AFTER_BUG = 5.0
 @dataclass(frozen=True, slots=True)
 class Site:
     """One Cluster's Nodes: what is known of them, and where actions on them go. ``place`` None: in the management
-    cluster.
+    cluster. ``cluster``: whose they are, if it has an API of its own.
     """
 
     workload: Workload
     place: APITarget | None = None
+    cluster: Key | None = None
 
 
 MANAGEMENT_SITE = Site(MANAGEMENT_CLUSTER)
@@ -89,7 +90,7 @@ class WorkloadDirectory:
             case ManagementCluster():
                 return MANAGEMENT_SITE
             case workload:
-                return Site(workload, access.place)
+                return Site(workload, access.place, cluster)
 
     def client_of(self, cluster: Key) -> KubeClient | None:
         """The connection to a workload cluster; None while there is no contact."""

@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
@@ -30,7 +31,9 @@ def order(machine: Ref = MACHINE_REF, digest: str = "one", text: str = "join wit
         ids=token_ids(machine.uid),
         format="cloud-config",
         digest=digest,
-        render=lambda token, _founded: f"{text}{token}".encode(),
+        render=lambda token, contents=MappingProxyType({}), _founded=None: (
+            f"{text}{token}".encode() + b"".join(contents.values())
+        ),
         cluster_name="prod",
     )
 

@@ -55,6 +55,9 @@ _SPECIAL: dict[str, st.SearchStrategy[Any]] = {
 _NEVER = {"encoding", "components", "suite", "type"}
 """Fields that fit only with what another one says; the tables of the tests have them."""
 
+_EITHER = (frozenset({"argv", "script"}), frozenset({"content", "contentFrom"}))
+"""Of these exactly one is given."""
+
 
 def bootstraps() -> st.SearchStrategy[dict[str, Any]]:
     return _objects(SCHEMA).map(lambda found: found | ({"source": "Packages"} if "packages" in found else {}))
@@ -63,9 +66,16 @@ def bootstraps() -> st.SearchStrategy[dict[str, Any]]:
 def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     required = set(schema.get("required", ()))
     fields = {name: _SPECIAL[name] if name in _SPECIAL else _of(inner) for name, inner in schema["properties"].items()}
-    if {"argv", "script"} <= fields.keys():
-        chosen = st.sampled_from(["argv", "script"])
-        return chosen.flatmap(lambda name: st.fixed_dictionaries({name: fields[name]}, optional={"timeout": _DURATION}))
+    either = next((pair for pair in _EITHER if pair <= fields.keys()), frozenset[str]())
+    if either:
+        required |= {"path"} & fields.keys()
+        shared = {name: one for name, one in fields.items() if name not in either and name not in _NEVER}
+        return st.sampled_from(sorted(either)).flatmap(
+            lambda chosen: st.fixed_dictionaries(
+                {chosen: fields[chosen], **{name: one for name, one in shared.items() if name in required}},
+                optional={name: one for name, one in shared.items() if name not in required},
+            )
+        )
     return st.fixed_dictionaries(
         {name: one for name, one in fields.items() if name in required},
         optional={name: one for name, one in fields.items() if name not in required and name not in _NEVER},

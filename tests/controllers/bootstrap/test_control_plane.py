@@ -125,7 +125,7 @@ def test_without_authorities_all_can_be_checked_and_they_are_in_no_digest() -> N
     assert isinstance(join_steps(before), Steps)
     assert repr(before.control_plane) == repr(PLANE)
     render = Rendering(before, "script")
-    first, other = (render(JOIN.token, Founded(makes, PKI)).decode() for makes in (True, False))
+    first, other = (render(JOIN.token, {}, Founded(makes, PKI)).decode() for makes in (True, False))
     assert first != other
 
 

@@ -141,7 +141,7 @@ def test_data_is_made_anew_with_the_same_token_where_what_it_is_made_of_has_chan
     servers, dice = Servers(), Dice()
     made(servers, dice)
     token = kept(servers)["token"]
-    made(servers, dice, digest="two", render=lambda token, _founded: f"now with {token}".encode())
+    made(servers, dice, digest="two", render=lambda token, _contents, _founded: f"now with {token}".encode())
     assert kept(servers)["userData"] == f"now with {token}"
 
 
@@ -191,7 +191,7 @@ def test_a_namesake_that_came_later_gets_nothing_of_the_first() -> None:
 
 def test_what_is_too_large_is_refused_before_anything_is_made() -> None:
     servers = Servers()
-    said = made(servers, render=lambda _token, _founded: b"x" * (LARGEST + 1))
+    said = made(servers, render=lambda _token, _contents, _founded: b"x" * (LARGEST + 1))
     assert isinstance(said, Refused)
     assert said.reason == "DataTooLarge"
     assert not servers.objects

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 
 from controllers.certificatesigningrequest.reconciler import RECONCILER
-from controllers.kernel.actions import Patch
+from controllers.kernel.actions import Delete, Patch
 from controllers.kernel.plan import Plan, Settled, Wait
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, Key, Obj
 from controllers.kernel.view import (
@@ -23,9 +23,10 @@ from controllers.kernel.view import (
     Workload,
 )
 from providers.base.contract import Address, Host, HostState
-from tests.builders import FakeView, machine, node
+from tests.builders import FakeView, cluster, machine, node
 from tests.builders.objects import Builder, MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import (
+    CLIENT,
     CLIENT_USAGES,
     SERVING_USAGES,
     RequestBuilder,
@@ -293,7 +294,7 @@ def test_a_request_that_waits_for_another_is_looked_at_when_that_is_deleted() ->
     of_others.asking(common_name="system:node:b")
     (wake,) = [wake for wake in RECONCILER.wakes if wake.kind == CERTIFICATE_SIGNING_REQUEST]
     assert list(wake.keys(earlier.build(), FakeView(earlier, waits, of_others))) == [Key("", "first")]
-    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "csr")]
+    assert list(wake.keys(earlier.build(), FakeView(waits, of_others))) == [Key("", "first"), Key("", "csr")]
 
 
 def test_conditions_of_others_are_kept() -> None:
@@ -320,6 +321,86 @@ def test_a_machine_of_another_cluster_gets_no_certificate_of_this_one(workload: 
         view.elsewhere("blue", workload)
         found = plan_on(view)
         assert verdict(found) == (("Denied" if csr.spec.get("username") == ANOTHER[0] else "Approved") if said else "")
+
+
+def _decided(csr: RequestBuilder, *of: MachineBuilder) -> RequestBuilder:
+    """``csr`` as it is after what was decided of it for the Machines ``of``."""
+    (patch,) = plan(csr, *of).actions()
+    assert isinstance(patch, Patch)
+    csr.status["conditions"] = patch.patch["status"]["conditions"]
+    return csr
+
+
+def _removed(found: Plan) -> list[str]:
+    return [action.target.key.name for action in found.actions() if isinstance(action, Delete)]
+
+
+@pytest.mark.parametrize("csr", [client(), serving().by(*ANOTHER)], ids=["approved", "denied"])
+def test_a_request_that_was_decided_for_a_machine_goes_with_it(csr: RequestBuilder) -> None:
+    body = joining() if csr.spec["signerName"] == CLIENT else joined()
+    done = _decided(csr, body)
+    assert list(plan(done, body).actions()) == []
+    view = FakeView(done)
+    early = plan_on(view)
+    assert _removed(early) == []
+    assert isinstance(early.outcome, Wait), "a kubelet may be about to fetch it"
+    assert _removed(plan_on(view.at(61))) == ["csr"]
+    assert _removed(plan_on(view.at(61).incomplete(MACHINE))) == []
+
+
+def test_a_request_that_somebody_else_decided_or_nobody_stays() -> None:
+    """Nothing tells whose they were: kube-controller-manager removes them when they are old."""
+    for csr in (client(), client().approved(), serving().by(*ITSELF)):
+        assert _removed(plan_on(FakeView(csr).at(100_000))) == []
+    foreign = _decided(client(), joining())
+    foreign.spec["signerName"] = "example.com/other"
+    assert _removed(plan_on(FakeView(foreign).at(100_000))) == []
+
+
+def test_a_machine_whose_host_takes_a_name_again_waits_for_no_request_of_the_one_before() -> None:
+    """Hosts of a pool keep their names."""
+    before = _decided(client(), joining().uid("uid-before"))
+    before.metadata.update(name="first", uid="uid-first")
+    view = FakeView(before, client("csr").asking(number=1), joining())
+    assert verdict(plan_on(view)) == "Approved"
+
+
+def _in_blue(*objects: Any) -> FakeView:
+    """What a reconcile in the workload cluster of ``blue`` sees; it is reached at ``api.blue.example``."""
+    reached = Reached("blue-kubeconfig", frozenset({"API.blue.example."}))
+    return FakeView().elsewhere("blue", reached, *objects)
+
+
+@pytest.mark.parametrize(
+    ("of", "said"), [("blue", "Approved"), ("green", ""), (None, "")], ids=["its own", "another's", "home's"]
+)
+def test_in_a_workload_cluster_only_machines_of_that_cluster_get_a_certificate(of: str | None, said: str) -> None:
+    for csr, body in ((client(), joining()), (serving(), joined())):
+        machine_of = body.in_cluster(of) if of else body
+        assert verdict(plan_on(_in_blue(csr, *with_nodes(machine_of)))) == said
+
+
+def test_a_namesake_in_another_cluster_holds_up_nobody() -> None:
+    other = machine("a", "other").uid("uid-other").provider_id("simulated:///b").in_cluster("green")
+    assert verdict(plan_on(_in_blue(client(), joining().in_cluster("blue"), other))) == "Approved"
+
+
+def test_a_machine_of_that_name_in_another_namespace_is_not_of_this_cluster() -> None:
+    """A Cluster is named by its namespace, too."""
+    other = machine("a", "other").provider_id("simulated:///a").in_cluster("blue")
+    assert verdict(plan_on(_in_blue(client(), other))) == ""
+
+
+@pytest.mark.parametrize("name", ["api.blue.example", "lb.blue.example"])
+def test_no_kubelet_serves_in_the_name_of_its_workload_clusters_server(name: str) -> None:
+    """By our way there, or by that of hosts (``status.apiEndpoints``)."""
+    told = cluster("blue").build()
+    told["status"] = {"apiEndpoints": [{"host": "lb.blue.example", "port": 6443}]}
+    csr = serving("csr", *dns("a", name))
+    view = _in_blue(csr, told, *with_nodes(joined().in_cluster("blue")))
+    found = plan_on(view, reads_of(view, addresses=(Address("InternalDNS", name), Address("Hostname", "a"))))
+    assert verdict(found) == ""
+    assert any("is the API server's" in note for note in found.notes)
 
 
 def test_a_request_waits_until_it_is_known_where_its_node_lives() -> None:

@@ -26,6 +26,7 @@ from controllers.kernel.bootstrapping import (
     Support,
 )
 from controllers.kernel.conditions import find
+from controllers.kernel.host_report import Report
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, Unreachable, Workload
@@ -223,6 +224,34 @@ def test_a_host_that_does_not_join_is_told_of_and_left() -> None:
     assert not did(plan, RemoveBootstrap)
 
 
+def _late(console: str = "", report: Report | None = None) -> str:
+    """NodeJoined's message of a host that has not joined in time."""
+    body = a_machine().created(4000).provider_id(ID)
+    made = a_host(a_machine(), made=JOIN_TIMEOUT.total_seconds() + 1)
+    known = BootstrapReads(TARGET, present(body), report=report)
+    reads = HostReads(made, support=TAKES, bootstrap=known, console=console)
+    observed = RECONCILER.observe(Key("default", "m-1"), FakeView(body), reads)
+    assert observed is not None
+    return condition(RECONCILER.plan(observed), "NodeJoined")[2]
+
+
+def test_a_host_that_said_nothing_is_told_of_by_its_console() -> None:
+    assert "look at its console" in _late()
+    shown = _late("cloud-init[231]: no route to host | login:")
+    assert shown.endswith("and said nothing; last on its console: cloud-init[231]: no route to host | login:")
+    said = Report(TOKEN, 1, 8, 13, "install kubelet 1.36.9")
+    assert _late("login:", said).endswith("last: 8/13 install kubelet 1.36.9"), "its own word counts more"
+
+
+def test_the_console_is_asked_for_once_the_machine_says_that_its_host_is_late() -> None:
+    body = a_machine().provider_id(ID)
+    asks = [RECONCILER.needs(Key("default", "m-1"), FakeView(each)) for each in (
+        body, a_machine().provider_id(ID).condition("NodeJoined", "False", "WaitingForNode"),
+        a_machine().provider_id(ID).condition("NodeJoined", "False", "JoinTimedOut"),
+    )]  # fmt: skip
+    assert [need is not None and need.console for need in asks] == [False, False, True]
+
+
 def test_all_of_it_goes_when_the_node_is_ready() -> None:
     body = a_machine().provider_id(ID)
     joined = node("m-1").of(body).ready()
@@ -300,7 +329,7 @@ def test_no_secret_is_in_a_plan() -> None:
     (ensure,) = did(plan, EnsureBootstrap)
     token = f"{TOKEN}.0123456789abcdef"
     assert token.encode() not in repr(plan).encode()
-    assert ensure.order.render(token, None) != ensure.order.render(f"{TOKEN}.fedcba9876543210", None)
+    assert ensure.order.render(token) != ensure.order.render(f"{TOKEN}.fedcba9876543210")
 
 
 def test_a_changed_spec_bootstrap_is_another_host_and_an_absent_one_changes_no_hash() -> None:

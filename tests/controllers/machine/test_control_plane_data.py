@@ -72,7 +72,7 @@ def test_while_the_cluster_does_not_answer_its_host_is_to_make_it() -> None:
     assert (order.founding.answers, order.founding.had_node) == (False, False)
     assert order.founding.endpoint == "10.0.0.1:6443"
     assert order.founding.cluster.key == Key("default", "prod")
-    assert b"make the control plane" in unpacked(order.render("", Founded(True, PKI)))
+    assert b"make the control plane" in unpacked(order.render("", {}, Founded(True, PKI)))
 
 
 def unpacked(cloud_config: bytes) -> bytes:
@@ -84,7 +84,7 @@ def test_once_it_answers_a_host_is_to_join_it() -> None:
     order = ensured(planned(control_plane(), prod(), workload=ANSWERS, target=TARGET)).order
     assert order.founding is not None
     assert order.founding.answers
-    assert b"join the control plane" in unpacked(order.render("abcdef.0123456789abcdef", Founded(False, PKI)))
+    assert b"join the control plane" in unpacked(order.render("abcdef.0123456789abcdef", {}, Founded(False, PKI)))
 
 
 @pytest.mark.parametrize("known", [{"workload": ManagementCluster()}, {"workload": ANSWERS, "target": None}])

@@ -31,6 +31,8 @@ class FakeNova:
         self.quota = instances
         self.servers: dict[str, Thing] = {}
         self.deletions_take = 1
+        self.consoles: dict[str, str] = {}
+        """What servers have printed, by id."""
         self._neutron = neutron
         self._has_image = has_image
         self._flavors = [
@@ -73,9 +75,18 @@ class FakeNova:
                 return self._tag(server, method, tag)
             case (method, ["metadata", *key]):
                 return self._describe(server, method, key, body)
+            case ("POST", ["action"]) if "os-getConsoleOutput" in body:
+                return 200, {"output": self._printed(server, body["os-getConsoleOutput"])}
             case ("POST", ["action"]):
                 return 202, self._act(server, body)
         raise Refused(404, path, "itemNotFound")
+
+    def _printed(self, server: Thing, desired: Thing) -> str:
+        """The last lines that were asked for, as Nova's length counts."""
+        if server["status"] == "BUILD":
+            raise Refused(404, f"Instance {server['id']} is not ready", "itemNotFound")
+        lines = self.consoles.get(server["id"], "booted\nlogin: ").splitlines(keepends=True)
+        return "".join(lines[-int(desired["length"]) :])
 
     @staticmethod
     def _tag(server: Thing, method: str, tag: str) -> tuple[int, Any]:

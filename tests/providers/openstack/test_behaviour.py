@@ -57,6 +57,22 @@ async def update(provider: Provider, wanted: HostRequest, drained: bool) -> Any:
     raise AssertionError("it does not end")
 
 
+async def test_the_console_is_that_of_the_machines_server(cloud: FakeCloud) -> None:
+    provider, wanted = provider_of(cloud), request()
+    await provider.create(wanted)
+    host = await until(provider, wanted.identity.machine_uid, HostState.RUNNING)
+    assert host is not None
+    cloud.nova.consoles[host.id] = "".join(f"line {number}\n" for number in range(1000))
+    shown = await provider.console(host)
+    assert shown.endswith("line 998\nline 999\n")
+    assert len(shown.splitlines()) == 60
+    cloud.nova.consoles[host.id] = "x" * 1_000_000
+    assert len(await provider.console(host)) == 65536
+    with pytest.raises(ProviderError) as raised:
+        await provider.console(replace(host, id=str(uuid.uuid4())))
+    assert raised.value.error_class is ErrorClass.NOT_FOUND
+
+
 @pytest.mark.parametrize("after", [True, False], ids=["carried out", "never arrived"])
 async def test_a_lost_answer_makes_no_second_server(
     cloud: FakeCloud, after: bool, monkeypatch: pytest.MonkeyPatch
