@@ -54,7 +54,7 @@ class Watcher:
             thread.join()
 
     def _watch(self, over: threading.Event) -> None:
-        while not over.wait(0.1):
+        while not over.wait(0.5):
             for path in Path("/proc").glob("[0-9]*"):
                 for name in ("cmdline", "environ"):
                     try:
@@ -129,7 +129,7 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
     bad = deployment(lab, "bad", 1, cluster_name="prod")
     bad["spec"]["template"]["spec"]["bootstrap"] = {"preJoinCommands": [{"name": "print", "script": PRINTS_ALL}]}
     apply(home, bad)
-    until(lambda: len(_note_tokens(scene)) == 2, 60)
+    until(lambda: len(_note_tokens(scene)) == 2, 120)
     home.wait("jsonpath={.status.readyReplicas}=1", "md/good", timeout=180)
     until(lambda: any("StepFailed" in json.dumps(machine) for machine in items(home, "machines")), 120)
     names = {machine["metadata"]["labels"]["set"]: machine["metadata"]["name"] for machine in items(home, "machines")}
