@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api.names import HOST_FILES_SECRET_TYPE
+from api.names import HOST_FILES_SECRET_TYPE, TOKEN_MACHINE_UID_LABEL
 from hack import binaries
 from hack.hosts import cluster
 from hack.hosts.lab import Lab
@@ -162,7 +162,7 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
 
 def _note_tokens(scene: Scene) -> set[str]:
     """Secrets of bootstrap tokens, for as long as they are there."""
-    for secret in scene.prod.items("secrets", "-n", "kube-system"):
+    for secret in scene.prod.items("secrets", "-n", "kube-system", "-l", TOKEN_MACHINE_UID_LABEL):
         if secret.get("type") == "bootstrap.kubernetes.io/token":
             scene.found.add("bootstrap token", base64.b64decode(secret["data"]["token-secret"]).decode())
     return scene.found.secrets.get("bootstrap token", set())
