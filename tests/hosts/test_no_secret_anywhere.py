@@ -157,6 +157,8 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
     assert "***" in texts["objects"], "the host that failed has printed its secrets, and hid them in its report"
     assert '"debug"' in texts["log of the controllers"] or "[debug" in texts["log of the controllers"]
     assert len(found.secrets) == 5
+    there = found.in_text(home("get", "secrets", "-A", "-o", "json"))
+    assert {"content of a file", "token of the kubeconfig"} <= there, "what is there is found, in base64 as well"
     assert {name: shown for name, text in texts.items() if (shown := found.in_text(text))} == {}
 
 
