@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from api import names
+from controllers.bootstrap import reporting_access
 from controllers.bootstrap.calls import Call, Drop, Get, Post
 from controllers.kernel.refs import CONFIG_MAP, SECRET
 from hack.program import Kubectl
@@ -75,6 +76,19 @@ def test_the_user_in_a_workload_cluster_is_told_the_same_rights_for_tokens() -> 
     for name in ("nodewright-bootstrap-tokens", "nodewright-cluster-info"):
         assert set(granted(roles_told[name])) == set(granted(roles()[name]))
         assert roles_told[name]["metadata"]["namespace"] == roles()[name]["metadata"]["namespace"]
+
+
+def test_a_workload_cluster_is_told_what_reports_of_hosts_need() -> None:
+    """Without it no host there could say why it fails."""
+    page = ROOT / "docs/tasks/workload-clusters.md"
+    texts = [block.text for block in blocks(page) if "nodewright-bootstrap-report" in block.text]
+    told = {(doc["kind"], doc["metadata"]["name"]): doc for text in texts for doc in yaml.safe_load_all(text)}
+    for kind, body in reporting_access.objects():
+        doc = told[kind.name, body["metadata"]["name"]]
+        assert doc == body, f"{kind.name} {body['metadata']['name']}"
+    assert set(granted(told["Role", "nodewright-bootstrap-reports"])) == set(
+        granted(roles()["nodewright-bootstrap-reports"])
+    )
 
 
 @pytest.mark.parametrize("role", ["nodewright-bootstrap", "nodewright-bootstrap-tokens", "nodewright-cluster-info"])

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api.names import HOST_FILES_SECRET_TYPE
+from api.names import HOST_FILES_SECRET_TYPE, TOKEN_MACHINE_UID_LABEL
 from hack import binaries
 from hack.hosts import cluster
 from hack.hosts.lab import Lab
@@ -54,7 +54,7 @@ class Watcher:
             thread.join()
 
     def _watch(self, over: threading.Event) -> None:
-        while not over.wait(0.1):
+        while not over.wait(0.5):
             for path in Path("/proc").glob("[0-9]*"):
                 for name in ("cmdline", "environ"):
                     try:
@@ -129,7 +129,7 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
     bad = deployment(lab, "bad", 1, cluster_name="prod")
     bad["spec"]["template"]["spec"]["bootstrap"] = {"preJoinCommands": [{"name": "print", "script": PRINTS_ALL}]}
     apply(home, bad)
-    until(lambda: len(_note_tokens(scene)) == 2, 60)
+    until(lambda: len(_note_tokens(scene)) == 2, 120)
     home.wait("jsonpath={.status.readyReplicas}=1", "md/good", timeout=180)
     until(lambda: any("StepFailed" in json.dumps(machine) for machine in items(home, "machines")), 120)
     names = {machine["metadata"]["labels"]["set"]: machine["metadata"]["name"] for machine in items(home, "machines")}
@@ -157,12 +157,14 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
     assert "***" in texts["objects"], "the host that failed has printed its secrets, and hid them in its report"
     assert '"debug"' in texts["log of the controllers"] or "[debug" in texts["log of the controllers"]
     assert len(found.secrets) == 5
+    there = found.in_text(home("get", "secrets", "-A", "-o", "json"))
+    assert {"content of a file", "token of the kubeconfig"} <= there, "what is there is found, in base64 as well"
     assert {name: shown for name, text in texts.items() if (shown := found.in_text(text))} == {}
 
 
 def _note_tokens(scene: Scene) -> set[str]:
     """Secrets of bootstrap tokens, for as long as they are there."""
-    for secret in scene.prod.items("secrets", "-n", "kube-system"):
+    for secret in scene.prod.items("secrets", "-n", "kube-system", "-l", TOKEN_MACHINE_UID_LABEL):
         if secret.get("type") == "bootstrap.kubernetes.io/token":
             scene.found.add("bootstrap token", base64.b64decode(secret["data"]["token-secret"]).decode())
     return scene.found.secrets.get("bootstrap token", set())

@@ -27,7 +27,12 @@ def kubeconfig_of_the_page(prod: Kubectl, plane: RealPlane, *more: dict[str, Any
         head = {"apiVersion": roles[0]["apiVersion"], "kind": "ClusterRole", "metadata": {"name": "more"}}
         roles.append({**head, "rules": list(more)})
     prod("create", "serviceaccount", _ACCOUNT["name"])
-    create(prod, *[part for role in roles for part in (role, _bound(role))])
+    given = [doc for kind in ("Namespace", "RoleBinding") for doc in documented("workload-clusters.md", kind)]
+    of_others = {(doc["metadata"].get("namespace"), doc["metadata"]["name"]) for doc in given}
+    bound = [
+        _bound(role) for role in roles if (role["metadata"].get("namespace"), role["metadata"]["name"]) not in of_others
+    ]
+    create(prod, *given, *roles, *bound)
     config = yaml.safe_load(inlined(plane.kubeconfig))
     config["users"][0]["user"] = {"token": prod("create", "token", _ACCOUNT["name"]).strip()}
     return yaml.safe_dump(config).encode()

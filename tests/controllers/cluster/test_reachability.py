@@ -57,6 +57,14 @@ def test_a_cluster_that_is_reached_says_by_what() -> None:
     assert status["kubeconfigSecret"] == "prod-kubeconfig"
 
 
+def test_a_cluster_whose_requests_can_not_be_read_is_reached_and_says_what_is_missing() -> None:
+    lacking = Reached("prod-kubeconfig", lacking="certificatesigningrequests: 403 Forbidden")
+    status, reason, message = condition(written(plan(lacking, ELSEWHERE)))
+    assert (status, reason) == ("True", "Reachable")
+    assert "certificates of its kubelets are not approved: certificatesigningrequests: 403 Forbidden; grant" in message
+    assert plan(lacking, saying(lacking)) == NOTHING, "said once"
+
+
 def test_a_cluster_that_is_lost_says_why_and_since_when_at_once() -> None:
     found = plan(LOST, saying(REACHED), machine("a").in_cluster("prod").pending().created(0))
     status = written(found)
