@@ -347,8 +347,8 @@ def _with_zones(
     label = shape.failure_domain_label
     zone_order = upcoming_zones_of(domains, label, machines=state.machines, sets=sets, now=now)
     joined = (machine for machine in state.machines if machine.node_name in state.joined)
-    told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
-    if zone_order is None or not told or (not state.joined and label in state.template.labels):
+    zones_known = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
+    if zone_order is None or not zones_known or (not state.joined and label in state.template.labels):
         return state
     return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
 
@@ -361,8 +361,8 @@ def _comes_again(pod: PodShape) -> bool:
 def is_unschedulable(pod: Obj) -> bool:
     if is_deleting(pod):
         return False
-    said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-    return said.get("status") == "False" and said.get("reason") == "Unschedulable"
+    condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
+    return condition.get("status") == "False" and condition.get("reason") == "Unschedulable"
 
 
 def _is_ready(node: Obj) -> bool:

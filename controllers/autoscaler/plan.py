@@ -109,10 +109,10 @@ def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
         more, less = scale_up.added.get(state.id, 0), fewer[state.id]
         if more == less:
             continue
-        said = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
-        said += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
+        sentences = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
+        sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more - less
-        found.append(Resize(group=state.group, replicas=size, why="; ".join(said)))
+        found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
     return found
 
 

@@ -54,8 +54,8 @@ class UpcomingZones:
 def domain_order(body: Obj, sets: Sequence[Obj], *, view: View) -> tuple[str, ...]:
     """() if its Machines don't go to several, or as long as one of its MachineSets was not told of it."""
     found = domains_of(body, cluster_of(body, view))
-    told = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
-    return rotation_of(found, uid_of(body)) if told and len(found) > 1 else ()
+    same_domains = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
+    return rotation_of(found, uid_of(body)) if same_domains and len(found) > 1 else ()
 
 
 def upcoming_zones_of(

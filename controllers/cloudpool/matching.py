@@ -52,7 +52,7 @@ def pair(machines: Iterable[PoolMachine], nodes: Iterable[Obj]) -> Pairs:
             if len(names) == 1 and not rivals:
                 paired[machine] = free[names[0]]
             else:
-                ambiguous[machine] = _told(tier, names, rivals)
+                ambiguous[machine] = _reason(tier, names, rivals)
             del left[machine]
         for name in wanted_by:
             del free[name]
@@ -80,14 +80,14 @@ def _claims(tier: _Tier, machines: Mapping[str, PoolMachine], nodes: Mapping[str
     return found
 
 
-def _told(tier: _Tier, names: list[str], rivals: list[str]) -> str:
+def _reason(tier: _Tier, names: list[str], rivals: list[str]) -> str:
     if len(names) > 1:
         return f"by its {tier.title} it may be any of the Nodes {', '.join(names)}"
     return f"by its {tier.title} Node {names[0]} may as well be machine {', '.join(rivals)}"
 
 
 def _ids(machine: PoolMachine) -> Marks:
-    return _sound((machine.id, _said(machine, "providerID")))
+    return _sound((machine.id, _describe(machine, "providerID")))
 
 
 def _last_parts(machine: PoolMachine) -> Marks:
@@ -95,14 +95,14 @@ def _last_parts(machine: PoolMachine) -> Marks:
 
 
 def _names(machine: PoolMachine) -> Marks:
-    return _sound((machine.id, _said(machine, "nodeName")))
+    return _sound((machine.id, _describe(machine, "nodeName")))
 
 
 def _addresses(machine: PoolMachine) -> Marks:
     return _sound((*machine.private_ips, *machine.public_ips))
 
 
-def _said(machine: PoolMachine, name: str) -> str:
+def _describe(machine: PoolMachine, name: str) -> str:
     metadata = machine.metadata
     value = metadata.get(name) if isinstance(metadata, Mapping) else None
     return value if isinstance(value, str) else ""

@@ -248,13 +248,13 @@ def unmatched_machine(id_: str, namespace: str, view: View) -> Obj | None:
 
 def membership_of(machine: Obj) -> Membership:
     """What a client said; nothing: active and evictable. What can't be read protects."""
-    said = read_membership(machine)
-    return Membership(*said) if said is not None else Membership()
+    membership = read_membership(machine)
+    return Membership(*membership) if membership is not None else Membership()
 
 
 def _member(machine: Obj, owner: Obj) -> Member:
     facts = machine_facts.read(machine)
-    said = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
+    service_state = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
     state = _state(facts, machine)
     public, private = _addresses(machine)
     return Member(
@@ -263,7 +263,7 @@ def _member(machine: Obj, owner: Obj) -> Member:
             facts.key.name,
             state,
             membership_of(machine),
-            ServiceState(said) if said in set(ServiceState) else ServiceState.UNKNOWN,
+            ServiceState(service_state) if service_state in set(ServiceState) else ServiceState.UNKNOWN,
             public,
             private,
             _launched(machine, facts) if state in {MachineState.PENDING, MachineState.RUNNING} else "",
@@ -295,8 +295,12 @@ def _addresses(machine: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _launched(machine: Obj, facts: MachineFacts) -> str:
-    said = condition_of((machine.get("status") or {}).get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
-    moment = parse_time(said.get("lastTransitionTime")) if said and said.get("status") == "True" else None
+    launched_at = condition_of((machine.get("status") or {}).get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
+    moment = (
+        parse_time(launched_at.get("lastTransitionTime"))
+        if launched_at and launched_at.get("status") == "True"
+        else None
+    )
     return stamp(moment or facts.created)
 
 

@@ -88,9 +88,9 @@ def _unready_may_go(budget: Obj, pod: Obj) -> bool:
 def _never_allows(budget: Obj) -> str:
     """Why no eviction will ever be allowed while the budget and its pods stay as they are; "" if one may be."""
     spec, status = _spec(budget), _status(budget)
-    said = find(status.get("conditions"), "DisruptionAllowed")
-    if said is not None and said.get("reason") == "SyncFailed":
-        return f"its pods can't be counted ({said.get('message') or 'no reason given'})"
+    condition = find(status.get("conditions"), "DisruptionAllowed")
+    if condition is not None and condition.get("reason") == "SyncFailed":
+        return f"its pods can't be counted ({condition.get('message') or 'no reason given'})"
     most = spec.get("maxUnavailable")
     if most is not None and str(most) in {"0", "0%"}:
         return f"maxUnavailable is {most}"

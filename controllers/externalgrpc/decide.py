@@ -257,8 +257,8 @@ def _edit(facts: GroupFacts, size: int, *, going: Sequence[MachineFacts], why: s
         staying=_unfinished(facts, going),
         sizes=[Resize(group=group, replicas=size, why=why, record=record)],
     )
-    told = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
-    return Edit(plan=Plan(scaling.steps([told])), group=group, replicas=size, removed=removed)
+    event = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
+    return Edit(plan=Plan(scaling.steps([event])), group=group, replicas=size, removed=removed)
 
 
 def given_up(facts: GroupFacts) -> Plan:

@@ -230,12 +230,12 @@ def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
     return (found or asked) if spec.get("providerID") else asked
 
 
-def _shortage(said: Mapping[str, object] | None, generation: int) -> str:
+def _shortage(condition: Mapping[str, object] | None, generation: int) -> str:
     """What was said of an older spec may have been about another place."""
-    if said is None or said.get("status") != "False" or said.get("reason") not in SHORTAGES:
+    if condition is None or condition.get("status") != "False" or condition.get("reason") not in SHORTAGES:
         return ""
-    seen = said.get("observedGeneration")
-    return str(said["reason"]) if isinstance(seen, int) and seen >= generation else ""
+    seen = condition.get("observedGeneration")
+    return str(condition["reason"]) if isinstance(seen, int) and seen >= generation else ""
 
 
 def is_failed(status: Mapping[str, object]) -> bool:

@@ -43,8 +43,8 @@ def read_membership(machine: Obj) -> tuple[bool, bool] | None:
 
 def is_protected(machine: Obj) -> bool:
     """Whether no decision of ours may take the Machine or its host away."""
-    said = read_membership(machine)
-    return said is not None and not said[1]
+    membership = read_membership(machine)
+    return membership is not None and not membership[1]
 
 
 def sentence(machines: Collection[MachineFacts]) -> str:

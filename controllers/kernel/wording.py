@@ -17,6 +17,6 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def in_words(problems: Iterable[ConfigProblem], below: str = "") -> str:
     """The first few problems, each with its field, ``below`` before it."""
-    told = [f"{below}{one.path}: {one.message}" if one.path else one.message for one in problems]
-    more = len(told) - MOST_PROBLEMS
-    return "; ".join(told[:MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    texts = [f"{below}{one.path}: {one.message}" if one.path else one.message for one in problems]
+    more = len(texts) - MOST_PROBLEMS
+    return "; ".join(texts[:MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")

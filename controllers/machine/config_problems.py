@@ -27,11 +27,11 @@ def decide(observed: Observed) -> Decision:
             return lost(observed)
         case _ if observed.provider_id:
             return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
-    said = infrastructure(False, reason, text)
+    condition = infrastructure(False, reason, text)
     if observed.desired.waits:
-        return Decision(Stage.WAITING, (), outcome, said, stale, warning=warning)
+        return Decision(Stage.WAITING, (), outcome, condition, stale, warning=warning)
     failure = Failure(Reason.INVALID_CONFIGURATION, text)
-    return Decision(Stage.REFUSED, (), outcome, said, stale, failure=failure, warning=warning)
+    return Decision(Stage.REFUSED, (), outcome, condition, stale, failure=failure, warning=warning)
 
 
 def describe(observed: Observed) -> str:

@@ -158,8 +158,8 @@ def _joined_since(view: View, title: str, since: datetime, enough: int) -> int:
 
 def _first(machines: Iterable[Obj], reason: str) -> Iterator[Key]:
     waiting = (read(machine) for machine in machines if not is_deleting(machine))
-    told = (facts for facts in waiting if not facts.has_host and facts.reason == reason)
-    first = min(told, key=_rank, default=None)
+    reported = (facts for facts in waiting if not facts.has_host and facts.reason == reason)
+    first = min(reported, key=_rank, default=None)
     if first is not None:
         yield first.key
 

@@ -48,8 +48,8 @@ def decide(observed: Observed, request: HostRequest) -> Decision:
 def unknown(observed: Observed, why: str) -> Decision:
     """Nothing is done and nothing taken back: that nobody answers does not mean that nothing is there (MCM#657)."""
     known = observed.provider_id or observed.status.get("phase")
-    said = None if known else infrastructure(None, Reason.PROVIDER_UNREACHABLE, why)
-    return Decision(None if known else Stage.WAITING, infrastructure=said, outcome=Wait(2.0, why))
+    reported = None if known else infrastructure(None, Reason.PROVIDER_UNREACHABLE, why)
+    return Decision(None if known else Stage.WAITING, infrastructure=reported, outcome=Wait(2.0, why))
 
 
 def lost(observed: Observed) -> Decision:
@@ -167,8 +167,8 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return _bound_elsewhere(observed, host)
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted, though nobody asked for it here"
-        said = infrastructure(False, Reason.DELETING_HOST, text)
-        return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
+        condition = infrastructure(False, Reason.DELETING_HOST, text)
+        return Decision(None, outcome=Wait(2.0, text), infrastructure=condition)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
     given_up = (
@@ -221,8 +221,8 @@ def _bound_elsewhere(observed: Observed, host: Host) -> Decision:
         f"spec.providerID is {observed.provider_id}, but the provider's host of this Machine is {host.provider_id}; "
         "clear spec.providerID to take that one"
     )
-    said = infrastructure(False, Reason.NODE_CONFLICT, text)
-    return Decision(None, outcome=Blocked(text), infrastructure=said, warning=Failure(Reason.NODE_CONFLICT, text))
+    condition = infrastructure(False, Reason.NODE_CONFLICT, text)
+    return Decision(None, outcome=Blocked(text), infrastructure=condition, warning=Failure(Reason.NODE_CONFLICT, text))
 
 
 def _bind(observed: Observed, host: Host) -> Decision:

@@ -87,15 +87,15 @@ def remove_old(observed: Observed, host: Host) -> Decision:
         actions.append(delete_host(observed, host, f"replace host {host.name}: {why}"))
     failed = attempt is not None and host.state is not HostState.DELETING
     text = attempts.message(attempt) if attempt and failed else f"host {host.name} is being deleted"
-    said = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
+    condition = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
     waiting = attempts.outcome(None if actions else attempt, observed, f"deleting host {host.name}")
     return Decision(
         Stage.REPLACING,
         steps(actions),
         waiting if failed else Wait(next_requeue(observed), text),
-        infrastructure=said,
+        infrastructure=condition,
         up_to_date=stale,
-        warning=Failure(said.reason, text) if failed else None,
+        warning=Failure(condition.reason, text) if failed else None,
     )
 
 
@@ -104,9 +104,9 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
     recorded = observed.status["replacement"]
     held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
     if held:
-        told = Failure(Reason.HOSTS_CONTROLLER, held)
+        failure = Failure(Reason.HOSTS_CONTROLLER, held)
         waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
-        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=told)
+        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=failure)
     assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
     if isinstance(assessment, NotDrained):
         return Decision(

@@ -67,9 +67,9 @@ def may_be_ready(observed: Observed) -> Condition:
     Pods run on while an API server is away. If all Machines of the cluster turned bad at once, a rollout would take
     them for unhealthy ones and let go of more than it may.
     """
-    said = find(observed.status.get("conditions"), MachineCondition.READY)
-    if said is not None and said.get("status") == "True":
-        return condition(MachineCondition.READY, True, str(said.get("reason")), str(said.get("message") or ""))
+    ready = find(observed.status.get("conditions"), MachineCondition.READY)
+    if ready is not None and ready.get("status") == "True":
+        return condition(MachineCondition.READY, True, str(ready.get("reason")), str(ready.get("message") or ""))
     return condition(MachineCondition.READY, None, Reason.CONNECTION_DOWN, message(observed))
 
 

@@ -56,9 +56,9 @@ def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str =
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
 
 
-def _in_progress(observed: Observed, request: HostRequest, host: Host, said: tuple[float, str]) -> Decision:
+def _in_progress(observed: Observed, request: HostRequest, host: Host, progress: tuple[float, str]) -> Decision:
     """Wait, and ask again when the provider said so; without a time of its answer the host's own state has to tell."""
-    after, why = said
+    after, why = progress
     answered = observed.reads.answered_at
     left = ((answered + timedelta(seconds=after)) - observed.now).total_seconds() if answered else after
     if left > 0 or observed.reads.in_flight:

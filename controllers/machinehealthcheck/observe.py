@@ -165,8 +165,11 @@ def node_of(machine: Obj, view: View) -> Obj | None:
 def defers(machine_set: Obj) -> bool:
     """Whether the MachineSet says that it leaves its unhealthy Machines as they are for now."""
     status = machine_set.get("status")
-    said = find(status.get("conditions") if isinstance(status, Mapping) else None, SetCondition.REMEDIATING)
-    return said is not None and (said.get("status"), said.get("reason")) == ("True", Reason.REMEDIATION_DEFERRED)
+    condition = find(status.get("conditions") if isinstance(status, Mapping) else None, SetCondition.REMEDIATING)
+    return condition is not None and (condition.get("status"), condition.get("reason")) == (
+        "True",
+        Reason.REMEDIATION_DEFERRED,
+    )
 
 
 def in_treatment(machine: Obj) -> bool:

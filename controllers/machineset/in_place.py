@@ -135,8 +135,8 @@ def up_to_date_condition(observed: Observed) -> list[Condition]:
         return []
     found, type_ = progress(observed), SetCondition.MACHINES_UP_TO_DATE
     if found.refused:
-        said = min(machine.refusal for machine in found.refused)
-        message = f"{counted(len(found.refused), 'Machine')} can't be updated in place: {said}"
+        reported = min(machine.refusal for machine in found.refused)
+        message = f"{counted(len(found.refused), 'Machine')} can't be updated in place: {reported}"
         return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
     parts = [
         text

@@ -67,8 +67,8 @@ def remediation(observed: Observed) -> Remediation:
     selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not selected_for_deletion:
         unhealthy = counted(len(all_selected_for_deletion), "unhealthy Machine")
-        said = f"{unhealthy} became ready, its health check has to look again"
-        return Remediation((), open_places, said, min(map(_recovery_ends, judged), default=None))
+        message = f"{unhealthy} became ready, its health check has to look again"
+        return Remediation((), open_places, message, min(map(_recovery_ends, judged), default=None))
     why = _deferred(observed)
     if why:
         return Remediation(
@@ -97,8 +97,8 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     going = sum(machine.selected_for_deletion for machine in (*observed.members.leaving, *observed.members.deleting))
     moving = max(len(found.places), going + len(found.victims))
     if moving:
-        said = counted(moving, "unhealthy Machine is being replaced", "unhealthy Machines are being replaced")
-        return [Condition(type_, "True", Reason.REMEDIATING, said)]
+        message = counted(moving, "unhealthy Machine is being replaced", "unhealthy Machines are being replaced")
+        return [Condition(type_, "True", Reason.REMEDIATING, message)]
     if find(observed.status.get("conditions"), type_):
         return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
     return []
@@ -107,8 +107,8 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
 def _is_refuted(machine: MachineFacts) -> bool:
     """It is Ready, and selected for deletion because it had no Node: its health check lags, and has to look first."""
     conditions = (machine.body.get("status") or {}).get("conditions")
-    said = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
-    return machine.ready and said is not None and said.get("reason") in _REFUTED
+    reported = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
+    return machine.ready and reported is not None and reported.get("reason") in _REFUTED
 
 
 def _recovery_ends(machine: MachineFacts) -> datetime:

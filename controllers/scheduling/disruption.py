@@ -79,7 +79,7 @@ class PDBBudgets:
             for budget in covering:
                 needed[budget] += 1
                 if needed[budget] > self._left[budget]:
-                    return OverBudget(pod, self._told(budget))
+                    return OverBudget(pod, self._explanation(budget))
         return None
 
     def take(self, pods: Iterable[PodShape]) -> None:
@@ -88,7 +88,7 @@ class PDBBudgets:
             for budget in self.covering(pod.kind):
                 self._left[budget] -= 1
 
-    def _told(self, budget: Budget) -> str:
+    def _explanation(self, budget: Budget) -> str:
         if budget.why:
             return f"PodDisruptionBudget {budget} allows no disruption: {budget.why}"
         planned = budget.allowed - self._left[budget]

@@ -247,8 +247,8 @@ def _local(volume: Obj) -> tuple[Any, ...]:
 
 def _resized(spec: Obj, status: Obj) -> Any:
     """What running containers have, where that is not what they ask."""
-    said = [each for field in _STATUSES for each in status.get(field) or ()]
-    if not any("allocatedResources" in each or each.get("resources") for each in said):
+    statuses = [each for field in _STATUSES for each in status.get(field) or ()]
+    if not any("allocatedResources" in each or each.get("resources") for each in statuses):
         return None
     asked = {
         c.get("name"): (c.get("resources") or {}).get("requests")
@@ -256,7 +256,7 @@ def _resized(spec: Obj, status: Obj) -> Any:
         for c in spec.get(field) or ()
     }
     different = []
-    for each in said:
+    for each in statuses:
         applied, granted = (each.get("resources") or {}).get("requests"), each.get("allocatedResources")
         wanted = asked.get(each.get("name"))
         if applied not in (None, wanted) or granted not in (None, wanted):

@@ -215,8 +215,8 @@ def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callab
 
 def _enabled(name: str, wanted: list[str], usually: bool) -> bool:
     """The first word that names it decides."""
-    said = next((word for word in wanted if word.removeprefix("-") == name), "")
-    return not said.startswith("-") if said else usually
+    spelling = next((word for word in wanted if word.removeprefix("-") == name), "")
+    return not spelling.startswith("-") if spelling else usually
 
 
 def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Terms:

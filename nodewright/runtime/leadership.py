@@ -170,7 +170,7 @@ class LeaseLeadership:
         """Whether ``_seen`` is what the server holds, as far as we know."""
         self._lost = asyncio.Event()
         self._why_lost = ""
-        self._said = ("", 0.0)
+        self._logged = ("", 0.0)
         self._keeping: asyncio.Task[None] | None = None
         self._random = random.Random()  # noqa: S311  (jitter)
         metrics.of(metrics.LEADER, self.name).set(0)
@@ -370,14 +370,14 @@ class LeaseLeadership:
         if not self._options.waits:
             self._lose(why)
             raise HeldElsewhereError(why)
-        if why != self._said[0] and self._options.on_wait is not None:
+        if why != self._logged[0] and self._options.on_wait is not None:
             self._options.on_wait(why)
         self._say(why)
 
     def _say(self, why: str) -> None:
-        said, at = self._said
-        if why != said or self._clock() - at > _SAY_AGAIN:
-            self._said = (why, self._clock())
+        last, at = self._logged
+        if why != last or self._clock() - at > _SAY_AGAIN:
+            self._logged = (why, self._clock())
             _log.info("waiting for the lease", lease=self.name, why=why)
 
 

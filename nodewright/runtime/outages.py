@@ -34,7 +34,7 @@ class Outages:
         self._began: float | None = None
         self._next = 0.0
         self._pause = _FIRST_PAUSE
-        self._said = False
+        self._logged = False
 
     def look(self, now: float, problems: Mapping[str, str]) -> Line | None:
         """``problems``: by plural of a kind, why it is not current. ``now``: seconds of a monotonic clock."""
@@ -45,7 +45,7 @@ class Outages:
         if now < self._next:
             return None
         self._next, self._pause = now + self._pause, min(self._pause * 2, _LONGEST_PAUSE)
-        self._said = True
+        self._logged = True
         cause, times = Counter(_cause(kind, text) for kind, text in problems.items()).most_common(1)[0]
         others = "" if times == len(problems) else f" (and {len(problems) - times} for another reason)"
         return Line(
@@ -53,9 +53,9 @@ class Outages:
         )
 
     def _over(self, now: float) -> Line | None:
-        began, said = self._began, self._said
-        self._began, self._said = None, False
-        if began is None or not said:
+        began, logged = self._began, self._logged
+        self._began, self._logged = None, False
+        if began is None or not logged:
             return None
         return Line("everything can be read again", f"after {now - began:.0f} s", wrong=False)
 

@@ -63,7 +63,7 @@ class Result:
     writes: Mapping[str, int]
     story: tuple[str, ...]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The end of the story, for a failing test."""
         lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.story[-STORY_TAIL:]]
         return "\n".join(lines)

@@ -154,8 +154,8 @@ def _is_protected(context: Context, owner: Owner) -> Staying | None:
     if owner.machine.protected:
         why = f"the membership status of its Machine {owner.machine.key} protects it (evictable: false)"
         return Staying(Needed.DISABLED, why)
-    said = context.cluster.workload.protected.get(owner.name)
-    return Staying(Needed.DISABLED, said) if said is not None else None
+    protection = context.cluster.workload.protected.get(owner.name)
+    return Staying(Needed.DISABLED, protection) if protection is not None else None
 
 
 def _group_has_its_minimum(context: Context, owner: Owner) -> Staying | None:

@@ -68,15 +68,15 @@ def explain(  # noqa: PLR0913  (one parameter per option)
 
     kind, name = one_object(kind, name, "pod/web-0")
     given = Given(options_of(autoscaler), tells_where_alone(autoscaler))
-    said, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
+    answer, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
 
     def branch(one: Answer) -> Branch:
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
     if output is not Output.TEXT:
-        show({**branch_value(branch(said)), "autoscaler": branch_value(branch(running))}, output)
+        show({**branch_value(branch(answer)), "autoscaler": branch_value(branch(running))}, output)
         return
-    for tree in (said, running):
+    for tree in (answer, running):
         for prefix, line in rows(branch(tree)):
             say(f"{prefix}{line.name}")
 
@@ -110,7 +110,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], gi
             observe(look(), options)
             await hosts.shapes_are_known()
             view = look()
-            return _answer(observe(view, options), view, kind, key), found.told
+            return _answer(observe(view, options), view, kind, key), found.description
         finally:
             await hosts.close(0.0)
 

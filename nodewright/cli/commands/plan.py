@@ -147,6 +147,6 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     for prefix, branch in rows(as_tree(prospects, title, DisplayOptions(everything))):
         line = Text(prefix, "dim").append(f"{MARKS[branch.mood]} " if branch.mood else "", STYLES[branch.mood])
         line.append(branch.name, "bold" if "/" in branch.name else "")
-        said = ": ".join(part for part in (branch.reason, branch.message) if part)
-        out.print(line.append(f" — {said}" if said else "", "dim"), soft_wrap=True)
+        message = ": ".join(part for part in (branch.reason, branch.message) if part)
+        out.print(line.append(f" — {message}" if message else "", "dim"), soft_wrap=True)
     out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)

@@ -78,7 +78,7 @@ def _lines(summary: Summary) -> list[str]:
     lines = _table(summary.rows())
     for result in sorted(summary.failed, key=lambda r: r.seed):
         again = f"nodewright simulate --seeds 1 --first-seed {result.seed}"
-        lines += ["", result.told(), f"again: {again}"]
+        lines += ["", result.summary(), f"again: {again}"]
     return lines
 
 

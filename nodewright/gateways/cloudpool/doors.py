@@ -179,13 +179,13 @@ class DoorKeeper:
         return hmac.compare_digest((known or "").encode(), login[1].encode()) and known is not None
 
     def _write_down(self, request: web.Request, status: int, seconds: float) -> None:
-        said = request.get(SAID, "")
+        audited = request.get(AUDITED, "")
         _audit.info(
             "changed" if status < 400 else "refused",
             gateway=self._what,
             method=request.method,
             path=request[TARGET].path if TARGET in request else "(not understood)",
-            body=said,
+            body=audited,
             client=request.remote or "",
             user=_user_of(request),
             status=status,
@@ -193,7 +193,7 @@ class DoorKeeper:
         )
 
 
-SAID: web.RequestKey[str] = web.RequestKey("said", str)
+AUDITED: web.RequestKey[str] = web.RequestKey("audited", str)
 """What a request that was read here asked for, for the audit log."""
 
 
@@ -210,11 +210,11 @@ async def read_body(request: web.Request, doors: Doors) -> bytes:
                 body = await request.read()
     except TimeoutError:
         raise OperationError(408, f"the request was not read within {doors.read_timeout:g} s") from None
-    request[SAID] = _told(body)
+    request[AUDITED] = _auditable(body)
     return body
 
 
-def _told(body: bytes) -> str:
+def _auditable(body: bytes) -> str:
     """What of a body the audit log may hold: known fields without secrets, at a bounded length."""
     try:
         fields = json.loads(body)

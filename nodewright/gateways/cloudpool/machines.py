@@ -42,9 +42,9 @@ class Machines:
 
     def look(self, kind: Kind, key: Key) -> Pool:
         """What the caches show."""
-        told = next((why for why in self._watching.problems().values() if why), "")
-        if told:
-            raise OperationError(502, "the API server can't be reached", told)
+        problem = next((why for why in self._watching.problems().values() if why), "")
+        if problem:
+            raise OperationError(502, "the API server can't be reached", problem)
         found = pool.observe(kind, key, self._watching.view())
         if found is None:
             raise OperationError(502, f"there is no {kind} {key}", "the pool is served as soon as there is one")
@@ -153,7 +153,7 @@ def _executor_deps(watching: Watching) -> ExecutorDeps:
     def no_host(action: HostAction) -> bool:
         raise LookupError(f"a cloudpool has no hosts of its own: {action.why}")
 
-    def told(event: Event) -> None:
+    def report(event: Event) -> None:
         _log.info(event.reason, why=event.why)
 
-    return ExecutorDeps(watching.client, watching.cache, no_host, told, watching.now)
+    return ExecutorDeps(watching.client, watching.cache, no_host, report, watching.now)

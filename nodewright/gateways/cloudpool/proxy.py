@@ -127,9 +127,9 @@ class CloudpoolProxy:
         return "" if self._leadership.held else "another process holds the Lease"
 
     def _leads(self) -> None:
-        told = self._why_not()
-        if told:
-            raise OperationError(503, told, "ask the one that is ready")
+        refusal = self._why_not()
+        if refusal:
+            raise OperationError(503, refusal, "ask the one that is ready")
 
     def _own(self, path: str) -> web.Response:
         if path == f"{OWN}/status":

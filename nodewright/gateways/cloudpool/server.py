@@ -253,17 +253,17 @@ class CloudpoolServer:
     async def _service_state(self, request: web.Request, instance: Instance) -> web.Response:
         title = "setServiceState"
         fields = decoded(await self._body(request), title)
-        machine, said = machine_id_of(fields, title), typed(fields, "serviceState", str, title)
-        if said not in set(ServiceState):
+        machine, state = machine_id_of(fields, title), typed(fields, "serviceState", str, title)
+        if state not in set(ServiceState):
             raise MessageError(f"{title} message", f"serviceState: one of {', '.join(ServiceState)} is needed")
-        await self._machines.set_service_state(*_started(instance), machine, ServiceState(said))
+        await self._machines.set_service_state(*_started(instance), machine, ServiceState(state))
         return web.Response()
 
     async def _membership(self, request: web.Request, instance: Instance) -> web.Response:
         title = "setMembershipStatus"
         fields = decoded(await self._body(request), title)
-        machine, said = machine_id_of(fields, title), typed(fields, "membershipStatus", dict, title)
-        parts = {key.lower(): value for key, value in (said or {}).items()}
+        machine, membership = machine_id_of(fields, title), typed(fields, "membershipStatus", dict, title)
+        parts = {key.lower(): value for key, value in (membership or {}).items()}
         active, evictable = (typed(parts, name, bool, title) for name in ("active", "evictable"))
         if active is None or evictable is None:
             raise MessageError(f"{title} message", "membershipStatus: active and evictable are required")

@@ -119,7 +119,7 @@ class HostDirectory:
         return HostReads(
             self._doubted(read, need, known or need.made_in == UNRECORDED),
             problems,
-            answer=answer.said if answer else None,
+            answer=answer.value if answer else None,
             attempt=scope.attempt(uid, need.spec_hash),
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
@@ -141,8 +141,8 @@ class HostDirectory:
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
-        said = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
-        return ASKED if said is None else said
+        answer = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
+        return ASKED if answer is None else answer
 
     async def shapes_are_known(self) -> None:
         """Wait until no provider is being asked for a shape."""
@@ -326,10 +326,10 @@ class HostDirectory:
         if not need.live or need.config is None or checked.scope is None or checked.problems:
             return NOBODY_ASKED
         scope = self._unlisted_scope(checked.scope, need.config, need.namespace)
-        said = self._live_checks.look_for(need.machine_uid, need.config, scope)
-        if not isinstance(said, ConfigChecked):
-            return said
-        return ConfigChecked(tuple(_below(need.config_path, problem) for problem in said.problems))
+        answer = self._live_checks.look_for(need.machine_uid, need.config, scope)
+        if not isinstance(answer, ConfigChecked):
+            return answer
+        return ConfigChecked(tuple(_below(need.config_path, problem) for problem in answer.problems))
 
     def _opener(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Callable[[], Provider]:
         def open_provider() -> Provider:

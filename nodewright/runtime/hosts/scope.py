@@ -26,7 +26,7 @@ from nodewright.runtime.hosts.attempts import Attempts
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
-from nodewright.runtime.hosts.secrets import secrets_of, told
+from nodewright.runtime.hosts.secrets import redacted, secrets_of
 from nodewright.runtime.turns import Turns
 from providers.base.contract import Problem, Provider, Shape, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
@@ -55,7 +55,7 @@ class Answer:
     """What ``update`` said for a spec, and when."""
 
     spec_hash: str
-    said: UpdateAnswer
+    value: UpdateAnswer
     at: datetime
 
 
@@ -300,7 +300,7 @@ class Scope:
             with tracing.span(f"provider {call.name}", {"scope": self.name, "uid": call.uid}):
                 await self._make(call)
         except ProviderError as raised:
-            error = told(raised, call.action)
+            error = redacted(raised, call.action)
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise
