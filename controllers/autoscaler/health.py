@@ -12,7 +12,7 @@ from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.scheduling.shapes import Keeping, NodeShape
+from controllers.scheduling.shapes import Keeping, NodeInfo
 from providers.base.errors import ErrorClass
 
 OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
@@ -100,7 +100,7 @@ def upcoming(state: GroupState, cluster: ClusterState) -> int:
     return max(0, state.group.replicas - len(state.joined) - lost)
 
 
-def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeShape, int]]:
+def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeInfo, int]]:
     """The ``upcoming`` Nodes of a group with a template: how many are like each, by failure domain if it has turns."""
     number = upcoming(state, cluster)
     if state.template is None or state.zone_order is None:

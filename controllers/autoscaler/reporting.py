@@ -13,7 +13,7 @@ from controllers.kernel.actions import Action, Create, Event, Patch
 from controllers.kernel.conditions import Condition, Moment, find, format_time, merge_in_place
 from controllers.kernel.plan import Step, steps
 from controllers.kernel.refs import CONFIG_MAP, POD, Key, Obj, Ref, generation_of, ref_of, resource_version_of
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 
 _TYPE = DeploymentCondition.SCALING_ACTIVE
 _LONGEST = 900
@@ -21,7 +21,7 @@ MOST_EVENTS = 50
 """Pods that are told in one reconcile which group grew for them, or why none did."""
 
 
-def ref_of_pod(pod: PodShape) -> Ref:
+def ref_of_pod(pod: PodInfo) -> Ref:
     return Ref(POD, Key(pod.namespace, pod.name), pod.uid)
 
 

@@ -17,7 +17,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import Obj, uid_of
 from controllers.kernel.view import View
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 
 _OF_A_PLACE = ("topology.", "failure-domain.")
 """Labels with these prefixes that say the same as the zone are others' words for it."""
@@ -37,7 +37,7 @@ class UpcomingZones:
         """Domains of ``number`` Machines, once so many others were made."""
         return choose(self.open, self.loads, made + number)[made:]
 
-    def nowhere(self, node: NodeShape) -> NodeShape:
+    def nowhere(self, node: NodeInfo) -> NodeInfo:
         """Without anything that tells where it is."""
         zone = node.labels.get(self.label)
         kept = {
@@ -47,7 +47,7 @@ class UpcomingZones:
         }
         return replace(node, labels=kept)
 
-    def node(self, template: NodeShape, domain: str) -> NodeShape:
+    def node(self, template: NodeInfo, domain: str) -> NodeInfo:
         return replace(template, labels={**template.labels, self.label: domain}) if domain else template
 
 

@@ -10,7 +10,7 @@ from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, uid_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.reading import Reader, read_node
-from controllers.scheduling.shapes import NodeShape, PodShape, Taint
+from controllers.scheduling.shapes import NodeInfo, PodInfo, Taint
 
 DEFAULT_SCHEDULER = "default-scheduler"
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
@@ -32,9 +32,9 @@ class Objects:
 class Observed:
     """``pending`` in the order in which they get their turn. ``unreadable``: pods that wait, and what is wrong."""
 
-    nodes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
-    pending: tuple[PodShape, ...] = ()
+    nodes: tuple[NodeInfo, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
+    pending: tuple[PodInfo, ...] = ()
     unreadable: tuple[tuple[Ref, str], ...] = ()
     reported: Mapping[str, Reported] = field(default_factory=dict)
     """By uid."""
@@ -51,8 +51,8 @@ def waits(pod: Obj) -> bool:
 
 def observe(objects: Objects, reader: Reader) -> Observed:
     """``reader`` may be kept from one look to the next."""
-    seated: list[PodShape] = []
-    pending: list[PodShape] = []
+    seated: list[PodInfo] = []
+    pending: list[PodInfo] = []
     unreadable: list[tuple[Ref, str]] = []
     reported: dict[str, Reported] = {}
     unresolved: set[str] = set()
@@ -82,7 +82,7 @@ def observe(objects: Objects, reader: Reader) -> Observed:
     )
 
 
-def _nodes(nodes: Iterable[Obj], unresolved: set[str]) -> Iterable[NodeShape]:
+def _nodes(nodes: Iterable[Obj], unresolved: set[str]) -> Iterable[NodeInfo]:
     """A Node with a pod that can't be read takes none: nobody knows its room."""
     for body in nodes:
         if is_deleting(body) or body["metadata"]["name"] in unresolved:

@@ -13,7 +13,7 @@ from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, la
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader, read_node
-from controllers.scheduling.shapes import NodeShape, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo
 from controllers.scheduling.volumes import VolumeBook
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -44,8 +44,8 @@ class World:
 
     now: datetime
     nodes: Mapping[str, Obj] = field(default_factory=dict)
-    shapes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
+    shapes: tuple[NodeInfo, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     staying: Mapping[str, str] = field(default_factory=dict)
@@ -85,9 +85,9 @@ def is_ready(node: Obj) -> bool:
     return not is_deleting(node) and is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodShape, ...], dict[str, str]]:
+def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodInfo, ...], dict[str, str]]:
     """Those that hold room on a Node, or will by nomination; and Nodes with one that can't be read."""
-    seated: list[PodShape] = []
+    seated: list[PodInfo] = []
     unresolved: dict[str, str] = {}
     for body in bodies:
         status, spec = body.get("status") or {}, body.get("spec") or {}

@@ -17,7 +17,7 @@ from controllers.kernel.wording import counted
 from controllers.provisioningrequest.classes import Growth, NotFound, ProvisioningClass, Verdict
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.predicates import static_refusal
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 
 _MOST_NAMED = 5
 """Groups that are named with what hinders them."""
@@ -156,7 +156,7 @@ class _Trial:
         return Growth(reservation, world.added_to(self.world))
 
     def _groups(self, pods: Pods) -> list[Group]:
-        merged: dict[PodClass, tuple[PodShape, int]] = {}
+        merged: dict[PodClass, tuple[PodInfo, int]] = {}
         for shape, count in pods:
             pod_class = self.world.projected.snapshot.classes.of(shape.kind)
             merged[pod_class] = (shape, merged.get(pod_class, (shape, 0))[1] + count)

@@ -9,7 +9,7 @@ from typing import Any
 
 from api.selectors import Selector, SelectorError, from_label_selector
 from controllers.scheduling.marks import Index, marks_of
-from controllers.scheduling.shapes import PodKind, PodShape
+from controllers.scheduling.shapes import PodInfo, PodKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class OverBudget:
-    pod: PodShape
+    pod: PodInfo
     why: str
 
 
@@ -66,7 +66,7 @@ class PDBBudgets:
             self._covering[kind] = known
         return known
 
-    def lacks(self, pods: Iterable[PodShape]) -> OverBudget | None:
+    def lacks(self, pods: Iterable[PodInfo]) -> OverBudget | None:
         """The first pod whose eviction the budgets don't allow, if all pods before it are evicted."""
         if not self._left:
             return None
@@ -82,7 +82,7 @@ class PDBBudgets:
                     return OverBudget(pod, self._explanation(budget))
         return None
 
-    def take(self, pods: Iterable[PodShape]) -> None:
+    def take(self, pods: Iterable[PodInfo]) -> None:
         """Spend what the eviction of the pods costs."""
         for pod in pods if self._left else ():
             for budget in self.covering(pod.kind):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from controllers.scheduling.amounts import ShapeError, quantities, whole
 from controllers.scheduling.demand import demand_of, resolved_claims
 from controllers.scheduling.keeping import KEEPING_ANNOTATIONS, controller_of, keeping_of
-from controllers.scheduling.shapes import NodeShape, Owner, PodKind, PodShape, Taint, Volume
+from controllers.scheduling.shapes import NodeInfo, Owner, PodInfo, PodKind, Taint, Volume
 from controllers.scheduling.volumes import Unresolved, VolumeBook
 
 Obj = Mapping[str, Any]
@@ -32,7 +32,7 @@ _PLAIN_MARSHAL = 2
 
 
 _Claims = tuple[Volume | Unresolved, ...]
-_Known = tuple[Obj, PodShape, _Claims]
+_Known = tuple[Obj, PodInfo, _Claims]
 """A pod that was read, and what its claims meant then. The pod is held, so that its id names nothing else."""
 
 
@@ -59,8 +59,8 @@ class Reader:
         self._alike: dict[tuple[Any, ...], _Alike] = {}
         self._last: dict[int, _Known] = {}
         self._seen: dict[int, _Known] = {}
-        self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
-        self._seen_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
+        self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeInfo]] = {}
+        self._seen_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeInfo]] = {}
 
     def look(self, book: VolumeBook | None = None) -> None:
         """A new look begins. Pods that the last one did not ask for are forgotten, and so are kinds if many are."""
@@ -74,14 +74,14 @@ class Reader:
             self._owners = {}
             self._alike = {}
 
-    def pod(self, pod: Obj) -> PodShape:
+    def pod(self, pod: Obj) -> PodInfo:
         """Raises ShapeError naming the field that can't be read."""
         ((_, found),) = self.pods((pod,))
         if isinstance(found, ShapeError):
             raise found
         return found
 
-    def pods(self, pods: Iterable[Obj]) -> Iterator[tuple[Obj, PodShape | ShapeError]]:
+    def pods(self, pods: Iterable[Obj]) -> Iterator[tuple[Obj, PodInfo | ShapeError]]:
         """Each with what it is, or why it can't be read."""
         last, seen = self._last, self._seen
         for pod in pods:
@@ -95,7 +95,7 @@ class Reader:
             seen[id(pod)] = known
             yield pod, known[1]
 
-    def node(self, node: Obj, csi_node: Obj | None = None) -> NodeShape:
+    def node(self, node: Obj, csi_node: Obj | None = None) -> NodeInfo:
         """As ``read_node``."""
         both = (id(node), id(csi_node))
         known = self._last_nodes.get(both)
@@ -108,7 +108,7 @@ class Reader:
         meta, spec = pod["metadata"], pod.get("spec") or {}
         claims = self._claims(pod)
         alike = self._likeness(pod, claims)
-        shape = PodShape(
+        shape = PodInfo(
             meta.get("namespace", ""),
             meta["name"],
             alike.kind,
@@ -267,7 +267,7 @@ def _resized(spec: Obj, status: Obj) -> Any:
     return different, [c.get("reason") for c in resizes]
 
 
-def read_node(node: Obj, csi_node: Obj | None = None) -> NodeShape:
+def read_node(node: Obj, csi_node: Obj | None = None) -> NodeInfo:
     """A Node as kube-scheduler sees it. Raises ShapeError naming the field."""
     meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     limits = {}
@@ -275,7 +275,7 @@ def read_node(node: Obj, csi_node: Obj | None = None) -> NodeShape:
         count = (driver.get("allocatable") or {}).get("count")
         if isinstance(count, int):
             limits[str(driver.get("name"))] = count
-    return NodeShape(
+    return NodeInfo(
         name=meta["name"],
         labels=meta.get("labels") or {},
         allocatable=whole(quantities(status.get("allocatable"), "status.allocatable")),

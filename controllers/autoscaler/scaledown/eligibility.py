@@ -14,7 +14,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref
 from controllers.scheduling import removal
 from controllers.scheduling.pods_by_node import PodsByNode
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, gpu_of
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, gpu_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Context:
 
     cluster: ClusterState
     projected: ProjectedCluster
-    nodes: Mapping[str, NodeShape]
+    nodes: Mapping[str, NodeInfo]
     owners: Mapping[str, Owner]
     pods_by_node: PodsByNode
     given_up: Mapping[Key, str]
