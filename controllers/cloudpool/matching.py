@@ -48,11 +48,11 @@ def pair(machines: Iterable[PoolMachine], nodes: Iterable[Obj]) -> Pairs:
             for name in names:
                 wanted_by.setdefault(name, []).append(machine)
         for machine, names in claims.items():
-            rivals = sorted({other for name in names for other in wanted_by[name]} - {machine})
-            if len(names) == 1 and not rivals:
+            claimants = sorted({other for name in names for other in wanted_by[name]} - {machine})
+            if len(names) == 1 and not claimants:
                 paired[machine] = free[names[0]]
             else:
-                ambiguous[machine] = _reason(tier, names, rivals)
+                ambiguous[machine] = _reason(tier, names, claimants)
             del left[machine]
         for name in wanted_by:
             del free[name]
@@ -80,10 +80,10 @@ def _claims(tier: _Tier, machines: Mapping[str, PoolMachine], nodes: Mapping[str
     return found
 
 
-def _reason(tier: _Tier, names: list[str], rivals: list[str]) -> str:
+def _reason(tier: _Tier, names: list[str], claimants: list[str]) -> str:
     if len(names) > 1:
         return f"by its {tier.title} it may be any of the Nodes {', '.join(names)}"
-    return f"by its {tier.title} Node {names[0]} may as well be machine {', '.join(rivals)}"
+    return f"by its {tier.title} Node {names[0]} may as well be machine {', '.join(claimants)}"
 
 
 def _ids(machine: PoolMachine) -> Marks:
