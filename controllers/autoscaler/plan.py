@@ -8,9 +8,9 @@ from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
-from controllers.autoscaler.figures import asleep, figures
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
+from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import project
 from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
@@ -33,13 +33,13 @@ def plan(observed: Observed) -> Plan:
     pause = why_not(observed)
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
-        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), figures=asleep())
+        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), samples=asleep())
     decision = decide(observed.cluster)
     return Plan(
         steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
         outcome=Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
         notes=(decision.frozen,) if decision.frozen else (),
-        figures=figures(observed, decision),
+        samples=samples(observed, decision),
     )
 
 

@@ -19,7 +19,7 @@ from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
 from controllers.provisioningrequest.consumers import consumer_events
 from controllers.provisioningrequest.deciding import NEXT_REQUEUE, Decided, decide_all, end_of_booking
-from controllers.provisioningrequest.figures import figures
+from controllers.provisioningrequest.metrics import samples
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.rollback import Leaving, plan_leaving
 from controllers.provisioningrequest.stages import Stage
@@ -61,7 +61,7 @@ def plan(observed: Observed) -> Plan:
         if decided or leaving.marked or observed.waiting
         else Settled(),
         notes=tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
-        figures=figures(observed, decided, trial_snapshot),
+        samples=samples(observed, decided, trial_snapshot),
     )
 
 
