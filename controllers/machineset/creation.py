@@ -19,7 +19,7 @@ from controllers.kernel.names import label_value, machine_name
 from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
-from controllers.kernel.remediation import Place
+from controllers.kernel.remediation import RemediationData
 from controllers.kernel.template import FAILURE_DOMAIN, NEVER_FROM_TEMPLATE, is_made_of, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machineset import propagation
@@ -109,7 +109,7 @@ def _blames_configuration(machine: MachineFacts) -> bool:
 
 
 def creates(
-    observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place], domains: Mapping[int, str]
+    observed: Observed, ordinals: Iterable[int], places: Mapping[int, RemediationData], domains: Mapping[int, str]
 ) -> list[Create]:
     """The creates for these ordinals; ``places``: whose place some of them take; ``domains``: where their hosts go.
 
@@ -153,7 +153,7 @@ def creates(
     ]
 
 
-def _identity(ordinal: int, place: Place | None) -> dict[str, str]:
+def _identity(ordinal: int, place: RemediationData | None) -> dict[str, str]:
     identity = {names.ORDINAL_ANNOTATION: str(ordinal)}
     return {**identity, names.REMEDIATION_FOR_ANNOTATION: place.to_text()} if place is not None else identity
 
