@@ -33,7 +33,7 @@ FETCH_EVERY = 1000
 """Reconciles; the plane remembers only so many changes for a watch that does not fetch them."""
 GRAIN = 0.05
 """Seconds; twice as often as the running program's simulated kubelets look at their hosts."""
-STORY_TAIL = 60
+TRACE_TAIL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Result:
     crashes: int
     virtual_seconds: float
     writes: Mapping[str, int]
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
 
     def summary(self) -> str:
         """The end of the story, for a failing test."""
-        lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.story[-STORY_TAIL:]]
+        lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.trace[-TRACE_TAIL:]]
         return "\n".join(lines)
 
 
@@ -77,7 +77,7 @@ class Engine:
         self.random = Random(seed)  # noqa: S311 (luck, not secrets)
         self.scenario = scenario
         self.clock = VirtualClock()
-        self.story: list[str] = []
+        self.trace: list[str] = []
         self.plane = Plane(self.clock, crds, self.random)
         self.guard = Guard(self.plane)
         self.world = World(Cloud(name="sim", seed=seed), self.clock)
@@ -257,7 +257,7 @@ class Engine:
         self.process = self._start()
 
     def _say(self, what: str) -> None:
-        self.story.append(f"{self.clock.elapsed:8.2f}s  {what}")
+        self.trace.append(f"{self.clock.elapsed:8.2f}s  {what}")
 
     def _result(self, breach: str) -> Result:
         return Result(
@@ -267,5 +267,5 @@ class Engine:
             self.crashes,
             self.clock.elapsed,
             dict(self.plane.writes),
-            tuple(self.story),
+            tuple(self.trace),
         )

@@ -40,14 +40,14 @@ def test_all_bad_luck_at_once_never_breaks_an_invariant(seed: int) -> None:
 
 def test_equal_seeds_tell_equal_stories() -> None:
     first, second = (run_seed(7, Scenario(edits=4)) for _ in range(2))
-    assert first.story == second.story
+    assert first.trace == second.trace
 
 
 def test_the_bad_luck_really_happens() -> None:
     """A simulation whose faults never strike would prove nothing."""
     results = [run_seed(seed, Scenario()) for seed in range(3)]
     assert sum(result.crashes for result in results) > 0
-    summary = "\n".join(line for result in results for line in result.story)
+    summary = "\n".join(line for result in results for line in result.trace)
     assert "is lost" in summary
     assert "failed:" in summary
 
