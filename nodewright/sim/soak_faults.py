@@ -23,7 +23,7 @@ QUIET = 0.9
 
 @dataclass(frozen=True, slots=True)
 class SoakFault:
-    """``after``: from the beginning of the week. ``kind`` is what a table counts, ``says`` what the story tells."""
+    """``after``: from the beginning of the week. ``kind`` is what a table counts, ``says`` what the trace tells."""
 
     after: timedelta
     kind: str
@@ -42,7 +42,7 @@ def draw(random: Random, soak: timedelta) -> list[SoakFault]:
     return sorted(found, key=lambda trouble: trouble.after)
 
 
-Strike = tuple[str, Callable[["Week"], None]]
+Strike = tuple[str, Callable[["Soak"], None]]
 
 
 def _zone_down(random: Random) -> Strike:

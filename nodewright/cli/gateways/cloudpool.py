@@ -11,7 +11,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
-from nodewright.cli.gateways import doors
+from nodewright.cli.gateways import listener_flags
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.screen import say
 
@@ -41,16 +41,16 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Option("--state-file", metavar="FILE", help="Keep what clients configure there. [default: in memory]"),
     ] = None,
     stopped: Annotated[bool, typer.Option("--stopped/--no-stopped", help="Pools wait for a client's start.")] = False,
-    listen: doors.Listen = "127.0.0.1",
-    port: doors.Port = 9010,
-    metrics_port: doors.MetricsPort = None,
-    cert_file: doors.CertFile = None,
-    key_file: doors.KeyFile = None,
-    client_ca: doors.ClientCa = None,
-    users_file: doors.UsersFile = None,
-    in_flight: doors.InFlight = 400,
-    allow_hosts: doors.AllowHosts = None,
-    insecure: doors.Insecure = False,
+    listen: listener_flags.Listen = "127.0.0.1",
+    port: listener_flags.Port = 9010,
+    metrics_port: listener_flags.MetricsPort = None,
+    cert_file: listener_flags.CertFile = None,
+    key_file: listener_flags.KeyFile = None,
+    client_ca: listener_flags.ClientCa = None,
+    users_file: listener_flags.UsersFile = None,
+    in_flight: listener_flags.InFlight = 400,
+    allow_hosts: listener_flags.AllowHosts = None,
+    insecure: listener_flags.Insecure = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     log_level: LogLevel = Verbosity.INFO,
@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
     instances = _instances(pools or [], stopped, state_file)
     hosts = tuple(allow_hosts or ())
-    asked = doors.Asked(
+    asked = listener_flags.ListenerFlags(
         listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
     )
     configure(json=log_format.json, level=log_level.value)
@@ -83,12 +83,12 @@ def _instances(pools: list[str], stopped: bool, state_file: Path | None) -> Inst
         raise CliError(str(error), "Remove it, or name another --state-file") from error
 
 
-async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None:
+async def _run(target: Target, instances: Instances, asked: listener_flags.ListenerFlags) -> None:
     from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
 
     connection = await connect(target)
-    options = ServerOptions(asked.doors())
+    options = ServerOptions(asked.listener())
 
     async def start(stack: AsyncExitStack) -> Any:
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
@@ -99,4 +99,4 @@ async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None
         return server
 
     with plain_errors():
-        await doors.serve(asked, start, asyncio.Event)
+        await listener_flags.serve(asked, start, asyncio.Event)

@@ -14,7 +14,7 @@ from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.cluster.access import plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
-from nodewright.cli.gateways import doors
+from nodewright.cli.gateways import listener_flags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.screen import say
 
@@ -37,7 +37,7 @@ _FIRST_LOOK = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    asked: doors.Asked
+    asked: listener_flags.ListenerFlags
     drain_timeout: float
     local_storage: bool
     system_pods: bool
@@ -49,16 +49,16 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     config_file: Annotated[Path, typer.Option("--config-file", metavar="FILE", help="The configuration, JSON.")] = Path(
         "/etc/elastisys/kubeaware-cloudpool-proxy.json"
     ),
-    listen: doors.Listen = "127.0.0.1",
-    port: doors.Port = 8080,
-    metrics_port: doors.MetricsPort = None,
-    cert_file: doors.CertFile = None,
-    key_file: doors.KeyFile = None,
-    client_ca: doors.ClientCa = None,
-    users_file: doors.UsersFile = None,
-    in_flight: doors.InFlight = 400,
-    allow_hosts: doors.AllowHosts = None,
-    insecure: doors.Insecure = False,
+    listen: listener_flags.Listen = "127.0.0.1",
+    port: listener_flags.Port = 8080,
+    metrics_port: listener_flags.MetricsPort = None,
+    cert_file: listener_flags.CertFile = None,
+    key_file: listener_flags.KeyFile = None,
+    client_ca: listener_flags.ClientCa = None,
+    users_file: listener_flags.UsersFile = None,
+    in_flight: listener_flags.InFlight = 400,
+    allow_hosts: listener_flags.AllowHosts = None,
+    insecure: listener_flags.Insecure = False,
     drain_timeout: Annotated[
         str, typer.Option("--drain-timeout", metavar="TIME", help="After it a Node that is not empty is put back.")
     ] = "10m",
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
     choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
     hosts = tuple(allow_hosts or ())
-    asked = doors.Asked(
+    asked = listener_flags.ListenerFlags(
         listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
     )
     how = _How(asked, _seconds(drain_timeout), local_storage, system_pods, strict, choice)
@@ -141,7 +141,7 @@ def _options(config: ProxyConfig, how: _How) -> ProxyOptions:
 
     rules = Rules(how.local_storage, how.system_pods)
     scaler = ScalerOptions(rules, config.api_timeout, how.strict)
-    return ProxyOptions(backend_of(config), how.asked.doors(config.server_timeout), scaler, how.drain_timeout)
+    return ProxyOptions(backend_of(config), how.asked.listener(config.server_timeout), scaler, how.drain_timeout)
 
 
 async def _run(config: ProxyConfig, how: _How) -> None:
@@ -168,7 +168,7 @@ async def _run(config: ProxyConfig, how: _How) -> None:
         return proxy
 
     with plain_errors():
-        await doors.serve(how.asked, start, lambda: lost[0].lost)
+        await listener_flags.serve(how.asked, start, lambda: lost[0].lost)
     if lost and lost[0].lost.is_set():
         leave_at_once(CliError(lost[0].why_lost, "Another process may work now; start this one again to stand by"))
 

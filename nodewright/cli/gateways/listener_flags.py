@@ -15,7 +15,7 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from nodewright.gateways.cloudpool.doors import Doors
+    from nodewright.gateways.cloudpool.listener import ListenerOptions
 
 Listen = Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")]
@@ -54,7 +54,7 @@ InFlight = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListenerFlags:
     """What the options say."""
 
     listen: str
@@ -68,11 +68,11 @@ class Asked:
     allowed_hosts: tuple[str, ...] = ()
     insecure: bool = False
 
-    def doors(self, read_timeout: float = 60.0) -> Doors:
+    def listener(self, read_timeout: float = 60.0) -> ListenerOptions:
         """Raises CliError."""
         self._check_listening()
         from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
-        from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users  # noqa: PLC0415
+        from nodewright.gateways.cloudpool.listener import ListenerError, ListenerOptions, read_users  # noqa: PLC0415
         from nodewright.runtime.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
         if (self.cert_file is None) != (self.key_file is None):
@@ -84,9 +84,9 @@ class Asked:
             if self.cert_file is not None and self.key_file is not None:
                 certificate = ServedCertificate(self.cert_file, self.key_file, CLOUDPOOL_CERTIFICATE_EXPIRY)
             users = read_users(self.users_file) if self.users_file is not None else None
-        except (CertificateError, DoorError) as error:
+        except (CertificateError, ListenerError) as error:
             raise CliError(str(error)) from error
-        return Doors(
+        return ListenerOptions(
             self.listen,
             self.port,
             certificate,
@@ -113,10 +113,10 @@ class Asked:
 
 
 async def serve(
-    asked: Asked, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
+    asked: ListenerFlags, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
 ) -> None:
     """Start a gateway (it has ``url``, ``readiness`` and ``families``), and keep it until SIGTERM or ``lost``."""
-    from nodewright.gateways.cloudpool.doors import DoorError  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.listener import ListenerError  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
@@ -127,7 +127,7 @@ async def serve(
             server = await start(stack)
             if asked.metrics_port is not None:
                 await stack.enter_async_context(ObservabilityServer(asked.listen, asked.metrics_port, server))
-        except DoorError as error:
+        except ListenerError as error:
             raise CliError(str(error)) from error
         except OSError as error:
             raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
