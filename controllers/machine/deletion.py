@@ -66,8 +66,8 @@ def _decide(observed: Observed) -> Decision:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
             return _going(Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
-        case HostAbsent(remains=remains) if remains is not None:
-            return _delete_host(observed, remains, Drained(), ())
+        case HostAbsent(leftover=leftover) if leftover is not None:
+            return _delete_host(observed, leftover, Drained(), ())
         case HostAbsent() if unreachable.is_frozen(observed) and not unreachable.never_had_a_node(observed):
             reported = unreachable.holds(observed, "its host is gone, its Node stays")
             return _going(Blocked(reported[1], unreachable.REQUEUE_AFTER), reported)

@@ -39,8 +39,8 @@ def decide(observed: Observed, request: HostRequest) -> Decision:
     match observed.reads.host:
         case HostUnknown(why):
             return unknown(observed, why)
-        case HostAbsent(remains):
-            return _absent(observed, request, remains)
+        case HostAbsent(leftover):
+            return _absent(observed, request, leftover)
         case HostPresent(host):
             return _present(observed, request, host)
 
@@ -72,13 +72,13 @@ def with_finalizer(observed: Observed) -> list[str] | None:
     return None if names.MACHINE_FINALIZER in have else [*have, names.MACHINE_FINALIZER]
 
 
-def _absent(observed: Observed, request: HostRequest, remains: Host | None) -> Decision:
+def _absent(observed: Observed, request: HostRequest, leftover: Host | None) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
         return lost(observed)
     if observed.provider_id and observed.unreachable is not None:
         return unreachable.hold_change(observed, REPLACEMENT)
-    if observed.provider_id and remains is not None:
-        return replacement.remove_old(observed, remains)
+    if observed.provider_id and leftover is not None:
+        return replacement.remove_old(observed, leftover)
     if observed.provider_id:
         return replacement.forget_old(observed)
     return _create(observed, request)

@@ -25,7 +25,7 @@ NO_HOST_SETTLE = timedelta(seconds=10)
 """The same while the host is only asked for."""
 LIST_LAG = timedelta(seconds=2)
 """For so long a list may show a host as booting whose Node is Ready: the next one brings the addresses as well."""
-TURNS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
+QUEUED_REASONS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
 """Reasons of Machines that wait for their turn."""
 LONG = timedelta(seconds=120)
 """After one report on the way, the next one comes when it is Ready or when it takes longer than this."""
@@ -116,7 +116,7 @@ def _was_queued(observed: Observed, decision: Decision) -> bool:
         find(observed.status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY),
         decision.infrastructure,
     )
-    waited = reported is not None and reported.get("reason") in TURNS
+    waited = reported is not None and reported.get("reason") in QUEUED_REASONS
     return waited and now is not None and now.reason in {Reason.PROVISIONING, Reason.PROVISIONED}
 
 

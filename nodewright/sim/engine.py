@@ -180,7 +180,7 @@ class Engine:
                 if number % FETCH_EVERY == FETCH_EVERY - 1:
                     self.process.poll()
                 if self.process.ready():
-                    self._round()
+                    self._reconcile()
         raise Breach("the reconcilers never come to rest: one of them writes for ever")
 
     def _step(self) -> None:
@@ -189,12 +189,12 @@ class Engine:
         if waiting and self.random.random() >= self._faults.lag:
             choices += [self.process.deliver] * 4
         if self.process.ready():
-            choices += [self._round] * 4
+            choices += [self._reconcile] * 4
         choices += [self._tick] * (1 if len(choices) > 1 else 4)
         self.random.choice(choices)()
         self._check()
 
-    def _round(self) -> None:
+    def _reconcile(self) -> None:
         try:
             self.process.run_one()
         except Crash as crash:

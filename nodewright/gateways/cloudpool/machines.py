@@ -37,7 +37,7 @@ class Machines:
         self._watching = watching
         self._api_timeout = api_timeout
         self._executor = Executor("cloudpool", _executor_deps(watching))
-        self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 
     def look(self, kind: Kind, key: Key) -> Pool:
@@ -86,7 +86,7 @@ class Machines:
             await self._change(kind, key, lambda _: Plan())
 
     async def _change(self, kind: Kind, key: Key, decide: Decide) -> None:
-        async with self._turns.setdefault((kind, key), asyncio.Lock()):
+        async with self._locks.setdefault((kind, key), asyncio.Lock()):
             await self._answering()
             for _ in range(_TRIES):
                 answer = await self._decided(kind, key, decide)

@@ -64,7 +64,7 @@ class CloudpoolServer:
         self._watching = Watching(client, READS, utc_now)
         self._machines = Machines(self._watching, options.api_timeout)
         self._stack = AsyncExitStack()
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         self.url = ""
 
     async def __aenter__(self) -> CloudpoolServer:
@@ -166,9 +166,9 @@ class CloudpoolServer:
 
     def _tell(self, name: str, trouble: str) -> None:
         """Once for each that comes, and once when it has gone."""
-        if trouble == self._troubles.get(name, ""):
+        if trouble == self._problems.get(name, ""):
             return
-        self._troubles[name] = trouble
+        self._problems[name] = trouble
         if trouble:
             _log.warning("a cloudpool can't be served", pool=name, error=trouble)
         else:

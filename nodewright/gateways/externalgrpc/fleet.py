@@ -52,7 +52,7 @@ class AmbiguousError(Exception):
     """Several Machines claim one providerID; nobody can say which is meant."""
 
 
-AskShape = Callable[[Mapping[str, Any], str], ShapeRead]
+ReadShape = Callable[[Mapping[str, Any], str], ShapeRead]
 """What a host of a config would be like for a Machine in a namespace; providers are asked in the background."""
 
 
@@ -63,7 +63,7 @@ class Fleet:
     """
 
     def __init__(
-        self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None, shapes: AskShape | None = None
+        self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None, shapes: ReadShape | None = None
     ) -> None:
         self._shapes = shapes
         self._cache = cache

@@ -65,7 +65,7 @@ class Targets:
         self._now = now
         self._changed = changed
         self._known: dict[Key | None, _Known] = {}
-        self._asking: dict[Key | None, asyncio.Task[None]] = {}
+        self._pending: dict[Key | None, asyncio.Task[None]] = {}
 
     def look(self, cluster: Key | None, endpoint: str) -> JoinTarget | NoTarget | None:
         """``endpoint`` takes the place of the server that the cluster names. None: it is being asked."""
@@ -85,15 +85,15 @@ class Targets:
         return with_server(known.value, endpoint, site)
 
     async def close(self) -> None:
-        tasks = list(self._asking.values())
+        tasks = list(self._pending.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ask(self, place: Key | None, site: Site, client: KubeClient) -> None:
-        if place not in self._asking:
+        if place not in self._pending:
             work = self._answered(place, site, client)
-            self._asking[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
+            self._pending[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
 
     async def _answered(self, place: Key | None, site: Site, client: KubeClient) -> None:
         before = self._known.get(place)
@@ -103,7 +103,7 @@ class Targets:
             _log.exception("join target failed")
             answer = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
         finally:
-            self._asking.pop(place, None)
+            self._pending.pop(place, None)
         held = HELD if isinstance(answer, JoinTarget) else RETRIED
         self._known[place] = _Known(answer, self._time() + held)
         if before is None or before.value != answer:

@@ -39,15 +39,15 @@ class Answers(ABC, Generic[Value]):
 
     def __init__(self) -> None:
         self._answers: dict[bytes, _Answer[Value]] = {}
-        self._asking: dict[bytes, asyncio.Task[None]] = {}
+        self._pending: dict[bytes, asyncio.Task[None]] = {}
 
     def look(self, config: Mapping[str, Any], scope: Scope) -> Value | None:
         """None: it is being asked, and has never answered."""
         key = self.key(config, scope)
         known = self._answers.get(key)
-        if (known is None or known.until <= _time()) and key not in self._asking:
+        if (known is None or known.until <= _time()) and key not in self._pending:
             # In a context of its own: nothing of the reconcile that happened to ask may stick to its log lines.
-            self._asking[key] = asyncio.create_task(self._ask(key, config, scope), name=self.call, context=Context())
+            self._pending[key] = asyncio.create_task(self._ask(key, config, scope), name=self.call, context=Context())
         return known.value if known is not None else None
 
     @staticmethod
@@ -57,10 +57,10 @@ class Answers(ABC, Generic[Value]):
 
     async def settled(self) -> None:
         """Nobody is being asked; never raises."""
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await asyncio.gather(*self._pending.values(), return_exceptions=True)
 
     async def close(self) -> None:
-        tasks = list(self._asking.values())
+        tasks = list(self._pending.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -90,7 +90,7 @@ class Answers(ABC, Generic[Value]):
                 _log.exception("provider raised an unexpected error", scope=scope.name, call=self.call)
             answer = self._failed(ProviderError(ErrorClass.INTERNAL, f"unexpected {type(error).__name__}"))
         finally:
-            self._asking.pop(key, None)
+            self._pending.pop(key, None)
         before = self._answers.get(key)
         if len(self._answers) >= _MOST and key not in self._answers:
             self._answers.clear()

@@ -257,7 +257,7 @@ class HostDirectory:
         uid = need.machine_uid
         for key in dict.fromkeys(key for key in (self._home.get(uid), asked) if key is not None):
             read = self._read(key, need)
-            if not isinstance(read, HostAbsent) or read.remains is not None:
+            if not isinstance(read, HostAbsent) or read.leftover is not None:
                 self._home.setdefault(uid, key)
                 if isinstance(read, HostPresent):
                     self._home[uid] = key
@@ -289,7 +289,7 @@ class HostDirectory:
             return None
         unknown = next((read for read in reads.values() if isinstance(read, HostUnknown)), None)
         for key, read in reads.items():
-            if unknown is None and isinstance(read, HostAbsent) and read.remains is not None:
+            if unknown is None and isinstance(read, HostAbsent) and read.leftover is not None:
                 self._home[need.machine_uid] = key
                 return read
         return unknown or HostAbsent()

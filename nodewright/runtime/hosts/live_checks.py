@@ -35,7 +35,7 @@ class LiveChecks(Answers[LiveCheck]):
         """``uid`` is the Machine that wants to know, "" for none."""
         answer = self.look(config, scope)
         key = self.key(config, scope)
-        if uid and key in self._asking:
+        if uid and key in self._pending:
             self._curious.setdefault(key, set()).add(uid)
         return ASKED if answer is None else answer
 

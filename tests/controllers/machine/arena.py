@@ -65,7 +65,7 @@ class Arena:
     live: LiveCheck = NOBODY_ASKED
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
-    remains: Host | None = None
+    leftover: Host | None = None
     """What the cloud shows where there is no host."""
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
@@ -223,12 +223,12 @@ class Arena:
             match action:
                 case CreateHost():
                     self.world.create(action.request)
-                    self.remains = None
+                    self.leftover = None
                 case UpdateHost():
                     answer = self.world.update(action.request, action.host.id, action.drained)
                     self.answers[uid] = (action.request.spec_hash, answer, self.now)
-                case DeleteHost() if action.host == self.remains:
-                    self.remains = None
+                case DeleteHost() if action.host == self.leftover:
+                    self.leftover = None
                 case DeleteHost():
                     self.world.delete(action.host.id)
         except ProviderError as error:
@@ -249,7 +249,7 @@ class Arena:
             found = next((host for host in self.world.list() if host.machine_uid == uid), None)
         except ProviderError as error:
             return HostUnknown(str(error))
-        return HostPresent(found) if found else HostAbsent(self.remains)
+        return HostPresent(found) if found else HostAbsent(self.leftover)
 
     def _patch(self, action: Patch) -> None:
         have = self.view.get(action.target.kind, action.target.key)
