@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controllers.binder.decisions import Reported
 from controllers.kernel.conditions import find, is_true
-from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, uid_of
+from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, spec_of, uid_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.shapes import NodeInfo, PodInfo, Taint
@@ -43,7 +43,7 @@ class Observed:
 
 def waits(pod: Obj) -> bool:
     """Whether it looks for a Node: not bound, not gated, not going, and not another scheduler's."""
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod) or _is_finished(pod):
         return False
     return spec.get("schedulerName") in (None, "", DEFAULT_SCHEDULER)
@@ -58,7 +58,7 @@ def observe(objects: Objects, reader: Reader) -> Observed:
     unresolved: set[str] = set()
     for body in objects.pods:
         uid = uid_of(body)
-        on = objects.bound.get(uid) or str((body.get("spec") or {}).get("nodeName") or "")
+        on = objects.bound.get(uid) or str(spec_of(body).get("nodeName") or "")
         if _is_finished(body) or not (on or waits(body)):
             continue
         try:

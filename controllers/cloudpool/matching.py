@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.cloudpool.messages import PoolMachine
-from controllers.kernel.refs import Obj, labels_of
+from controllers.kernel.refs import Obj, labels_of, spec_of
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 _NAMES = ("Hostname", "InternalDNS", "ExternalDNS")
@@ -130,7 +130,7 @@ def _external_id(node: Obj) -> Marks:
 
 
 def _spec(node: Obj, name: str) -> str:
-    return str((node.get("spec") or {}).get(name) or "")
+    return str(spec_of(node).get(name) or "")
 
 
 def _of_types(node: Obj, types: tuple[str, ...]) -> Iterable[str]:

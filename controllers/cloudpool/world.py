@@ -9,7 +9,7 @@ from datetime import datetime
 from api import names
 from controllers.cloudpool.record import drained_by_another
 from controllers.kernel.conditions import is_true
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of
+from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, spec_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader, read_node
@@ -90,7 +90,7 @@ def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodInfo, ...], d
     seated: list[PodInfo] = []
     unresolved: dict[str, str] = {}
     for body in bodies:
-        status, spec = body.get("status") or {}, body.get("spec") or {}
+        status, spec = body.get("status") or {}, spec_of(body)
         node = str(spec.get("nodeName") or status.get("nominatedNodeName") or "")
         if not node or status.get("phase") in _FINISHED:
             continue
@@ -109,7 +109,7 @@ def _control_plane(objects: Objects) -> dict[str, str]:
         if label:
             found[str(node["metadata"]["name"])] = f"it is a Node of the control plane ({label})"
     for pod in objects.pods:
-        key, host = key_of(pod), str((pod.get("spec") or {}).get("nodeName") or "")
+        key, host = key_of(pod), str(spec_of(pod).get("nodeName") or "")
         is_server = labels_of(pod).get("component") == _API_SERVER or key.name == f"{_API_SERVER}-{host}"
         if host and key.namespace == "kube-system" and is_server:
             found.setdefault(host, f"it is a Node of the control plane (pod {key})")

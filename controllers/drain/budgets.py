@@ -13,7 +13,7 @@ from typing import Any
 
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel.conditions import find, is_true
-from controllers.kernel.refs import Obj, generation_of, key_of, labels_of
+from controllers.kernel.refs import Obj, generation_of, key_of, labels_of, spec_of
 
 _MANY = 1 << 30
 _MOST_NAMES = 3
@@ -101,7 +101,7 @@ def _never_allows(budget: Obj) -> str:
 
 
 def _spec(budget: Obj) -> Mapping[str, Any]:
-    return budget.get("spec") or {}
+    return spec_of(budget)
 
 
 def _status(budget: Obj) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controllers.drain.context import DrainContext, claims_of
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
 
 _CSI = "kubernetes.io/csi/"
 _MOST_NAMES = 5
@@ -47,7 +47,7 @@ def attached(node: Obj, drain_context: DrainContext) -> Iterator[str]:
     kept_handles = {_unique_name(volume) for volume in kept.values()} - {""}
     listed: set[str] = set()
     for attachment in drain_context.attachments:
-        spec = attachment.get("spec") or {}
+        spec = spec_of(attachment)
         name = str((spec.get("source") or {}).get("persistentVolumeName") or attachment["metadata"]["name"])
         if name not in kept:
             listed.add(name)
@@ -69,5 +69,5 @@ def _of_pods_that_stay(drain_context: DrainContext) -> Mapping[str, Obj]:
 
 def _unique_name(volume: Obj) -> str:
     """What the Node's status calls it; "" for one that is not CSI's."""
-    csi: Mapping[str, Any] = (volume.get("spec") or {}).get("csi") or {}
+    csi: Mapping[str, Any] = spec_of(volume).get("csi") or {}
     return f"{_CSI}{csi.get('driver')}^{csi.get('volumeHandle')}" if csi else ""

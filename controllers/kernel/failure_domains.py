@@ -15,7 +15,7 @@ from typing import Any
 
 from api.machinerules import failure_domains_fault
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
 
 FIELD = "failureDomains"
 
@@ -49,13 +49,13 @@ def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
 
     A template that names one domain means that one. An empty list of the set's own is a choice as well: no spreading.
     """
-    spec = _mapping(body.get("spec"))
-    template = _mapping(_mapping(spec.get("template")).get("spec"))
+    spec = spec_of(body)
+    template = spec_of(_mapping(spec.get("template")))
     if template.get("failureDomain"):
         return ()
     named = spec.get(FIELD)
     if named is None and cluster is not None:
-        named = _mapping(cluster.get("spec")).get(FIELD)
+        named = spec_of(cluster).get(FIELD)
     if not isinstance(named, list) or failure_domains_fault(named):
         return ()
     return tuple(named)

@@ -16,7 +16,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.protection import is_protected
-from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, spec_of, uid_of
 from controllers.kernel.remediation import is_selected_for_deletion, is_unhealthy
 from providers.base.errors import ErrorClass
 
@@ -156,7 +156,7 @@ def _read(obj: Obj) -> MachineFacts:
     meta = obj["metadata"]
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or _NOTHING
-    spec = obj.get("spec") or _NOTHING
+    spec = spec_of(obj)
     ready = find(_readable(status.get("conditions")), MachineCondition.READY)
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None

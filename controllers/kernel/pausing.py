@@ -21,7 +21,7 @@ def cluster_name_of(obj: Obj) -> str:
     named = (
         spec.get("clusterName"),
         labels_of(obj).get(names.CLUSTER_NAME_LABEL),
-        mapping(template.get("spec")).get("clusterName"),
+        spec_of(template).get("clusterName"),
         labels.get(names.CLUSTER_NAME_LABEL),
     )
     return next((name for name in named if name and isinstance(name, str)), "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from api import names
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, uid_of
+from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, spec_of, uid_of
 from controllers.kernel.view import NAMESPACE, ManagementCluster, View
 
 _MOST_NAMES = 5
@@ -69,5 +69,5 @@ def _peers(machine: Obj, view: View) -> Iterable[Obj]:
 
 def _runs_control_plane(machine: Obj) -> bool:
     """As the lineage tells it: only such a Machine asks for a version of the control plane."""
-    versions = (machine.get("spec") or {}).get("versions")
+    versions = spec_of(machine).get("versions")
     return isinstance(versions, dict) and bool(versions.get("controlPlane"))

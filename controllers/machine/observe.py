@@ -32,6 +32,7 @@ from controllers.kernel.refs import (
     is_deleting,
     ref_of,
     resource_version_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import (
@@ -147,7 +148,7 @@ class Observed:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        return _mapping(self.machine.get("spec"))
+        return spec_of(self.machine)
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -276,7 +277,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
         node_takeover=None if isinstance(link, Linked | Conflict) else node_takeover.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
-        class_digest=class_digest(machine.get("spec"), key.namespace, view),
+        class_digest=class_digest(spec_of(machine), key.namespace, view),
         lines=creation_limits.in_flight_limits(machine, view, settings.limits)
         if _has_no_host_yet(machine, reads)
         else (),

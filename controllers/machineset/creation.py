@@ -18,7 +18,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value, machine_name
 from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
+from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of, spec_of
 from controllers.kernel.remediation import RemediationData
 from controllers.kernel.template import FAILURE_DOMAIN, NEVER_FROM_TEMPLATE, is_made_of, rollout_part
 from controllers.kernel.wording import counted
@@ -96,8 +96,8 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
         if not machine.failed or not _blames_configuration(machine):
             continue
         if want is None:
-            want = rollout_part({"spec": observed.desired.template.get("spec")})
-        if is_made_of(machine.body.get("spec"), want):
+            want = rollout_part(observed.desired.template)
+        if is_made_of(spec_of(machine.body), want):
             return machine
     return None
 
@@ -127,7 +127,7 @@ def creates(
         annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     if observed.class_digest:
         annotations[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest
-    spec = {key: value for key, value in (template.get("spec") or {}).items() if key not in NEVER_FROM_TEMPLATE}
+    spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
     shared = {
         "namespace": observed.ref.key.namespace,
         "labels": labels,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from api.reading import spec_of
 from api.selectors import Selector, SelectorError, from_label_selector
 from controllers.scheduling.marks import Index, marks_of
 from controllers.scheduling.shapes import PodInfo, PodKind
@@ -34,7 +35,7 @@ class OverBudget:
 
 def read_budget(budget: Mapping[str, Any]) -> Budget:
     """A core PodDisruptionBudget. One that nobody has counted yet, or that can't be read, allows nothing."""
-    meta, spec, status = budget["metadata"], budget.get("spec") or {}, budget.get("status") or {}
+    meta, spec, status = budget["metadata"], spec_of(budget), budget.get("status") or {}
     namespace, name = meta.get("namespace", ""), meta["name"]
     try:
         selector = from_label_selector(spec.get("selector"))

@@ -6,6 +6,7 @@ import marshal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from api.reading import spec_of
 from controllers.scheduling.amounts import ShapeError, quantities, whole
 from controllers.scheduling.demand import demand_of, resolved_claims
 from controllers.scheduling.keeping import KEEPING_ANNOTATIONS, controller_of, keeping_of
@@ -105,7 +106,7 @@ class Reader:
         return known[2]
 
     def _read_pod(self, pod: Obj) -> _Known:
-        meta, spec = pod["metadata"], pod.get("spec") or {}
+        meta, spec = pod["metadata"], spec_of(pod)
         claims = self._claims(pod)
         alike = self._likeness(pod, claims)
         shape = PodInfo(
@@ -145,7 +146,7 @@ class Reader:
         return owner
 
     def _claims(self, pod: Obj) -> _Claims:
-        if self._book is None or not (pod.get("spec") or {}).get("volumes"):
+        if self._book is None or not spec_of(pod).get("volumes"):
             return ()
         try:
             return resolved_claims(pod, self._book)
@@ -167,7 +168,7 @@ class Reader:
         return kind
 
     def _read(self, pod: Obj, claims: _Claims) -> PodKind:
-        meta, spec = pod["metadata"], pod.get("spec") or {}
+        meta, spec = pod["metadata"], spec_of(pod)
         priority = spec.get("priority")
         try:
             demand = demand_of(pod, claims)
@@ -191,7 +192,7 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
     """By what two pods differ: the identity of the parts that the cache keeps once for all pods with equal ones, and
     what else decides. Whoever has the same has the same ``_parts``, if nothing of it was resized.
     """
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     return (
         meta.get("namespace"),
         spec.get("priority"),
@@ -209,7 +210,7 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
 
 def _held(pod: Obj) -> tuple[Any, ...]:
     """Whatever ``_identity`` looks at by its identity."""
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     of_spec = map(spec.get, (*_SHARED_SPEC, *_RARELY_SHARED_SPEC))
     return (*map(meta.get, _SHARED_METADATA), *of_spec, *map(status.get, _STATUSES), *_local_volumes(spec))
 
@@ -220,7 +221,7 @@ def _local_volumes(spec: Obj) -> list[Obj]:
 
 def _parts(pod: Obj) -> list[Any]:
     """Everything of a pod that a PodKind is made of, and nothing that differs between pods of one template."""
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     annotations = meta.get("annotations")
     bound = bool(spec.get("nodeName"))
     return [
@@ -269,9 +270,9 @@ def _resized(spec: Obj, status: Obj) -> Any:
 
 def read_node(node: Obj, csi_node: Obj | None = None) -> NodeInfo:
     """A Node as kube-scheduler sees it. Raises ShapeError naming the field."""
-    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    meta, spec, status = node["metadata"], spec_of(node), node.get("status") or {}
     limits = {}
-    for driver in ((csi_node or {}).get("spec") or {}).get("drivers") or ():
+    for driver in spec_of(csi_node or {}).get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
         if isinstance(count, int):
             limits[str(driver.get("name"))] = count
