@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
 from api.machinerules import failure_domains_fault
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.refs import Obj, spec_of
+from controllers.kernel.refs import Obj, mapping, spec_of
 
 FIELD = "failureDomains"
 
@@ -34,10 +33,10 @@ class Resting:
 
 def read_resting(body: Obj) -> tuple[Resting, ...]:
     """What ``status.restingFailureDomains`` remembers; unreadable entries say nothing."""
-    listed = _mapping(body.get("status")).get("restingFailureDomains")
+    listed = mapping(body.get("status")).get("restingFailureDomains")
     found = []
     for entry in listed if isinstance(listed, list) else ():
-        until = _mapping(entry).get("until")
+        until = mapping(entry).get("until")
         moment = parse_time(until) if isinstance(until, str) else None
         if moment is not None:
             found.append(Resting(str(entry.get("name")), str(entry.get("reason")), moment))
@@ -50,7 +49,7 @@ def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
     A template that names one domain means that one. An empty list of the set's own is a choice as well: no spreading.
     """
     spec = spec_of(body)
-    template = spec_of(_mapping(spec.get("template")))
+    template = spec_of(mapping(spec.get("template")))
     if template.get("failureDomain"):
         return ()
     named = spec.get(FIELD)
@@ -85,7 +84,3 @@ def is_even(domains: Iterable[str], loads: Mapping[str, int]) -> bool:
     counts = [loads.get(domain, 0) for domain in domains]
     elsewhere = sum(loads.values()) - sum(counts)
     return not elsewhere and (not counts or max(counts) - min(counts) <= 1)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -30,6 +30,7 @@ from controllers.kernel.refs import (
     annotations_of,
     generation_of,
     is_deleting,
+    mapping,
     ref_of,
     resource_version_of,
     spec_of,
@@ -300,7 +301,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
-    return _mapping(machine.get("status"))
+    return mapping(machine.get("status"))
 
 
 def _allowed(desired: DesiredHost, namespace: str, policy: NodePolicy) -> tuple[DesiredHost, tuple[str, ...]]:
@@ -312,7 +313,7 @@ def _allowed(desired: DesiredHost, namespace: str, policy: NodePolicy) -> tuple[
 
 def _refers_elsewhere(machine: Obj, view: View) -> bool:
     """A Node that is missing stays referenced; one that is there and not recorded for the Machine is not its own."""
-    name = _mapping(status_of(machine).get("nodeRef")).get("name")
+    name = mapping(status_of(machine).get("nodeRef")).get("name")
     node = view.get(NODE, Key("", name)) if isinstance(name, str) and name else None
     return node is not None and not is_recorded_for(node, machine)
 
@@ -346,10 +347,6 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
         return True
     host = observed.host
     return host is not None and host.spec_hash != observed.desired.spec_hash
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _duration(text: Any) -> timedelta | None:
