@@ -163,12 +163,9 @@ def _read(obj: Obj) -> MachineFacts:
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
-    deleting, failed, selected_for_deletion = (
-        meta.get("deletionTimestamp"),
-        is_failed(status),
-        is_selected_for_deletion(status),
-    )
-    protected = is_protected(obj)
+    deleting, protected = meta.get("deletionTimestamp"), is_protected(obj)
+    failed, selected = is_failed(status), is_selected_for_deletion(status)
+    preserve_until = parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed or selected else None
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -183,10 +180,8 @@ def _read(obj: Obj) -> MachineFacts:
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=failed,
         unhealthy=is_unhealthy(status),
-        selected_for_deletion=selected_for_deletion,
-        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION))
-        if failed or selected_for_deletion
-        else None,
+        selected_for_deletion=selected,
+        preserve_until=preserve_until,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,

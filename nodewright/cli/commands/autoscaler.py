@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone, with_autoscaler
+from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.fleet.running_autoscaler import Given, read_running
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -46,7 +47,7 @@ def _root() -> None:
 
 
 @group.command("explain", cls=Command, short_help="Why a pod gets no Node, why a group or a Node stays as it is")
-@with_autoscaler
+@with_flags
 def explain(  # noqa: PLR0913  (one parameter per option)
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")

@@ -55,18 +55,18 @@ InFlight = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ListenerFlags:
-    """What the options say."""
+    """As they are typed. Each gateway has a port of its own."""
 
-    listen: str
-    port: int
-    metrics_port: int | None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    client_ca: Path | None = None
-    users_file: Path | None = None
-    in_flight: int = 400
-    allowed_hosts: tuple[str, ...] = ()
-    insecure: bool = False
+    listen: Listen = "127.0.0.1"
+    port: Port = 0
+    metrics_port: MetricsPort = None
+    cert_file: CertFile = None
+    key_file: KeyFile = None
+    client_ca: ClientCa = None
+    users_file: UsersFile = None
+    in_flight: InFlight = 400
+    allow_hosts: AllowHosts = None
+    insecure: Insecure = False
 
     def listener(self, read_timeout: float = 60.0) -> ListenerOptions:
         """Raises CliError."""
@@ -94,7 +94,7 @@ class ListenerFlags:
             users,
             read_timeout,
             self.in_flight,
-            frozenset(self.allowed_hosts),
+            frozenset(self.allow_hosts or ()),
         )
 
     def _check_listening(self) -> None:
