@@ -18,7 +18,7 @@ ADVICE: dict[ErrorClass, str] = {
     ErrorClass.UNAUTHORIZED: "check the provider's credentials; it is tried again",
     ErrorClass.RATE_LIMITED: "nothing to do; it is tried again",
     ErrorClass.UNAVAILABLE: "nothing to do but to look after the provider; it is tried again",
-    ErrorClass.TIMEOUT: "nothing to do; the next round looks whether it worked",
+    ErrorClass.TIMEOUT: "nothing to do; the next reconcile checks whether it worked",
     ErrorClass.CONFLICT: "nothing to do; it is tried again",
     ErrorClass.NOT_FOUND: "check the names in the provider config; it is tried again",
     ErrorClass.INTERNAL: "look at the provider; it is tried again",

@@ -69,9 +69,7 @@ RETIRED = {
 """A retired word → the word of today."""
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "story": frozenset(
-        {"nodewright/cli/commands/demo.py", "nodewright/cli/demo/stage.py", "nodewright/cli/demo/story.py"}
-    ),
+    "story": frozenset({"nodewright/cli/commands/demo.py", "nodewright/cli/demo/story.py"}),
     "trial": frozenset(
         f"controllers/provisioningrequest/{name}.py"
         for name in ("classes", "deciding", "metrics", "plan", "trial_snapshot")
