@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from controllers.cloudpool.matching import Pairs, pair
 from controllers.cloudpool.messages import MachineState, PoolMachine, PoolSize
 from controllers.cloudpool.world import World
-from controllers.kernel.wording import counted
+from controllers.kernel.wording import counted, some_of
 from controllers.scheduling.drainability import DrainRules
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Removed, plan_removal
 
@@ -194,5 +194,4 @@ def _youngest_first(victim: Victim) -> tuple[bool, str]:
 
 def _reasons(kept: Mapping[str, str]) -> str:
     sentences = [f"{machine} is not a viable scale-down candidate: {why}" for machine, why in sorted(kept.items())]
-    more = len(sentences) - _MOST_NAMES
-    return "; ".join(sentences[:_MOST_NAMES]) + (f"; and {more} more" if more > 0 else "")
+    return some_of(sentences, _MOST_NAMES, "; ")

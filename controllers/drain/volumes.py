@@ -12,6 +12,7 @@ from typing import Any
 
 from controllers.drain.context import DrainContext, claims_of
 from controllers.kernel.refs import Obj, spec_of
+from controllers.kernel.wording import some_of
 
 _CSI = "kubernetes.io/csi/"
 _MOST_NAMES = 5
@@ -32,9 +33,7 @@ def waits_for(detaching: Detaching) -> str:
     """The volumes by name; "" if there are none, or time is up."""
     if detaching.timeout and detaching.started_at and detaching.now >= detaching.started_at + detaching.timeout:
         return ""
-    found = list(attached(detaching.node, detaching.drain_context))
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return some_of(list(attached(detaching.node, detaching.drain_context)), _MOST_NAMES)
 
 
 def attached(node: Obj, drain_context: DrainContext) -> Iterator[str]:

@@ -19,7 +19,7 @@ from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
 from controllers.machine import attempts, bootstrap_data, clocks, deletion_guards, status, unreachable
-from controllers.machine.decision import Decision, Failure, condition, infrastructure
+from controllers.machine.decision import Cause, Decision, condition, infrastructure
 from controllers.machine.draining import attached_volumes, drain, drain_end, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -204,7 +204,7 @@ def _going(
         outcome,
         infrastructure=host_goes,
         extra=(condition(MachineCondition.DELETING, True, reason, text), *extra),
-        warning=None if reason in _AS_PLANNED else Failure(reason, text),
+        warning=None if reason in _AS_PLANNED else Cause(reason, text),
     )
 
 

@@ -9,6 +9,7 @@ from api import names
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, spec_of, uid_of
 from controllers.kernel.view import NAMESPACE, ManagementCluster, View
+from controllers.kernel.wording import some_of
 
 _MOST_NAMES = 5
 
@@ -53,9 +54,7 @@ def block_reason(machine: Obj, deletion_guards: DeletionGuards) -> str:
             f"annotate the Machine with {names.ALLOW_SELF_DELETION_ANNOTATION}"
         )
     if deletion_guards.going_before:
-        first = ", ".join(deletion_guards.going_before[:_MOST_NAMES])
-        more = len(deletion_guards.going_before) - _MOST_NAMES
-        return f"this controller runs on its Node: first go {first}" + (f" and {more} more" if more > 0 else "")
+        return f"this controller runs on its Node: first go {some_of(deletion_guards.going_before, _MOST_NAMES)}"
     return ""
 
 

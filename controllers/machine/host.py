@@ -19,8 +19,8 @@ from controllers.machine import attempts, bootstrap_data, joining, replacement, 
 from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
+    Cause,
     Decision,
-    Failure,
     infrastructure,
     up_to_date,
 )
@@ -61,8 +61,8 @@ def lost(observed: Observed) -> Decision:
         Stage.LOST,
         outcome=Failed(Reason.HOST_MISSING, text),
         infrastructure=infrastructure(False, Reason.HOST_MISSING, text),
-        failure=Failure(Reason.HOST_MISSING, text),
-        warning=Failure(Reason.HOST_MISSING, text),
+        failure=Cause(Reason.HOST_MISSING, text),
+        warning=Cause(Reason.HOST_MISSING, text),
     )
 
 
@@ -111,7 +111,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
         infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
-        warning=Failure(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
+        warning=Cause(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
     )
 
 
@@ -131,7 +131,7 @@ def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decisio
         outcome,
         infrastructure=infrastructure(False, refused.reason if refused else Reason.PROVISIONING, not_yet.why),
         up_to_date=_no_host_yet(observed),
-        warning=Failure(refused.reason, refused.message) if refused else None,
+        warning=Cause(refused.reason, refused.message) if refused else None,
     )
 
 
@@ -222,7 +222,7 @@ def _bound_elsewhere(observed: Observed, host: Host) -> Decision:
         "clear spec.providerID to take that one"
     )
     condition = infrastructure(False, Reason.NODE_CONFLICT, text)
-    return Decision(None, outcome=Blocked(text), infrastructure=condition, warning=Failure(Reason.NODE_CONFLICT, text))
+    return Decision(None, outcome=Blocked(text), infrastructure=condition, warning=Cause(Reason.NODE_CONFLICT, text))
 
 
 def _bind(observed: Observed, host: Host) -> Decision:
@@ -247,8 +247,8 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
             outcome=Failed(Reason.HOST_FAILED, text),
             infrastructure=infrastructure(False, Reason.HOST_FAILED, text),
             up_to_date=IS_UP_TO_DATE,
-            failure=Failure(Reason.HOST_FAILED, text),
-            warning=Failure(Reason.HOST_FAILED, text),
+            failure=Cause(Reason.HOST_FAILED, text),
+            warning=Cause(Reason.HOST_FAILED, text),
         )
     tidy: list[Action] = []
     if observed.own_node is not None and is_cordoned_for(observed.own_node, observed.uid):

@@ -10,7 +10,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.bootstrap import failure as failures
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.host_report import Report
-from controllers.machine.decision import Failure, condition
+from controllers.machine.decision import Cause, condition
 from controllers.machine.observe import Observed
 
 _UNDER_WAY = frozenset({Reason.WAITING_FOR_NODE, Reason.BOOTSTRAPPING, Reason.JOINED})
@@ -33,7 +33,7 @@ def decide(observed: Observed, node_name: str) -> Condition | None:
     return condition(type_, False, Reason.WAITING_FOR_NODE, "no Node has joined yet")
 
 
-def failure(observed: Observed) -> Failure | None:
+def failure(observed: Observed) -> Cause | None:
     """Why there is no Node, if the host or the clock says so."""
     found = observed.bootstrapping
     if found is None or not found.asked or observed.node is not None or observed.deleting:
@@ -41,10 +41,10 @@ def failure(observed: Observed) -> Failure | None:
     report = _report(observed)
     words = failures.in_words(report) if report is not None and report.failed else ""
     if _is_late(observed):
-        return Failure(
+        return Cause(
             Reason.JOIN_TIMED_OUT, _too_late(observed, words or (report.progress if report is not None else ""))
         )
-    return Failure(failures.classify(report).reason, words) if report is not None and words else None
+    return Cause(failures.classify(report).reason, words) if report is not None and words else None
 
 
 def is_news(observed: Observed) -> bool:

@@ -18,7 +18,7 @@ from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Step, Wait, steps
 from controllers.kernel.refs import NODE, Obj, ref_of, resource_version_of
 from controllers.machine import attempts, deletion_guards, node_takeover, stale_nodes
-from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -44,7 +44,7 @@ def begin(observed: Observed, host: Host, why: str, reason: str = Reason.REPLACI
         outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
         up_to_date=up_to_date(False, Reason.REPLACING, why),
         record={"replacement": record},
-        news=Failure(reason, f"host {host.name} is replaced by a new one: {why}"),
+        news=Cause(reason, f"host {host.name} is replaced by a new one: {why}"),
     )
 
 
@@ -62,7 +62,7 @@ def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
             Stage.BOOTED,
             outcome=Blocked(f"{why}, and {forbidden_by} forbids another host", REQUEUE_AFTER),
             infrastructure=infrastructure(True, Reason.PROVISIONED),
-            warning=Failure(Reason.NODE_TAKEN_OVER, why),
+            warning=Cause(Reason.NODE_TAKEN_OVER, why),
         )
     return begin(observed, host, why, Reason.NODE_TAKEN_OVER)
 
@@ -95,7 +95,7 @@ def remove_old(observed: Observed, host: Host) -> Decision:
         waiting if failed else Wait(next_requeue(observed), text),
         infrastructure=condition,
         up_to_date=stale,
-        warning=Failure(condition.reason, text) if failed else None,
+        warning=Cause(condition.reason, text) if failed else None,
     )
 
 
@@ -104,7 +104,7 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
     recorded = observed.status["replacement"]
     held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
     if held:
-        failure = Failure(Reason.HOSTS_CONTROLLER, held)
+        failure = Cause(Reason.HOSTS_CONTROLLER, held)
         waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
         return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=failure)
     assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")

@@ -11,7 +11,7 @@ from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.plan import Blocked
-from controllers.machine.decision import Decision, Failure, condition, up_to_date
+from controllers.machine.decision import Cause, Decision, condition, up_to_date
 from controllers.machine.observe import Observed
 
 REQUEUE_AFTER = 300.0
@@ -57,7 +57,7 @@ def hold_change(observed: Observed, doing: str) -> Decision:
         None,
         outcome=Blocked(text, REQUEUE_AFTER),
         up_to_date=up_to_date(False, Reason.CONNECTION_DOWN, text),
-        warning=Failure(Reason.CONNECTION_DOWN, text),
+        warning=Cause(Reason.CONNECTION_DOWN, text),
     )
 
 

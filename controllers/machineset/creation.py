@@ -31,7 +31,6 @@ MAX_BATCH = 1000
 IN_FLIGHT = 2.0
 """Seconds after the youngest visible Machine's creation in which its siblings are taken to be on their way too.
 Creating them again would be harmless, since the names collide, but costs calls."""
-"""Reasons why missing Machines are not created."""
 
 
 @dataclass(frozen=True, slots=True)

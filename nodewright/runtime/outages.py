@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controllers.kernel.wording import some_of
+
 FIRST_AFTER = 2.0
 """Seconds that something has to be missing before it is worth a line: watches end and begin anew all the time."""
 _FIRST_PAUSE = 30.0
@@ -67,6 +69,4 @@ def _cause(kind: str, text: str) -> str:
 
 
 def _kinds(problems: Mapping[str, str]) -> str:
-    names = sorted(problems)
-    more = len(names) - _MOST_KINDS
-    return ", ".join(names[:_MOST_KINDS]) + (f" and {more} more" if more > 0 else "")
+    return some_of(sorted(problems), _MOST_KINDS)

@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.refs import Kind
+from controllers.kernel.wording import some_of
 from nodewright.crds import load_crds
 from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import KubeClient
@@ -171,5 +172,4 @@ _CUSTOM = (names.GROUP, "autoscaling.x-k8s.io")
 
 
 def _some(words: list[str]) -> str:
-    more = len(words) - _MOST_NAMED
-    return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some_of(words, _MOST_NAMED)

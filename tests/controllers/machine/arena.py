@@ -37,6 +37,7 @@ from controllers.kernel.view import (
     LiveCheck,
 )
 from controllers.machine.reconciler import MachineReconciler
+from nodewright.apiserver.patch.merge import merged
 from nodewright.runtime.hosts.scope import call_of
 from providers.base.contract import Host, HostRequest, Problem, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
@@ -264,7 +265,7 @@ class Arena:
         have = self.view.get(kind, key)
         assert have is not None
         assert set(patch) <= ({"status"} if subresource else {"metadata", "spec"}), f"{patch} does not belong there"
-        after = merged(have, patch)
+        after = merged(have, copy.deepcopy(patch))
         if after == have:
             return
         after["metadata"]["resourceVersion"] = self._next_version()
@@ -290,16 +291,3 @@ class Arena:
 
     def _time(self) -> str:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
