@@ -107,6 +107,10 @@ format: setup ## Format the code
 bench: setup ## Print the benchmark tables and write build/bench.json
 	@$(PY) -m hack.bench
 
+.PHONY: stories
+stories: setup ## List the files of the decisions that three stories take (ADR 0023)
+	@$(PY) -m pytest -q -s -p no:randomly tests/controllers/test_stories.py
+
 .PHONY: simulate
 simulate: setup ## 1000 random schedules with crashes, stale views and lost events
 	@$(VENV)/bin/nodewright simulate

@@ -336,8 +336,9 @@ class BootstrapSpec(Model):
     """URL of the API server as hosts reach it, like ``https://10.0.0.1:6443``. Without it the Cluster's
     ``status.apiEndpoints`` count, then what the cluster says of itself."""
     join_timeout: Duration | None = None
-    """How long a host may take to join after it was made; ``20m`` without it. After that the Machine's condition
-    ``NodeJoined`` has the reason ``JoinTimedOut``."""
+    """How long a host may take to join after it was created. Default: ``20m``. After that the Machine's condition
+    ``NodeJoined`` has the reason ``JoinTimedOut``.
+    """
     source: Literal["Image", "Packages", "Archives"] | None = None
     """Where kubelet, kubeadm and containerd come from. Image: they are there, and only their versions are checked.
     Packages: see ``packages``. Archives: see ``archives``. Without it: the one of the two that is given, else Image."""

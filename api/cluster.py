@@ -22,7 +22,7 @@ class NetworkRanges(Model):
 
 
 class ClusterNetwork(Model):
-    """Networking of the cluster."""
+    """Network ranges and DNS domain of the cluster."""
 
     services: NetworkRanges | None = None
     """Ranges of Service addresses."""
@@ -44,13 +44,13 @@ class ControlPlaneEndpoint(Model):
 
 
 class ClusterSpec(Model):
-    """What the cluster is to be like."""
+    """Desired state of the cluster."""
 
     __preserve__: ClassVar = True
     __exclusive__: ClassVar = ("providerConfig", "providerSpec")
 
     cluster_network: ClusterNetwork | None = None
-    """Networking of the cluster."""
+    """Network ranges and DNS domain of the cluster."""
     provider_config: ProviderConfigField | None = None
     """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
     provider_spec: ProviderSpec | None = None
@@ -63,18 +63,21 @@ class ClusterSpec(Model):
     of its own from the start: no Machine of it ever joins the cluster that holds it. It is part of certificates, so it
     can't change."""
     failure_domains: FailureDomains | None = None
-    """Zones (or the like) over which sets spread their Machines, unless they or their templates name others."""
+    """Failure domains, such as zones, over which sets spread their Machines. A set or its template may name others."""
     max_hosts_in_flight: Count | None = None
-    """Hosts of its Machines that may come up at once; further ones wait for their turn. 0: none is made. Without it the
-    controllers' flag ``--cluster-hosts-in-flight`` counts."""
+    """How many hosts of its Machines may come up at the same time; further hosts wait. 0 makes none. Default: the
+    controllers' flag ``--cluster-hosts-in-flight``.
+    """
     bootstrap_token_lifetime: Duration | None = None
-    """How long a host can join after it came up. No more hosts come up at once than have shown that they can: 20 at
-    first, then twice as many as joined within such a time. Without it ``--bootstrap-token-lifetime`` counts."""
+    """How long a host can join after it came up. It limits how many hosts come up at the same time: 20 at first, then
+    twice as many as joined within this time. Default: ``--bootstrap-token-lifetime``.
+    """
     bootstrap: BootstrapSpec | None = None
-    """How hosts of its Machines join by themselves: defaults for ``spec.bootstrap`` of its Machines. Without it, and
-    without theirs, Nodewright makes no bootstrap data."""
+    """How hosts of its Machines join the cluster: defaults for ``spec.bootstrap`` of the Machines. Nodewright makes
+    no bootstrap data if both are absent.
+    """
     paused: bool = False
-    """True makes the controllers leave the cluster and all its Machines alone."""
+    """True makes the controllers ignore the cluster and all its Machines."""
 
 
 class APIEndpoint(Model):
@@ -102,8 +105,9 @@ class ClusterStatus(Model):
     failure_message: Message | None = None
     """Same as ``errorMessage``, under CAPI's name."""
     kubeconfig_secret: Annotated[str, Field(max_length=253)] | None = None
-    """Name of the Secret by which its own API is reached. Once written, the cluster is never taken for the one that
-    holds its Machines, even if the Secret goes."""
+    """Name of the Secret with the kubeconfig of the cluster's own API. Once it is set, the cluster never counts as
+    the management cluster again, even if the Secret is deleted.
+    """
     provider_status: ProviderStatusField | None = None
     """What the provider remembers about the cluster."""
     phase: Annotated[str, Field(max_length=63)] | None = None
@@ -111,7 +115,7 @@ class ClusterStatus(Model):
     machines: Count | None = None
     """Machines that belong to it."""
     ready_machines: Count | None = None
-    """Those that are ready."""
+    """Machines that are Ready."""
     conditions: Conditions | None = None
     """Aspects of the cluster's state."""
 
@@ -144,6 +148,6 @@ class Cluster(Model):
     metadata: ObjectMeta = ObjectMeta()
     """Standard metadata."""
     spec: ClusterSpec = ClusterSpec()
-    """What the cluster is to be like."""
+    """Desired state of the cluster."""
     status: ClusterStatus | None = None
-    """What was seen."""
+    """Observed state."""

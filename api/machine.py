@@ -63,7 +63,7 @@ class MachineVersions(Model):
     control_plane: Version | None = None
     """Version of the control plane; set on Machines that run one, and only there."""
     container_runtime: ContainerRuntime | None = None
-    """Container runtime asked for; the provider's choice without it."""
+    """Desired container runtime. Default: the provider chooses."""
 
 
 class ObservedVersions(Model):
@@ -179,9 +179,11 @@ class MachineSpec(Model):
     __exclusive__: ClassVar = ("providerConfig", "providerSpec")
 
     metadata: Annotated[TemplateMeta | None, _FLOWS_TO_NODE] = None
-    """Labels and annotations for the Node. They flow to it without a rollout; what others put there is kept."""
+    """Labels and annotations for the Node. Changes flow to it without a rollout. Labels and annotations of other
+    writers are kept.
+    """
     taints: Annotated[Taints | None, _FLOWS_TO_NODE] = None
-    """Taints for the Node. They flow to it without a rollout; what others put there is kept."""
+    """Taints for the Node. Changes flow to it without a rollout. Taints of other writers are kept."""
     provider_config: Annotated[ProviderConfigField | None, _IS_CONFIG] = None
     """The provider's configuration (first and second generation). At most one of it and ``providerSpec``."""
     provider_spec: Annotated[ProviderSpec | None, _IS_CONFIG] = None
@@ -189,29 +191,31 @@ class MachineSpec(Model):
     versions: Annotated[MachineVersions | None, Behaviour(Change.HOST, hashed_as="versions")] = None
     """Versions of the software on the Node."""
     bootstrap: Annotated[BootstrapSpec | None, Behaviour(Change.HOST, empty_counts=True)] = None
-    """How its host joins by itself, where that differs from ``spec.bootstrap`` of its Cluster. Present, even empty, it
-    asks for bootstrap data. A change needs another host."""
+    """How its host joins the cluster, where that differs from ``spec.bootstrap`` of its Cluster. An empty object asks
+    for bootstrap data too. A change needs another host.
+    """
     config_source: Annotated[NodeConfigSource | None, Behaviour(Change.HOST, absent=Absent.NULL)] = None
-    """Dynamic kubelet configuration of old clusters; kept, but without effect."""
+    """Dynamic kubelet configuration of old clusters. It is stored and has no effect."""
     provider_id: Annotated[_ProviderID | None, Behaviour(Change.OWN)] = None
     """Identity of the host as the Node's ``spec.providerID`` shows it. The controller sets it, once for each host."""
     roles: Annotated[Roles | None, Behaviour(Change.REVISION)] = None
     """Roles of the Machine (first generation): Master or Node."""
     cluster_name: Annotated[_ClusterName | None, Behaviour(Change.REVISION)] = None
-    """Cluster that the Machine belongs to. Without it the label ``cluster.k8s.io/cluster-name`` says so."""
+    """Cluster that the Machine belongs to. Default: the label ``cluster.k8s.io/cluster-name``."""
     failure_domain: Annotated[ShortText | None, Behaviour(Change.HOST, absent=Absent.EMPTY_TEXT)] = None
-    """Zone (or the like) in which the provider is to place the host."""
+    """Failure domain, such as a zone, in which the provider places the host."""
     node_drain_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
-    """How long a drain may take before deletion goes on without it. Absent or 0: for ever."""
+    """How long a drain may take before deletion goes on without it. Absent or 0: no limit."""
     node_drain_delete_after: Annotated[Duration | None, _DELETION_TIMEOUT] = None
-    """How long after a drain began pods that could not be evicted are deleted, whatever their PodDisruptionBudgets say.
-    Absent or 0: never."""
+    """How long after the start of a drain pods that could not be evicted are deleted, regardless of their
+    PodDisruptionBudgets. Absent or 0: never.
+    """
     node_drain_force_after: Annotated[Duration | None, _DELETION_TIMEOUT] = None
-    """How long after a drain began pods that are left are deleted without a grace period. Absent or 0: never."""
+    """How long after the start of a drain the remaining pods are deleted without a grace period. Absent or 0: never."""
     node_volume_detach_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
-    """How long deletion waits, after the drain, for volumes to detach. Absent or 0: for ever."""
+    """How long deletion waits for volumes to detach after the drain. Absent or 0: no limit."""
     node_deletion_timeout: Annotated[Duration | None, _DELETION_TIMEOUT] = None
-    """How long deletion tries to delete the Node object after its host is gone. Absent or 0: for ever."""
+    """How long deletion tries to delete the Node object after its host is gone. Absent or 0: no limit."""
     readiness_gates: Annotated[_ReadinessGates | None, _IN_PLACE] = None
     """Conditions that must hold, besides the Node's, before the Machine is Ready."""
     min_ready_seconds: Annotated[Count | None, _IN_PLACE] = None
@@ -251,11 +255,11 @@ class Replacement(Model):
     """A host that is being replaced under the same Machine. Here until a Node of the new host has joined."""
 
     provider_id: Annotated[str, Field(max_length=512)] | None = None
-    """Identity of the host that goes."""
+    """Provider ID of the host that is being replaced."""
     earlier_provider_ids: EarlierHosts | None = None
     """Hosts that were replaced before it and whose successors never joined: Nodes of theirs may still turn up."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """Why it goes: the provider could not change it in place, or it can get no Node."""
+    """Why the host is replaced: the provider can't change it in place, or it can get no Node."""
     started_at: Time | None = None
     """When the replacement began."""
     wait_for_node_volume_detach_start_time: Time | None = None
@@ -308,8 +312,9 @@ class MachineStatus(Model):
     node_ref: ObjectReference | None = None
     """The Node, once it joined."""
     host_scope: Annotated[str, Field(max_length=512)] | None = None
-    """Account or region of the provider in which the host was made, as ``provider/scope``: it is looked for there even
-    after the configuration was edited."""
+    """Account or region of the provider in which the host was made, as ``provider/scope``. The host is looked for
+    there even after the configuration was edited.
+    """
     last_updated: Time | None = None
     """When the status last changed."""
     machine_class_digest: Annotated[str, Field(max_length=63)] | None = None
@@ -336,7 +341,7 @@ class MachineStatus(Model):
     """Where in its life the Machine is, in one word: Pending, Provisioning, Provisioned, Running, Updating, Deleting,
     Failed or Unknown."""
     failure_domain: Annotated[str, Field(max_length=253)] | None = None
-    """Zone (or the like) in which the host is."""
+    """Failure domain, such as a zone, of the host."""
     replacement: Replacement | None = None
     """Present while the host is replaced under this Machine, until a Node of the new host has joined."""
     applied_node_metadata: AppliedNodeMetadata | None = None
@@ -380,6 +385,6 @@ class Machine(Model):
     metadata: ObjectMeta = ObjectMeta()
     """Standard metadata."""
     spec: MachineSpec = MachineSpec()
-    """What the Node is to be like."""
+    """Desired state of the Node and its host."""
     status: MachineStatus | None = None
-    """What was seen."""
+    """Observed state."""

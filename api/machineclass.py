@@ -64,4 +64,4 @@ class MachineClass(Model):
     max_hosts_in_flight: Count | None = None
     """Hosts of Machines of this class that may come up at once; further ones wait for their turn. 0: none is made."""
     status: MachineClassStatus | None = None
-    """What was seen."""
+    """Observed state."""

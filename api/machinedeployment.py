@@ -45,13 +45,14 @@ class RollingUpdate(Model):
     max_surge: IntOrString = 1
     """Machines that may be too many during a rollout, as a number or a percentage of ``replicas`` (rounded up)."""
     delete_policy: Literal["Random", "Newest", "Oldest", "LeastDisruptive"] | None = None
-    """``deletePolicy`` of the MachineSets; Random without it."""
+    """``deletePolicy`` of the MachineSets. Default: Random."""
     partition: IntOrString = 0
     """Machines of old templates that stay (a canary step), as a number or a percentage of ``replicas`` (rounded up);
     0 rolls out to all. A higher one brings none back."""
     on_failure: Literal["Continue", "Pause", "Rollback"] = "Continue"
-    """What happens when ``progressDeadlineSeconds`` has passed without progress: go on, stop, or return to the template
-    that was rolled out completely last, until ``template`` changes (``status.rollback``)."""
+    """What happens after ``progressDeadlineSeconds`` without progress: Continue, Pause, or Rollback to the template
+    that was last rolled out completely, until ``template`` changes (``status.rollback``).
+    """
     in_place: Literal["Never", "Prefer", "Require"] = "Never"
     """Never: Machines of an old template are replaced by new ones. Prefer: they get the new template and stay; where
     the provider can't change the running host, it makes another under the same Machine. Require: then the rollout stops
@@ -70,26 +71,30 @@ class DisruptionBudget(Model):
     )
 
     nodes: IntOrString
-    """Machines that may be down at once, as a number or a percentage of ``replicas`` (rounded up); 0: none. Machines
-    that are being deleted and Nodes that are not Ready count, whatever the cause."""
+    """How many Machines may be down at the same time, as a number or a percentage of ``replicas`` (rounded up). 0
+    allows none. Machines that are being deleted and Nodes that are not Ready count as down, whatever the cause.
+    """
     schedule: Annotated[str, Field(min_length=1, max_length=MAX_SCHEDULE, pattern=SCHEDULE_PATTERN)] | None = None
-    """When the budget begins to hold: cron with five fields, in UTC. Without it the budget always holds."""
+    """When the budget begins to hold: cron with five fields, in UTC. Default: it always holds."""
     duration: Duration | None = None
     """How long it holds from then on."""
     reasons: Annotated[list[Literal["Replace", "InPlaceUpdate"]], Field(max_length=2), SET] | None = None
-    """What it limits: Machines replaced by others, or updated in place. Without it both."""
+    """What it limits: replacements, updates in place, or both. Default: both."""
 
 
 class MachineDeploymentStrategy(Model):
     """How Machines of an old template are replaced."""
 
     type: Literal["RollingUpdate", "OnDelete", "Recreate"] = "RollingUpdate"
-    """RollingUpdate: step by step. OnDelete: whenever somebody deletes an old one. Recreate: all old ones first."""
+    """RollingUpdate replaces Machines step by step. OnDelete makes a new Machine when a user deletes an old one.
+    Recreate deletes all old Machines first.
+    """
     rolling_update: RollingUpdate = RollingUpdate()
     """Limits of a RollingUpdate."""
     disruption_budgets: Annotated[list[DisruptionBudget], Field(max_length=50), ATOMIC_LIST] | None = None
-    """Further limits of a RollingUpdate; of those that hold at a time the smallest counts. One that can't be
-    understood allows nothing."""
+    """Further limits of a RollingUpdate. If several hold at the same time, the smallest applies. A budget that can't
+    be parsed allows nothing.
+    """
 
 
 class Rollout(Model):
@@ -114,16 +119,17 @@ class MachineDeploymentSpec(Model):
     strategy: MachineDeploymentStrategy = MachineDeploymentStrategy()
     """How Machines of an old template are replaced."""
     failure_domains: FailureDomains | None = None
-    """Zones (or the like) over which the Machines are spread evenly; a change of it is no rollout. Without it those of
-    the Cluster; an empty list spreads nothing."""
+    """Failure domains, such as zones, over which the Machines are spread evenly. A change starts no rollout. Default:
+    those of the Cluster. An empty list turns spreading off.
+    """
     rollout: Rollout | None = None
-    """A rollout at a time to come. Taking it away again rolls nothing."""
+    """A rollout at a time in the future. Removing it again starts no rollout."""
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""
     revision_history_limit: Count = 1
     """Old MachineSets that are kept, empty, to return to."""
     paused: bool = False
-    """True stops rollouts; scaling goes on, in proportion."""
+    """True stops rollouts. Scaling goes on, and each MachineSet keeps its share."""
     progress_deadline_seconds: Count = 600
     """Seconds without progress after which a rollout has failed. 0: never."""
 
@@ -173,15 +179,15 @@ class MachineDeploymentStatus(Model):
     replicas: Count = 0
     """Machines of all templates that are not being deleted."""
     updated_replicas: Count | None = None
-    """Those of the current template."""
+    """Machines of the current template."""
     ready_replicas: Count | None = None
-    """Those that are ready."""
+    """Machines that are Ready."""
     available_replicas: Count | None = None
-    """Those that are ready for ``minReadySeconds``."""
+    """Machines that have been Ready for ``minReadySeconds``."""
     deleting_replicas: Count | None = None
     """Machines that are being deleted and still exist; the condition ScalingDown says what they wait for."""
     unavailable_replicas: Count | None = None
-    """Those that are missing to the number asked for, or not available."""
+    """Desired Machines that are missing or not available."""
     label_selector: Annotated[str, Field(max_length=16384)] | None = None
     """The selector as text, for the scale subresource."""
     collision_count: Count | None = None
@@ -189,7 +195,7 @@ class MachineDeploymentStatus(Model):
     rollout: RolloutJournal | None = None
     """What was decided last about the sizes of the MachineSets."""
     spec_seen_at: Time | None = None
-    """When ``observedGeneration`` was seen first; the progress deadline counts from there at the earliest."""
+    """When ``observedGeneration`` was first seen. The progress deadline starts no earlier."""
     completed_hash: Annotated[str, Field(max_length=63)] | None = None
     """Hash of the template that was rolled out completely last; a failed rollout returns to it."""
     rollback: Rollback | None = None
@@ -251,4 +257,4 @@ class MachineDeployment(Model):
     spec: MachineDeploymentSpec
     """Which Machines there are to be."""
     status: MachineDeploymentStatus | None = None
-    """What was seen."""
+    """Observed state."""

@@ -25,7 +25,7 @@ class MachineDrainRuleDrain(Model):
     """Drain: they are evicted. Skip: they stay and hold nothing up. WaitCompleted: the drain waits until they end by
     themselves."""
     order: _Int32 | None = None
-    """Pods of a lower order move first; those of the next one only when they have gone. 0 without it."""
+    """Pods of a lower order are evicted first; pods of the next order when those are gone. Default: 0."""
 
 
 class MachineDrainRuleMachineSelector(Model):
@@ -70,9 +70,9 @@ class MachineDrainRuleSpec(Model):
     drain: MachineDrainRuleDrain
     """What to do with the pods."""
     machines: _MachineSelectors | None = None
-    """Machines of the rule's namespace that it is about: those that one of the entries selects. All without it."""
+    """Machines of the rule's namespace to which it applies: those that at least one entry selects. Default: all."""
     pods: _PodSelectors | None = None
-    """Pods that it is about: those that one of the entries selects. All of them without it."""
+    """Pods to which it applies: those that at least one entry selects. Default: all."""
 
 
 class MachineDrainRule(Model):

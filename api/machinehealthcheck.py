@@ -49,17 +49,18 @@ class RemediationStrategy(Model):
     """Limits on replacing unhealthy Machines."""
 
     max_in_flight: IntOrString | None = None
-    """Replacements at a time, as a number or a percentage of the Machines selected (rounded up).
-    No limit without it."""
+    """How many replacements may run at the same time, as a number or a percentage of the selected Machines (rounded
+    up). Default: no limit.
+    """
     max_retry: Count | None = None
-    """Replacements of the same Machine's place that may follow the first one. No limit without it."""
+    """How many replacements may follow the first one in the same chain of Machines. Default: no limit."""
     retry_period: Duration = "0s"
     """Wait between a replacement and the next one of the same place; doubled each time. At least a minute for Machines
     that failed for good or never joined."""
     max_retry_period: Duration = "1h"
     """Longest such wait."""
     min_healthy_period: Duration = "1h"
-    """A replacement that stays healthy for so long starts the count of retries anew."""
+    """If a replacement stays healthy for this time, the count of retries starts anew."""
     correlated_failures: Literal["Freeze", "Remediate"] = "Freeze"
     """Freeze: nothing is replaced while failures have one cause in common (a whole zone, an unreachable API)."""
 
@@ -68,15 +69,17 @@ class MachineHealthCheckSpec(Model):
     """Which Machines are looked at, and what makes them unhealthy."""
 
     cluster_name: Annotated[str, Field(min_length=1, max_length=63)] | None = None
-    """Cluster whose Machines are looked at; those of every Cluster of the namespace without it."""
+    """Cluster whose Machines are checked. Default: Machines of every Cluster of the namespace."""
     selector: OwningSelector
     """Selects the Machines."""
     unhealthy_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
     """Conditions of the Node; each alone makes its Machine unhealthy."""
     unhealthy_machine_conditions: Annotated[list[UnhealthyCondition], Field(max_length=100), ATOMIC_LIST] | None = None
-    """Conditions of the Machine; each alone makes it unhealthy. Those that health checks write may not be named."""
+    """Conditions of the Machine, each of which makes it unhealthy. Conditions that health checks write are not
+    allowed.
+    """
     node_startup_timeout: Duration = "10m"
-    """How long a Machine may stay without a Node before it is unhealthy. 0: for ever."""
+    """How long a Machine may have no Node before it is unhealthy. 0: no limit."""
     max_unhealthy: IntOrString = "100%"
     """Nothing is replaced while more Machines than this are unhealthy, as a number or a percentage (rounded down)."""
     unhealthy_range: Annotated[str, Field(max_length=32, pattern=r"^\[[0-9]+-[0-9]+\]$")] | None = None
@@ -96,13 +99,13 @@ class MachineHealthCheckStatus(Model):
     expected_machines: Count | None = None
     """Machines that are looked at."""
     current_healthy: Count | None = None
-    """Those that have a Node and nothing that looks bad, be it only for a moment."""
+    """Machines that have a Node and no unhealthy condition, not even for a moment."""
     remediations_allowed: Count | None = None
     """Further Machines that may be replaced now."""
     unhealthy_machines: Annotated[list[ShortText], Field(max_length=1000), SET] | None = None
     """Names of the unhealthy ones, the first thousand."""
     conditions: Conditions | None = None
-    """Aspects of the check's state; a short circuit is told here."""
+    """Conditions of the check. A short circuit is reported here."""
 
 
 class MachineHealthCheck(Model):
@@ -141,4 +144,4 @@ class MachineHealthCheck(Model):
     spec: MachineHealthCheckSpec
     """Which Machines are looked at."""
     status: MachineHealthCheckStatus | None = None
-    """What was seen."""
+    """Observed state."""

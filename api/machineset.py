@@ -74,9 +74,10 @@ class InPlaceUpdate(Model):
     """What follows where the provider can't change a running host. Prefer: it makes another under the same Machine.
     Require: the update stops."""
     min_available: Count = 0
-    """Machines that must stay available; one that is being updated is not."""
+    """How many Machines must stay available. A Machine that is being updated is not available."""
     max_updating: Count | None = None
-    """Machines that may be updated at once; 0 stops. Without it only ``minAvailable`` limits."""
+    """How many Machines may be updated at the same time. 0 stops updates. Default: only ``minAvailable`` limits them.
+    """
     partition: Count = 0
     """Machines that stay as they are."""
 
@@ -91,13 +92,18 @@ class MachineSetSpec(Model):
     min_ready_seconds: Count = 0
     """Seconds that a Machine must be ready before it counts as available."""
     delete_policy: Literal["Random", "Newest", "Oldest", "LeastDisruptive"] = "Random"
-    """Which Machines go first when there are too many, among those that are equally good otherwise.
-    Random means: by lot, drawn from the UID."""
+    """Which Machines are deleted first on a scale-down, among Machines that are equal otherwise. Random draws by the
+    UID.
+    """
     failure_domains: FailureDomains | None = None
-    """Zones (or the like) over which the Machines are spread evenly: each goes where the fewest are, and elsewhere
-    while the provider has none left there. Without it those of the Cluster; an empty list spreads nothing."""
+    """Failure domains, such as zones, over which the Machines are spread evenly. A new Machine goes to the domain
+    with the fewest, and to another one while the provider is out of stock there. Default: those of the Cluster. An
+    empty list turns spreading off.
+    """
     in_place_update: InPlaceUpdate | None = None
-    """Without it a changed template is for new Machines only, but for labels, annotations, taints and timeouts."""
+    """Updates existing Machines when the template changes. If it is absent, a change applies to new Machines only,
+    except for labels, annotations, taints and timeouts.
+    """
     selector: OwningSelector
     """Selects the Machines that belong here; must match the labels of the template."""
     template: MachineTemplateSpec
@@ -112,11 +118,12 @@ class Ordinals(Model):
     reserved: Annotated[str, Field(max_length=65536, pattern=r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$")] | None = (
         None
     )
-    """Numbers given to Machines that were not seen yet, as ranges: ``8-10,12``."""
+    """Numbers of Machines that were created and not yet observed, as ranges: ``8-10,12``."""
     leaving: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=100_000), ATOMIC_LIST] | None = (
         None
     )
-    """Names of Machines whose deletion was decided and not seen yet, so that no reconcile chooses others instead."""
+    """Names of Machines whose deletion was decided and not yet observed, so that no reconcile selects others instead.
+    """
 
 
 class Remediated(Model):
@@ -125,7 +132,9 @@ class Remediated(Model):
     machine: Annotated[str, Field(max_length=253)]
     """Its name."""
     times: Annotated[list[Time], Field(max_length=20), ATOMIC_LIST] | None = None
-    """When Machines in this place were replaced for their health, oldest first; the last time is its own."""
+    """When Machines of this chain were replaced for their health, oldest first. The last time is that of this
+    Machine.
+    """
 
 
 class RestingDomain(Model):
@@ -145,11 +154,11 @@ class MachineSetStatus(Model):
     replicas: Count = 0
     """Machines that are not being deleted."""
     fully_labeled_replicas: Count | None = None
-    """Those with all labels of the template."""
+    """Machines with all labels of the template."""
     ready_replicas: Count | None = None
-    """Those that are ready."""
+    """Machines that are Ready."""
     available_replicas: Count | None = None
-    """Those that are ready for ``minReadySeconds``."""
+    """Machines that have been Ready for ``minReadySeconds``."""
     deleting_replicas: Count | None = None
     """Machines that are being deleted and still exist; the condition ScalingDown says what they wait for."""
     observed_generation: Generation | None = None
@@ -159,9 +168,9 @@ class MachineSetStatus(Model):
     ordinals: Ordinals | None = None
     """Which numbers were given to Machines."""
     remediated: Annotated[list[Remediated], Field(max_length=1000), ATOMIC_LIST] | None = None
-    """Unhealthy Machines that were deleted and whose replacements were not seen yet."""
+    """Unhealthy Machines that were deleted and whose replacements were not yet observed."""
     resting_failure_domains: Annotated[list[RestingDomain], Field(max_length=64), ATOMIC_LIST] | None = None
-    """Failure domains that were out of stock or quota and from which Machines were sent elsewhere."""
+    """Failure domains that were out of stock or quota. Their Machines are created in other domains."""
     error_reason: Annotated[str, Field(max_length=253)] | None = None
     """Terminal failure, one word: it needs a person or another spec."""
     error_message: Message | None = None
@@ -223,4 +232,4 @@ class MachineSet(Model):
     spec: MachineSetSpec
     """Which Machines there are to be."""
     status: MachineSetStatus | None = None
-    """What was seen."""
+    """Observed state."""

@@ -197,7 +197,7 @@ class ObjectReference(Model):
     kind: ShortText | None = None
     """Kind of the object."""
     namespace: ShortText | None = None
-    """Namespace of the object; empty for one without."""
+    """Namespace of the object; empty for a cluster-scoped object."""
     name: ShortText | None = None
     """Name of the object."""
     uid: ShortText | None = None
@@ -212,13 +212,13 @@ class Condition(Model):
     """One aspect of an object's state (metav1.Condition)."""
 
     type: Annotated[str, Field(min_length=1, max_length=_QUALIFIED_NAME)]
-    """What is spoken about, in CamelCase."""
+    """Type of the condition, in CamelCase."""
     status: Literal["True", "False", "Unknown"]
-    """Whether it holds."""
+    """Whether the condition holds."""
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
-    """Why, in one CamelCase word, for programs."""
+    """Reason of the last change, one word in CamelCase, for programs."""
     message: Message
-    """Why, for people; may be empty."""
+    """Details for people; may be empty."""
     last_transition_time: Time
     """When ``status`` last changed."""
     observed_generation: Generation | None = None

@@ -27,7 +27,7 @@ class PodSet(Model):
     """Pods that are alike."""
 
     pod_template_ref: PodTemplateReference
-    """Which PodTemplate the pods will be like. What a scheduler looks at must be the same in both."""
+    """PodTemplate of the pods. All fields that a scheduler reads must be the same in both."""
     count: Annotated[int, Field(ge=1, le=provisioning_names.MAX_PODS_OF_SET), Schema({"format": "int32"})]
     """How many pods."""
 
@@ -46,9 +46,10 @@ class ProvisioningRequestSpec(Model):
     ]
     """The pods, set by set."""
     provisioning_class_name: Annotated[_Name, Schema(rules=(_IMMUTABLE,))]
-    """How the room is found. ``check-capacity.autoscaling.x-k8s.io``: only if it is there.
-    ``best-effort-atomic-scale-up.autoscaling.x-k8s.io``: Nodes are added, all that are missing or none. Other classes
-    are other programs' business."""
+    """How capacity is found. ``check-capacity.autoscaling.x-k8s.io`` takes what is free and adds no Node.
+    ``best-effort-atomic-scale-up.autoscaling.x-k8s.io`` adds all missing Nodes or none. Other programs serve other
+    classes.
+    """
     parameters: (
         Annotated[
             dict[str, Annotated[str, Field(max_length=255)]],
@@ -57,7 +58,7 @@ class ProvisioningRequestSpec(Model):
         ]
         | None
     ) = None
-    """What the class wants to know beside, like ``ValidUntilSeconds`` and ``noRetry``."""
+    """Parameters of the class, like ``ValidUntilSeconds`` and ``noRetry``."""
 
 
 class ProvisioningRequestStatus(Model):
@@ -72,7 +73,7 @@ class ProvisioningRequestStatus(Model):
         ]
         | None
     ) = None
-    """What the class has to say beside: the booked Nodes, the groups that grew, the next try."""
+    """Details from the class: the booked Nodes, the groups that grew, the time of the next try."""
 
 
 def _condition(column: str, type_: str, meaning: str, priority: int = 0) -> Column:
@@ -81,7 +82,7 @@ def _condition(column: str, type_: str, meaning: str, priority: int = 0) -> Colu
 
 
 class ProvisioningRequest(Model):
-    """Asks for room for a number of pods, all of it or nothing, before the pods are made."""
+    """Asks for capacity for a number of pods, all of it or nothing, before the pods are created."""
 
     resource: ClassVar = Resource(
         kind="ProvisioningRequest",
@@ -114,6 +115,6 @@ class ProvisioningRequest(Model):
     metadata: ObjectMeta = ObjectMeta()
     """Standard metadata."""
     spec: ProvisioningRequestSpec
-    """Which pods room is wanted for, and how."""
+    """Which pods need capacity, and how it is found."""
     status: ProvisioningRequestStatus | None = None
     """What has become of the request."""

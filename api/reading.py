@@ -17,6 +17,16 @@ T = TypeVar("T")
 _EMPTY: Mapping[str, Any] = {}
 
 
+def mapping(value: object) -> Mapping[str, Any]:
+    """``value`` if it is an object, else an empty one: for fields that no schema has checked."""
+    return value if isinstance(value, dict) else _EMPTY
+
+
+def spec_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``spec`` of an object, or of a template; an empty one if it is absent, null or not an object."""
+    return mapping(obj.get("spec"))
+
+
 class Reading:
     """An object at ``path``, like ``spec.strategy``. ``faults``: of it and its children, in the order of reading."""
 
@@ -28,6 +38,11 @@ class Reading:
         self._obj: Mapping[str, Any] = obj if isinstance(obj, Mapping) else _EMPTY
         if self._obj is not obj:
             self.faults.append(FieldError(path, "must be an object"))
+
+    @classmethod
+    def of_spec(cls, obj: Mapping[str, Any]) -> Reading:
+        """The ``spec`` of an object; one that is absent is a fault."""
+        return cls(obj.get("spec"), "spec")
 
     @property
     def problem(self) -> str:

@@ -347,6 +347,6 @@ def _at(mark: Any, problem: str) -> TextError:
 def _refuse(error: Exception) -> NoReturn:
     """What the parser says, without the text that it quotes."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    said = [getattr(error, part, None) for part in ("context", "problem")]
-    problem = ", ".join(str(part) for part in said if part) or "not text that YAML allows"
+    parts = [getattr(error, part, None) for part in ("context", "problem")]
+    problem = ", ".join(str(part) for part in parts if part) or "not text that YAML allows"
     raise TextError(problem, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0) from None

@@ -27,6 +27,8 @@ from hack.structural import Schema, structural
 from nodewright.crds import CARRIED
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST_LINE = 160
+"""Characters shown of a line that differs: those of crds.jsonl have some 200,000."""
 HEADER = "# Generated from api/ by `python -m hack.crds --write`; edits are overwritten.\n"
 
 
@@ -152,7 +154,7 @@ def check(files: dict[Path, str]) -> int:
             lines = difflib.unified_diff(
                 committed.splitlines(), text.splitlines(), name, f"{name} (from api/)", lineterm="", n=1
             )
-            print("\n".join(list(lines)[:40]))
+            print("\n".join(line[:LONGEST_LINE] for line in list(lines)[:40]))
     for stale in _stale(files):
         wrong += 1
         print(f"{stale.relative_to(ROOT)}: no kind has it any more")

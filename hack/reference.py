@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from controllers.autoscaler import figures
-from controllers.provisioningrequest import figures as request_figures
+from controllers.autoscaler import metrics as autoscaler_metrics
+from controllers.provisioningrequest import metrics as request_metrics
 from nodewright.runtime import collectors, metrics
 from providers.base.errors import REACTIONS, Reaction
 
@@ -63,7 +63,7 @@ def metrics_page() -> str:
     own = table(("metric", "type", "labels", "unit", "meaning"), rows)
     measures = (
         (f"`{m.name}`", "counter" if m.total else "gauge", ", ".join(f"`{label}`" for label in m.labels), m.meaning)
-        for m in sorted([*figures.MEASURES, *request_figures.MEASURES], key=lambda measure: measure.name)
+        for m in sorted([*autoscaler_metrics.METRICS, *request_metrics.METRICS], key=lambda metric: metric.name)
     )
     theirs = table(("metric", "type", "labels", "meaning"), measures)
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controllers.scaling.node_group import NodeGroup
-from controllers.scheduling.shapes import HOSTNAME, MEMORY, NodeShape
+from controllers.scheduling.shapes import HOSTNAME, MEMORY, NodeInfo
 
 _PLACES = frozenset(
     {
@@ -20,7 +20,7 @@ _CLOSE, _CLOSE_MEMORY = 0.05, 0.015
 """As in the Cluster Autoscaler: hosts of one size never offer exactly the same."""
 
 
-def alike(one: NodeShape, other: NodeShape) -> bool:
+def alike(one: NodeInfo, other: NodeInfo) -> bool:
     """Nodes of the same size, labels and taints; only the place may differ."""
     here, there = dict(one.allocatable), dict(other.allocatable)
     if here.keys() != there.keys() or set(one.taints) != set(other.taints) or _labels(one) != _labels(other):
@@ -53,5 +53,5 @@ def balance(groups: Sequence[NodeGroup], new_nodes: int) -> dict[str, int]:
     return {group.id: sizes[group.id] - group.replicas for group in groups if sizes[group.id] > group.replicas}
 
 
-def _labels(node: NodeShape) -> dict[str, str]:
+def _labels(node: NodeInfo) -> dict[str, str]:
     return {key: value for key, value in node.labels.items() if key not in _PLACES}

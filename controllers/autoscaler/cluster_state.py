@@ -29,7 +29,7 @@ from controllers.scaling.node_group import NodeGroup, ScaledGroup, is_rolling
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader
-from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo, PodKind
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
@@ -85,7 +85,7 @@ class GroupState(ScaledGroup):
     """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why."""
 
     joined: frozenset[str] = frozenset()
-    template: NodeShape | None = None
+    template: NodeInfo | None = None
     problem: str = ""
     options: GroupOptions = field(default_factory=GroupOptions)
     zone_order: UpcomingZones | None = None
@@ -131,9 +131,9 @@ class Workload:
     ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``namespaces``: name → labels.
     """
 
-    nodes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
-    pending: tuple[PodShape, ...] = ()
+    nodes: tuple[NodeInfo, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
+    pending: tuple[PodInfo, ...] = ()
     daemons: tuple[PodKind, ...] = ()
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class _Reading:
         self._unresolved: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
-    def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodShape, ...], tuple[PodShape, ...]]:
+    def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodInfo, ...], tuple[PodInfo, ...]]:
         """Those that are on Nodes, and those that look for one; pods of Nodes that go will. Pods that take room of a
         ProvisioningRequest are left to the request.
         """
@@ -266,7 +266,7 @@ class _Reading:
                 pending.append(shape)
         return tuple(seated), tuple(pending)
 
-    def nodes(self, wanted: Iterable[str]) -> tuple[NodeShape, ...]:
+    def nodes(self, wanted: Iterable[str]) -> tuple[NodeInfo, ...]:
         chosen = set(wanted) - self._unresolved
         drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._objects.workload.csi_nodes}
         shapes = []
@@ -326,7 +326,7 @@ class _Owners:
 
 
 def _with_template(
-    state: GroupState, body: Obj, *, nodes: Mapping[str, NodeShape], shapes: Mapping[str, Shape]
+    state: GroupState, body: Obj, *, nodes: Mapping[str, NodeInfo], shapes: Mapping[str, Shape]
 ) -> GroupState:
     real = [nodes[name] for name in sorted(state.joined) if name in nodes and not nodes[name].unschedulable]
     if real:
@@ -347,13 +347,13 @@ def _with_zones(
     label = shape.failure_domain_label
     zone_order = upcoming_zones_of(domains, label, machines=state.machines, sets=sets, now=now)
     joined = (machine for machine in state.machines if machine.node_name in state.joined)
-    told = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
-    if zone_order is None or not told or (not state.joined and label in state.template.labels):
+    zones_known = all(labels_of(ready[machine.node_name]).get(label) == machine.failure_domain for machine in joined)
+    if zone_order is None or not zones_known or (not state.joined and label in state.template.labels):
         return state
     return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
 
 
-def _comes_again(pod: PodShape) -> bool:
+def _comes_again(pod: PodInfo) -> bool:
     keeping = pod.kind.keeping
     return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
 
@@ -361,8 +361,8 @@ def _comes_again(pod: PodShape) -> bool:
 def is_unschedulable(pod: Obj) -> bool:
     if is_deleting(pod):
         return False
-    said: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-    return said.get("status") == "False" and said.get("reason") == "Unschedulable"
+    condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
+    return condition.get("status") == "False" and condition.get("reason") == "Unschedulable"
 
 
 def _is_ready(node: Obj) -> bool:

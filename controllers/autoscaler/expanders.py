@@ -24,7 +24,7 @@ from api.yamltext import shown
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.digest import digest
 from controllers.scheduling.binpacking import Estimate
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Option:
     """
 
     group: str
-    node: NodeShape
+    node: NodeInfo
     estimate: Estimate
     price: Fraction | None = None
     in_zone_order: bool = False
@@ -52,7 +52,7 @@ class Choosing:
     priorities: Mapping[int, Sequence[re.Pattern[str]]] = field(default_factory=dict)
     prices: PriceTable = field(default_factory=PriceTable)
 
-    def price(self, group: str, node: NodeShape) -> Fraction | None:
+    def price(self, group: str, node: NodeInfo) -> Fraction | None:
         """Of an hour of one Node; None if nobody knows."""
         price = self.prices.node(group, node.labels)
         return None if price is None else Fraction(str(price))

@@ -16,7 +16,7 @@ from controllers.autoscaler.requests import consumed_by
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key, Obj, Ref, key_of
 from controllers.kernel.wording import counted
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo
 
 _MOST_NODES = 10
 """Nodes of a group that are named one by one for each reason to stay."""
@@ -108,7 +108,7 @@ def _waiting(observed: Observed, decision: Decision, *, key: Key) -> Iterator[An
     yield Answer("fits on a Node that is there or on its way, so none is added for it")
 
 
-def _is(pod: PodShape, key: Key) -> bool:
+def _is(pod: PodInfo, key: Key) -> bool:
     return (pod.namespace, pod.name) == (key.namespace, key.name)
 
 
@@ -128,7 +128,7 @@ def _size(observed: Observed, state: GroupState) -> Iterator[Answer]:
         yield Answer(f"a new Node would offer {_offer(state.template)}")
 
 
-def _offer(node: NodeShape) -> str:
+def _offer(node: NodeInfo) -> str:
     return f"{node.amount(CPU) / 1000:g} cores and {node.amount(MEMORY) / 1024**3:.1f} GiB"
 
 

@@ -12,7 +12,7 @@ from api.durations import format_duration
 from controllers.autoscaler.backoff import Backoff, failed
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.scheduling.shapes import Keeping, NodeShape
+from controllers.scheduling.shapes import Keeping, NodeInfo
 from providers.base.errors import ErrorClass
 
 OUT_OF_CAPACITY = frozenset({ErrorClass.QUOTA_EXCEEDED.value, ErrorClass.STOCK_OUT.value})
@@ -69,10 +69,10 @@ def abandoned(state: GroupState, cluster: ClusterState) -> str:
     "" where all may yet, where not all of it may go at once, and where somebody may work on the Nodes that came: then
     it is for people to say what goes.
     """
-    troubles = unprovisionable(state, cluster) if state.is_whole and not state.unsettled else ()
-    if not troubles or state.group.spare < state.group.replicas or not _may_go_at_once(state, cluster):
+    problems = unprovisionable(state, cluster) if state.is_whole and not state.unsettled else ()
+    if not problems or state.group.spare < state.group.replicas or not _may_go_at_once(state, cluster):
         return ""
-    machine, why = troubles[0]
+    machine, why = problems[0]
     return f"{state.id} is scaled as a whole, and its Machine {machine.key.name} is no Node: {why}"
 
 
@@ -100,7 +100,7 @@ def upcoming(state: GroupState, cluster: ClusterState) -> int:
     return max(0, state.group.replicas - len(state.joined) - lost)
 
 
-def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeShape, int]]:
+def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeInfo, int]]:
     """The ``upcoming`` Nodes of a group with a template: how many are like each, by failure domain if it has turns."""
     number = upcoming(state, cluster)
     if state.template is None or state.zone_order is None:
@@ -124,9 +124,9 @@ def resting(cluster: ClusterState) -> dict[str, Backoff]:
     pauses = cluster.options.health.pauses
     for state in cluster.groups:
         before = cluster.memory.backoffs.get(state.id)
-        troubles = unprovisionable(state, cluster)
-        if troubles:
-            found[state.id] = failed(before, cluster.now, troubles[0][1], pauses)
+        problems = unprovisionable(state, cluster)
+        if problems:
+            found[state.id] = failed(before, cluster.now, problems[0][1], pauses)
         elif before is not None and cluster.now - before.failed_at < pauses.forget_after:
             found[state.id] = before
     return found

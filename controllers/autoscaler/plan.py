@@ -8,9 +8,9 @@ from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
-from controllers.autoscaler.figures import asleep, figures
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
+from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import project
 from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
@@ -33,13 +33,13 @@ def plan(observed: Observed) -> Plan:
     pause = why_not(observed)
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
-        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), figures=asleep())
+        return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), samples=asleep())
     decision = decide(observed.cluster)
     return Plan(
         steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
         outcome=Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
         notes=(decision.frozen,) if decision.frozen else (),
-        figures=figures(observed, decision),
+        samples=samples(observed, decision),
     )
 
 
@@ -109,10 +109,10 @@ def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
         more, less = scale_up.added.get(state.id, 0), fewer[state.id]
         if more == less:
             continue
-        said = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
-        said += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
+        sentences = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
+        sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more - less
-        found.append(Resize(group=state.group, replicas=size, why="; ".join(said)))
+        found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
     return found
 
 

@@ -14,7 +14,7 @@ from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.schedulable import filter_schedulable
-from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -26,7 +26,7 @@ class ProjectedCluster:
     unschedulable: tuple[Group, ...]
     upcoming: Mapping[str, int]
     daemons: tuple[PodClass, ...]
-    nodes: tuple[tuple[NodeShape, int], ...]
+    nodes: tuple[tuple[NodeInfo, int], ...]
     awaiting: frozenset[str] = frozenset()
     """Nodes that are there and on which pending pods are about to find room."""
     held: Mapping[Ref, Reservation] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class ProjectedCluster:
         """Nodes that are there → a request that holds room on them."""
         return {name: ref for ref, reservation in self.held.items() for name in reservation.nodes}
 
-    def daemons_on(self, node: NodeShape) -> tuple[PodClass, ...]:
+    def daemons_on(self, node: NodeInfo) -> tuple[PodClass, ...]:
         """Pods of DaemonSets that run on every such Node."""
         return tuple(each for each in self.daemons if static_refusal(each, node) is None)
 
@@ -86,6 +86,6 @@ def _offer(state: GroupState) -> tuple[int, int]:
     return (state.template.amount(CPU), state.template.amount(MEMORY)) if state.template else (0, 0)
 
 
-def _size(pod: PodShape) -> tuple[int, int]:
+def _size(pod: PodInfo) -> tuple[int, int]:
     asked = dict(pod.kind.demand.requests)
     return asked.get(CPU, 0), asked.get(MEMORY, 0)

@@ -81,7 +81,11 @@ def decisions_text(before: str, decision: Decision, now: datetime) -> str:
     """Those of ``before`` and what is decided now, the latest last; a repeated one keeps its time."""
     made = read_decisions(before)
     latest = made[-1].text if made else ""
-    made += [Made(now, text) for text in (said[:LONGEST_DECISION] for said in _said(decision)) if text != latest]
+    made += [
+        Made(now, text)
+        for text in (sentences[:LONGEST_DECISION] for sentences in _sentences(decision))
+        if text != latest
+    ]
     if not made:
         return ""
     return json.dumps([{"at": format_time(each.at), "text": each.text} for each in made[-MOST_DECISIONS:]])
@@ -96,13 +100,13 @@ def read_decisions(text: str) -> list[Made]:
     made = []
     for each in found if isinstance(found, list) else ():
         at = parse_time(each.get("at")) if isinstance(each, Mapping) else None
-        said = each.get("text") if isinstance(each, Mapping) else None
-        if at is not None and isinstance(said, str):
-            made.append(Made(at, said[:LONGEST_DECISION]))
+        sentence = each.get("text") if isinstance(each, Mapping) else None
+        if at is not None and isinstance(sentence, str):
+            made.append(Made(at, sentence[:LONGEST_DECISION]))
     return made[-MOST_DECISIONS:]
 
 
-def _said(decision: Decision) -> Iterator[str]:
+def _sentences(decision: Decision) -> Iterator[str]:
     """One sentence for a reconcile: a burst of groups is one decision."""
     parts = [f"{group}: {counted(nodes, 'Node')} more" for group, nodes in decision.scale_up.added.items()]
     parts += [victim.why for victim in decision.scale_down.victims]

@@ -9,7 +9,7 @@ from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.projected import ProjectedCluster, project
 from controllers.autoscaler.scale_up import Left
 from controllers.scheduling.refusals import NOT_SELECTED, UNTOLERATED
-from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PodShape
+from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PodInfo
 
 _BYTES = frozenset((MEMORY, EPHEMERAL_STORAGE))
 
@@ -52,7 +52,7 @@ def refused(cluster: ClusterState, left: Left) -> Iterator[Answer]:
         yield Answer("what would change that", tuple(map(Answer, changes)))
 
 
-def _shortages(state: GroupState | None, projected: ProjectedCluster, *, pod: PodShape) -> Iterator[Shortage]:
+def _shortages(state: GroupState | None, projected: ProjectedCluster, *, pod: PodInfo) -> Iterator[Shortage]:
     """Against an empty Node: what pods of DaemonSets take of it is gone."""
     if state is None or state.template is None:
         return

@@ -13,7 +13,7 @@ from controllers.kernel.actions import Action, Create, Event, Patch
 from controllers.kernel.conditions import Condition, Moment, find, format_time, merge_in_place
 from controllers.kernel.plan import Step, steps
 from controllers.kernel.refs import CONFIG_MAP, POD, Key, Obj, Ref, generation_of, ref_of, resource_version_of
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 
 _TYPE = DeploymentCondition.SCALING_ACTIVE
 _LONGEST = 900
@@ -21,7 +21,7 @@ MOST_EVENTS = 50
 """Pods that are told in one reconcile which group grew for them, or why none did."""
 
 
-def ref_of_pod(pod: PodShape) -> Ref:
+def ref_of_pod(pod: PodInfo) -> Ref:
     return Ref(POD, Key(pod.namespace, pod.name), pod.uid)
 
 
@@ -51,7 +51,7 @@ def problems_of(observed: Observed, decision: Decision) -> dict[Ref, tuple[Reaso
             found[state.group.ref] = (Reason.INVALID_CONFIGURATION, text)
         elif rest is not None and rest.is_on(observed.cluster.now):
             found[state.group.ref] = (Reason.BACKED_OFF, f"until {format_time(rest.until)}: {rest.why}")
-    return {ref: said for ref, said in found.items() if ref.uid in observed.records.bodies}
+    return {ref: conditions for ref, conditions in found.items() if ref.uid in observed.records.bodies}
 
 
 def _unspoken(observed: Observed, ref: Ref) -> bool:
@@ -66,8 +66,8 @@ def _previous(body: Obj) -> Obj:
 def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
     now, before, key = observed.cluster.now, observed.records.status, observed.cluster.options.status_key
     old = {str(name): str(text) for name, text in ((before or {}).get("data") or {}).items()}
-    said = status.status_of(observed.cluster, decision)
-    said["message"] = "; ".join(
+    conditions = status.status_of(observed.cluster, decision)
+    conditions["message"] = "; ".join(
         filter(
             None,
             [decision.frozen, *(f"no group is called {key}, which --nodes names" for key in observed.scope.missing)],
@@ -78,9 +78,9 @@ def _status(observed: Observed, decision: Decision) -> Iterator[Action]:
         publishing.DECISIONS: publishing.decisions_text(old.get(publishing.DECISIONS, ""), decision, now),
     }
     then = old.get("status", "")
-    is_same = status.says_the_same(then, status.written(said, now))
+    is_same = status.says_the_same(then, status.written(conditions, now))
     if not is_same or any(old.get(name, "") != text for name, text in beside.items()):
-        text = then if is_same else status.written(said, now, then)
+        text = then if is_same else status.written(conditions, now, then)
         yield configured(key, before, data={"status": text, **beside}, updated=format_time(now))
 
 
@@ -97,7 +97,7 @@ def configured(key: Key, before: Obj | None, *, data: dict[str, str], updated: s
 
 def _conditions(observed: Observed, problems: dict[Ref, tuple[Reason, str]]) -> Iterator[Patch]:
     """Only on groups that have a problem, or had one; not on those of which another autoscaler tells."""
-    by_uid = {ref.uid: said for ref, said in problems.items()}
+    by_uid = {ref.uid: conditions for ref, conditions in problems.items()}
     others = {ref.uid for ref in observed.scope.elsewhere} - by_uid.keys()
     for uid, body in observed.records.bodies.items():
         problem = by_uid.get(uid)

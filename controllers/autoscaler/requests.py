@@ -18,9 +18,9 @@ from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.refs import PROVISIONING_REQUEST, Key, Obj, Ref, is_deleting, key_of, ref_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.reading import Reader
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 
-Pods = tuple[tuple[PodShape, int], ...]
+Pods = tuple[tuple[PodInfo, int], ...]
 """Pods that are alike, and how many."""
 _CONTAINERS = ("initContainers", "containers")
 
@@ -115,9 +115,9 @@ def read_requests(
     return tuple(sorted(found, key=lambda request: request.rank))
 
 
-def _consumers(pods: Iterable[Obj], reader: Reader) -> dict[Key, list[PodShape]]:
+def _consumers(pods: Iterable[Obj], reader: Reader) -> dict[Key, list[PodInfo]]:
     """Pods that have a Node, by the request that they consume."""
-    found: dict[Key, list[PodShape]] = {}
+    found: dict[Key, list[PodInfo]] = {}
     for body in pods:
         key = consumed_by(body)
         if key is not None and (body.get("spec") or {}).get("nodeName"):
@@ -128,7 +128,7 @@ def _consumers(pods: Iterable[Obj], reader: Reader) -> dict[Key, list[PodShape]]
     return found
 
 
-def _read(body: Obj, templates: Mapping[Key, Obj], consumers: Sequence[PodShape], reader: Reader) -> Request:
+def _read(body: Obj, templates: Mapping[Key, Obj], consumers: Sequence[PodInfo], reader: Reader) -> Request:
     created = parse_time(body["metadata"].get("creationTimestamp"))
     ref = ref_of(PROVISIONING_REQUEST, body)
     kept = records.read((body.get("status") or {}).get("provisioningClassDetails"))
@@ -140,7 +140,7 @@ def _read(body: Obj, templates: Mapping[Key, Obj], consumers: Sequence[PodShape]
     return Request(ref=ref, body=body, created=moment, pods=pods, left=_left(pods, consumers), problem="", record=kept)
 
 
-def _pods_of(body: Obj, templates: Mapping[Key, Obj], *, reader: Reader) -> Iterable[tuple[PodShape, int]]:
+def _pods_of(body: Obj, templates: Mapping[Key, Obj], *, reader: Reader) -> Iterable[tuple[PodInfo, int]]:
     """Raises ShapeError naming the field, or the PodTemplate that is missing or can't be read."""
     namespace, name = key_of(body).namespace, key_of(body).name
     for index, pod_set in enumerate((body.get("spec") or {}).get("podSets") or ()):
@@ -177,7 +177,7 @@ def _with_requests(container: Any) -> Any:
     return {**container, "resources": {**resources, "requests": both}}
 
 
-def _left(pods: Pods, consumers: Iterable[PodShape]) -> Pods:
+def _left(pods: Pods, consumers: Iterable[PodInfo]) -> Pods:
     """What no pod has taken yet. A pod that is like none of the sets is taken off the first one that has any left."""
     left = [number for _, number in pods]
     for consumer in consumers:

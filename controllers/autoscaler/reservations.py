@@ -13,7 +13,7 @@ from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.columns import Ints
 from controllers.scheduling.placement import place
-from controllers.scheduling.shapes import CPU, MEMORY, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PodInfo
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -94,6 +94,6 @@ def _upcoming(
     return {group: nodes for group, nodes in found.items() if nodes}
 
 
-def _size(pods: tuple[PodShape, int]) -> tuple[int, int]:
+def _size(pods: tuple[PodInfo, int]) -> tuple[int, int]:
     asked = dict(pods[0].kind.demand.requests)
     return asked.get(CPU, 0), asked.get(MEMORY, 0)

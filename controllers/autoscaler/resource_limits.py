@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.durations import format_duration
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.projected import ProjectedCluster
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
 
 MILLI = 1000
 
@@ -37,7 +37,7 @@ class ResourceLimits:
             ),
         }
 
-    def nodes(self, node: NodeShape) -> tuple[int, str]:
+    def nodes(self, node: NodeInfo) -> tuple[int, str]:
         """How many Nodes like this one may be added, and what allows no more."""
         found = list(self._counts)
         for resource, (left, why) in self._amounts.items():
@@ -46,7 +46,7 @@ class ResourceLimits:
         least, why = min(found)
         return max(0, least), why
 
-    def take(self, node: NodeShape, count: int) -> None:
+    def take(self, node: NodeInfo, count: int) -> None:
         self._counts = [(left - count, why) for left, why in self._counts]
         self._amounts = {
             resource: (left - count * node.amount(resource), why) for resource, (left, why) in self._amounts.items()

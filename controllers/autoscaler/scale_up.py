@@ -23,7 +23,7 @@ from controllers.scheduling.binpacking import Estimate, commit, estimate, filled
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import Judge, Occupied
-from controllers.scheduling.shapes import HOSTNAME, NodeShape, PodShape
+from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
@@ -36,14 +36,14 @@ class Helped:
     """``pods`` will find room on new Nodes of ``group``."""
 
     group: str
-    pods: tuple[PodShape, ...]
+    pods: tuple[PodInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
     """``pods`` stay pending. ``why``: group → why it does not help."""
 
-    pods: tuple[PodShape, ...]
+    pods: tuple[PodInfo, ...]
     why: Mapping[str, str]
 
 
@@ -75,7 +75,7 @@ class _Growth:
         self._allowance = ResourceLimits(cluster, projected)
         self._groups = {state.id: state.group for state in cluster.groups}
         self._states = {state.id: state for state in cluster.groups}
-        self.left: dict[PodClass, list[PodShape]] = {
+        self.left: dict[PodClass, list[PodInfo]] = {
             group.pod_class: list(group.pods) for group in projected.unschedulable
         }
         self._added: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class _Growth:
             else None
         )
 
-    def _estimated(self, template: NodeShape, limit: int, *, unknown: str = "") -> Estimate:
+    def _estimated(self, template: NodeInfo, limit: int, *, unknown: str = "") -> Estimate:
         """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
         labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
         like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
@@ -150,9 +150,7 @@ class _Growth:
         snapshot = self._projected.snapshot
         return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
 
-    def _estimated_in_order(
-        self, template: NodeShape, zone_order: UpcomingZones, *, domains: Sequence[str]
-    ) -> Estimate:
+    def _estimated_in_order(self, template: NodeInfo, zone_order: UpcomingZones, *, domains: Sequence[str]) -> Estimate:
         nodes = {domain: zone_order.node(template, domain) for domain in domains}
         kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
         coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)
@@ -185,7 +183,7 @@ class _Growth:
         group = self._groups[state.id]
         return "" if group.headroom else f"it has its maximum of {group.bounds.max_size} Nodes"
 
-    def _sharing(self, state: GroupState, template: NodeShape) -> list[NodeGroup]:
+    def _sharing(self, state: GroupState, template: NodeInfo) -> list[NodeGroup]:
         """The group itself and those among which its new Nodes are shared out."""
         if not self._cluster.options.growth.balance or state.is_whole:
             return [self._groups[state.id]]
@@ -206,8 +204,8 @@ class _Growth:
             return {chosen.group: chosen.estimate.nodes}
         return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
 
-    def _reserve(self, found: Estimate) -> tuple[PodShape, ...]:
-        seated: list[PodShape] = []
+    def _reserve(self, found: Estimate) -> tuple[PodInfo, ...]:
+        seated: list[PodInfo] = []
         for pod_class, count in found.placed.items():
             pods = self.left[pod_class]
             seated += pods[:count]
@@ -230,6 +228,6 @@ class _Growth:
         return found
 
 
-def _at(state: GroupState, template: NodeShape, domain: str) -> NodeShape:
+def _at(state: GroupState, template: NodeInfo, domain: str) -> NodeInfo:
     """A Node of the group in that failure domain."""
     return state.zone_order.node(template, domain) if state.zone_order else template

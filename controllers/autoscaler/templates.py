@@ -20,7 +20,7 @@ from controllers.kernel.refs import Obj, annotations_of, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, View
 from controllers.scheduling import binpacking
 from controllers.scheduling.amounts import Quantities, ShapeError, quantities, whole
-from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, NodeShape, Taint
+from controllers.scheduling.shapes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, NodeInfo, Taint
 from providers.base.contract import Shape
 
 PREFIX = "template-of-"
@@ -39,7 +39,7 @@ _COMES_AND_GOES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "
 """Prefixes of taints that tell how one Node fares, not how the next one will be made."""
 
 
-def from_node(node: NodeShape, group: str) -> NodeShape:
+def from_node(node: NodeInfo, group: str) -> NodeInfo:
     """A new Node like this one: without its cordon and its troubles."""
     taints = tuple(taint for taint in node.taints if not taint.key.startswith(_COMES_AND_GOES))
     return binpacking.template(replace(node, taints=taints, unschedulable=False), f"{PREFIX}{group}")
@@ -73,7 +73,7 @@ def capacity_of(body: Obj, shape: Shape | None = None) -> Amounts:
     return whole(_capacity(body, shape))
 
 
-def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeShape:
+def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeInfo:
     """For a group without Nodes. Raises ShapeError naming the field that is missing or can't be read."""
     annotations = annotations_of(body)
     spec = _machine_spec(body)
@@ -81,7 +81,7 @@ def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeSh
     for key, resource in ((names.CAPACITY_CPU_ANNOTATION, CPU), (names.CAPACITY_MEMORY_ANNOTATION, MEMORY)):
         if not capacity.get(resource):
             raise ShapeError(_field(key), "is needed: the group has no Node and its provider does not tell")
-    node = NodeShape(
+    node = NodeInfo(
         name=group,
         labels={
             **_USUAL,

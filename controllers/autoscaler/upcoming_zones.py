@@ -17,7 +17,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import Obj, uid_of
 from controllers.kernel.view import View
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 
 _OF_A_PLACE = ("topology.", "failure-domain.")
 """Labels with these prefixes that say the same as the zone are others' words for it."""
@@ -37,7 +37,7 @@ class UpcomingZones:
         """Domains of ``number`` Machines, once so many others were made."""
         return choose(self.open, self.loads, made + number)[made:]
 
-    def nowhere(self, node: NodeShape) -> NodeShape:
+    def nowhere(self, node: NodeInfo) -> NodeInfo:
         """Without anything that tells where it is."""
         zone = node.labels.get(self.label)
         kept = {
@@ -47,15 +47,15 @@ class UpcomingZones:
         }
         return replace(node, labels=kept)
 
-    def node(self, template: NodeShape, domain: str) -> NodeShape:
+    def node(self, template: NodeInfo, domain: str) -> NodeInfo:
         return replace(template, labels={**template.labels, self.label: domain}) if domain else template
 
 
 def domain_order(body: Obj, sets: Sequence[Obj], *, view: View) -> tuple[str, ...]:
     """() if its Machines don't go to several, or as long as one of its MachineSets was not told of it."""
     found = domains_of(body, cluster_of(body, view))
-    told = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
-    return rotation_of(found, uid_of(body)) if told and len(found) > 1 else ()
+    same_domains = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
+    return rotation_of(found, uid_of(body)) if same_domains and len(found) > 1 else ()
 
 
 def upcoming_zones_of(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from controllers.binder.decisions import Reported
 from controllers.kernel.conditions import find, is_true
-from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, uid_of
+from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, spec_of, uid_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.reading import Reader, read_node
-from controllers.scheduling.shapes import NodeShape, PodShape, Taint
+from controllers.scheduling.shapes import NodeInfo, PodInfo, Taint
 
 DEFAULT_SCHEDULER = "default-scheduler"
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
@@ -32,9 +32,9 @@ class Objects:
 class Observed:
     """``pending`` in the order in which they get their turn. ``unreadable``: pods that wait, and what is wrong."""
 
-    nodes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
-    pending: tuple[PodShape, ...] = ()
+    nodes: tuple[NodeInfo, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
+    pending: tuple[PodInfo, ...] = ()
     unreadable: tuple[tuple[Ref, str], ...] = ()
     reported: Mapping[str, Reported] = field(default_factory=dict)
     """By uid."""
@@ -43,7 +43,7 @@ class Observed:
 
 def waits(pod: Obj) -> bool:
     """Whether it looks for a Node: not bound, not gated, not going, and not another scheduler's."""
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod) or _is_finished(pod):
         return False
     return spec.get("schedulerName") in (None, "", DEFAULT_SCHEDULER)
@@ -51,14 +51,14 @@ def waits(pod: Obj) -> bool:
 
 def observe(objects: Objects, reader: Reader) -> Observed:
     """``reader`` may be kept from one look to the next."""
-    seated: list[PodShape] = []
-    pending: list[PodShape] = []
+    seated: list[PodInfo] = []
+    pending: list[PodInfo] = []
     unreadable: list[tuple[Ref, str]] = []
     reported: dict[str, Reported] = {}
     unresolved: set[str] = set()
     for body in objects.pods:
         uid = uid_of(body)
-        on = objects.bound.get(uid) or str((body.get("spec") or {}).get("nodeName") or "")
+        on = objects.bound.get(uid) or str(spec_of(body).get("nodeName") or "")
         if _is_finished(body) or not (on or waits(body)):
             continue
         try:
@@ -82,7 +82,7 @@ def observe(objects: Objects, reader: Reader) -> Observed:
     )
 
 
-def _nodes(nodes: Iterable[Obj], unresolved: set[str]) -> Iterable[NodeShape]:
+def _nodes(nodes: Iterable[Obj], unresolved: set[str]) -> Iterable[NodeInfo]:
     """A Node with a pod that can't be read takes none: nobody knows its room."""
     for body in nodes:
         if is_deleting(body) or body["metadata"]["name"] in unresolved:

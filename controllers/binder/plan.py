@@ -11,7 +11,7 @@ from controllers.kernel.refs import POD, Key, Ref
 from controllers.scheduling.classes import Classes, Group
 from controllers.scheduling.placement import place
 from controllers.scheduling.schedulable import explain
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 from controllers.scheduling.snapshot import Snapshot
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
@@ -45,5 +45,5 @@ def _assigned(observed: Observed) -> Iterator[Bind | Refuse]:
             yield Refuse(_ref(pod), says)
 
 
-def _ref(pod: PodShape) -> Ref:
+def _ref(pod: PodInfo) -> Ref:
     return Ref(POD, Key(pod.namespace, pod.name), pod.uid)

@@ -20,7 +20,7 @@ _END_OF_KEY = re.compile(r"\A(?:(?!-----BEGIN )[\s\S])*?-----END [A-Z ]{0,32}PRI
 """A key whose first lines were cut off, by us or by who keeps the console."""
 
 
-def told(console: str) -> str:
+def last_lines(console: str) -> str:
     """The last lines without escapes and secrets, joined by " | "; "" if there are none.
 
     A line that is begun anew (a bar of progress) counts as it ends, and one that repeats itself counts once. Secrets

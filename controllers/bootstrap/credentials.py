@@ -103,9 +103,11 @@ def ensure(order: BootstrapOrder, management_cluster: str, fresh: Callable[[], s
         if found is not None and not is_of(found, order.machine):
             return Refused(str(Reason.SECRET_CONFLICT), _conflict(order.secret, order.machine))
         trying = _Try(order, management_cluster, fresh, now)
-        said = yield from (_ensured(trying, found, None) if order.founding is None else _ensured_there(trying, found))
-        if said is not None:
-            return said
+        outcome = yield from (
+            _ensured(trying, found, None) if order.founding is None else _ensured_there(trying, found)
+        )
+        if outcome is not None:
+            return outcome
     return refused
 
 
@@ -251,10 +253,14 @@ def _register(
     body = token_secret(order, token, management_cluster, expires)
     if known is None:
         return expires if (yield Post("nodes", body)) is not None else None
-    said = data_of(known)
-    until = parse_time(said.get("expiration"))
+    registered = data_of(known)
+    until = parse_time(registered.get("expiration"))
     # At most 5 of 30 minutes may be gone, so that each look at it after 10 renews it.
-    if said.get("token-secret") == token[_ID_LENGTH + 1 :] and until is not None and until - now > TOKEN_LIFE * 5 / 6:
+    if (
+        registered.get("token-secret") == token[_ID_LENGTH + 1 :]
+        and until is not None
+        and until - now > TOKEN_LIFE * 5 / 6
+    ):
         return until
     version = str(known["metadata"].get("resourceVersion") or "")
     target = Ref(SECRET, key_of(known), uid_of(known))

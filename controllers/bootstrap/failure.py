@@ -34,11 +34,11 @@ def classify(report: Report) -> Failure:
     """The first row of the tables that fits what the step was and what it has printed; total over any report."""
     rows = _JOIN if _joins(report) else _INSTALL
     matches = ((answer, pattern.search(report.log)) for pattern, answer in rows)
-    said = next((answer(report, found) for answer, found in matches if found is not None), None)
-    if report.code == TIMED_OUT and (said is None or said.reason == Reason.MIRROR_UNREACHABLE):
+    match = next((answer(report, found) for answer, found in matches if found is not None), None)
+    if report.code == TIMED_OUT and (match is None or match.reason == Reason.MIRROR_UNREACHABLE):
         return _late(report)
-    if said is not None:
-        return said
+    if match is not None:
+        return match
     if _joins(report):
         return Failure(Reason.JOIN_FAILED)
     if report.action == "present":
@@ -69,8 +69,8 @@ def _says(reason: Reason, cause: str) -> Callable[[Report, re.Match[str]], Failu
 
 def _late(report: Report) -> Failure:
     """The script says after how many seconds it has ended a step; what was fetched last stands in the log before."""
-    told = _WITHIN.findall(report.log)
-    text = f"did not end within {told[-1]} s" if told else "did not end in the time that it has"
+    seconds = _WITHIN.findall(report.log)
+    text = f"did not end within {seconds[-1]} s" if seconds else "did not end in the time that it has"
     if _joins(report):
         return Failure(Reason.JOIN_FAILED, text)
     if report.action not in _FETCHING:

@@ -138,8 +138,8 @@ def _initializes(
 
 def _holder(ca: Obj) -> tuple[str, str]:
     """Name and UID of the Machine that makes the cluster, "" for none."""
-    said = annotations_of(ca).get(names.CONTROL_PLANE_MADE_BY)
-    name, _, uid = said.partition("/") if isinstance(said, str) else ("", "", "")
+    given = annotations_of(ca).get(names.CONTROL_PLANE_MADE_BY)
+    name, _, uid = given.partition("/") if isinstance(given, str) else ("", "", "")
     return name, uid
 
 

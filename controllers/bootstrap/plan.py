@@ -24,8 +24,8 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     ``now``: for the dates of the CA, which are not looked at without it.
     """
     wrong = (*refusals(join), *_runtime_refusals(join))
-    told = {each.field for each in wrong}
-    wrong += tuple(each for each in checks.problems(join, now) if each.field not in told)
+    fields = {each.field for each in wrong}
+    wrong += tuple(each for each in checks.problems(join, now) if each.field not in fields)
     if wrong:
         return wrong
     server = urlsplit(join.server).hostname or ""

@@ -102,14 +102,14 @@ def _text_of(event: Obj) -> str:
 def _parsed(text: str, secret: str = "") -> Report | None:
     """None for anything that is no report."""
     try:
-        said = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         return None
-    step, steps = _number(said.get("step"), MOST_STEPS), _number(said.get("steps"), MOST_STEPS)
-    token, name = said.get("token"), " ".join(_words(said.get("name"), secret).split())[:LONGEST_NAME]
-    sequence = _number(said.get("sequence"), _LARGEST)
+    step, steps = _number(parsed.get("step"), MOST_STEPS), _number(parsed.get("steps"), MOST_STEPS)
+    token, name = parsed.get("token"), " ".join(_words(parsed.get("name"), secret).split())[:LONGEST_NAME]
+    sequence = _number(parsed.get("sequence"), _LARGEST)
     if not isinstance(token, str) or not _TOKEN_ID.fullmatch(token):
         return None
     if not name or not step or not steps or step > steps or sequence is None:
@@ -120,11 +120,11 @@ def _parsed(text: str, secret: str = "") -> Report | None:
         step=step,
         steps=steps,
         name=name,
-        action=_words(said.get("action"), secret)[:LONGEST_ACTION],
-        failed=said.get("failed") is True,
-        code=_number(said.get("code"), 255) or 0,
-        attempt=_number(said.get("attempt"), _LARGEST) or 1,
-        log=_words(said.get("log"), secret)[-LONGEST_LOG:],
+        action=_words(parsed.get("action"), secret)[:LONGEST_ACTION],
+        failed=parsed.get("failed") is True,
+        code=_number(parsed.get("code"), 255) or 0,
+        attempt=_number(parsed.get("attempt"), _LARGEST) or 1,
+        log=_words(parsed.get("log"), secret)[-LONGEST_LOG:],
     )
 
 

@@ -226,10 +226,12 @@ def is_approved(csr: Obj) -> bool:
 
 def decided_for(csr: Obj) -> tuple[str, datetime | None]:
     """UID of the Machine for which we approved or denied it, and when; "" if that was somebody else."""
-    for said in conditions(csr):
-        uid = str(said.get("message") or "").rpartition(UID_MARK)[2]
-        if said.get("reason") in {APPROVED_REASON, DENIED_REASON} and UID_MARK in str(said.get("message") or ""):
-            return uid, parse_time(said.get("lastUpdateTime"))
+    for reported in conditions(csr):
+        uid = str(reported.get("message") or "").rpartition(UID_MARK)[2]
+        if reported.get("reason") in {APPROVED_REASON, DENIED_REASON} and UID_MARK in str(
+            reported.get("message") or ""
+        ):
+            return uid, parse_time(reported.get("lastUpdateTime"))
     return "", None
 
 
@@ -283,10 +285,10 @@ def _is_being_found_out(machine: Obj, view: View) -> bool:
 def _may_have_a_host(machine: Obj) -> bool:
     """Bound to one, and not found without it by the Machine controller."""
     status = machine.get("status")
-    said = find(
+    condition = find(
         status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
     )
-    bad = said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
+    bad = condition is not None and condition.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
     return bool((machine.get("spec") or {}).get("providerID")) and not bad
 
 
@@ -314,10 +316,10 @@ def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
         return Proof(f"spec.providerID of {title} is not that of its host")
     if node is not None and provider_id_of(node) not in {"", host.provider_id}:
         return Proof(f"Node {name} is another host: its providerID differs from that of the host of {title}")
-    told = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
-    if plain(name) not in told:
+    host_names = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
+    if plain(name) not in host_names:
         return Proof(f"the provider's host of {title} is not called {name}")
-    return Proof("", told, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
+    return Proof("", host_names, frozenset(plain(a.address) for a in host.addresses if a.type in _ADDRESSES))
 
 
 def _orphaned_since(csr: Obj, view: View) -> datetime | None:

@@ -58,7 +58,7 @@ def _decide(observed: Observed, verdict: Approved | Denied) -> Patch:
     """Guarded: the list of conditions is replaced whole, and somebody else may have decided meanwhile."""
     approved = isinstance(verdict, Approved)
     (host,) = observed.hosts  # else nothing is decided
-    said: dict[str, Any] = {
+    written: dict[str, Any] = {
         "type": "Approved" if approved else "Denied",
         "status": "True",
         "reason": APPROVED_REASON if approved else DENIED_REASON,
@@ -66,7 +66,7 @@ def _decide(observed: Observed, verdict: Approved | Denied) -> Patch:
         "lastUpdateTime": format_time(observed.now),
         "lastTransitionTime": format_time(observed.now),
     }
-    listed = [*(dict(c) for c in conditions(observed.csr)), said]
+    listed = [*(dict(c) for c in conditions(observed.csr)), written]
     version = resource_version_of(observed.csr)
     return Patch(observed.ref, {"status": {"conditions": listed}}, verdict.why, "approval", version)
 

@@ -96,9 +96,9 @@ def _owner(node: Obj) -> tuple[object, ...]:
 
 def _host(machine: Obj) -> tuple[object, ...]:
     status = machine.get("status")
-    told = status if isinstance(status, Mapping) else {}
+    reported = status if isinstance(status, Mapping) else {}
     provider_id = (machine.get("spec") or {}).get("providerID")
-    return (uid_of(machine), is_deleting(machine), provider_id, told.get("nodeRef"), told.get("addresses"))
+    return (uid_of(machine), is_deleting(machine), provider_id, reported.get("nodeRef"), reported.get("addresses"))
 
 
 RECONCILER = CertificateSigningRequestReconciler()

@@ -55,8 +55,8 @@ def judge(observed: Observed, request: Request) -> Verdict:
     if not observed.hosts:
         return Left(f"Node {request.node_name} is no Machine's")
     if len(observed.hosts) > 1:
-        said = ", ".join(sorted(str(host.key) for host in observed.hosts))
-        return Left(f"Node {request.node_name} may be that of several Machines: {said}")
+        hosts = ", ".join(sorted(str(host.key) for host in observed.hosts))
+        return Left(f"Node {request.node_name} may be that of several Machines: {hosts}")
     (host,) = observed.hosts
     if host.going:
         return Left(f"Machine {host.key} is being deleted")

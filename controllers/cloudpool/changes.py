@@ -33,6 +33,7 @@ from controllers.kernel.refs import (
     labels_of,
     ref_of,
     resource_version_of,
+    spec_of,
     uid_of,
 )
 
@@ -149,7 +150,7 @@ def attach(pool: Pool, machine: Obj | None, id_: str) -> Answer:
     unused = 1 if pool.barred_for and not pool.has(pool.barred_for) else 0
     bar = {names.DISABLE_CREATE_ANNOTATION: f"{MARK}/{name}"}
     grow = resized(pool, pool.replicas + 1 - unused, why, bar)
-    selector = (pool.body.get("spec") or {}).get("selector") or {}
+    selector = spec_of(pool.body).get("selector") or {}
     metadata = {
         "labels": dict(selector.get("matchLabels") or {}),
         "ownerReferences": references_with(machine, reference_to(MACHINE_SET, pool.body)),
@@ -184,7 +185,7 @@ def _illegal_to_attach(pool: Pool, machine: Obj, id_: str) -> Illegal | None:
             "ask again in a while, with a gateway serving that pool; if the pool is gone, take away the annotation "
             f"{names.CLOUDPOOL_DETACHED_FROM_ANNOTATION}",
         )
-    if ((pool.body.get("spec") or {}).get("selector") or {}).get("matchExpressions"):
+    if (spec_of(pool.body).get("selector") or {}).get("matchExpressions"):
         return Illegal(
             f"machine {id_} cannot be attached: the selector of {pool.ref} has expressions, and nobody knows which "
             "labels they want",
@@ -225,7 +226,7 @@ def _evictable(pool: Pool, id_: str) -> Member | NotMember | Forbidden:
 
 def _labels_lost(member: Member) -> Mapping[str, None] | None:
     """The labels to take away so that its MachineSet does not select it; None if that can't be had so."""
-    selector = (member.owner.get("spec") or {}).get("selector") or {}
+    selector = spec_of(member.owner).get("selector") or {}
     lost = [key for key in selector.get("matchLabels") or {} if key != names.CLUSTER_NAME_LABEL]
     left = {key: value for key, value in labels_of(member.facts.body).items() if key not in lost}
     try:

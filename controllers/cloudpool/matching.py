@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controllers.cloudpool.messages import PoolMachine
-from controllers.kernel.refs import Obj, labels_of
+from controllers.kernel.refs import Obj, labels_of, spec_of
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 _NAMES = ("Hostname", "InternalDNS", "ExternalDNS")
@@ -48,11 +48,11 @@ def pair(machines: Iterable[PoolMachine], nodes: Iterable[Obj]) -> Pairs:
             for name in names:
                 wanted_by.setdefault(name, []).append(machine)
         for machine, names in claims.items():
-            rivals = sorted({other for name in names for other in wanted_by[name]} - {machine})
-            if len(names) == 1 and not rivals:
+            claimants = sorted({other for name in names for other in wanted_by[name]} - {machine})
+            if len(names) == 1 and not claimants:
                 paired[machine] = free[names[0]]
             else:
-                ambiguous[machine] = _told(tier, names, rivals)
+                ambiguous[machine] = _reason(tier, names, claimants)
             del left[machine]
         for name in wanted_by:
             del free[name]
@@ -80,14 +80,14 @@ def _claims(tier: _Tier, machines: Mapping[str, PoolMachine], nodes: Mapping[str
     return found
 
 
-def _told(tier: _Tier, names: list[str], rivals: list[str]) -> str:
+def _reason(tier: _Tier, names: list[str], claimants: list[str]) -> str:
     if len(names) > 1:
         return f"by its {tier.title} it may be any of the Nodes {', '.join(names)}"
-    return f"by its {tier.title} Node {names[0]} may as well be machine {', '.join(rivals)}"
+    return f"by its {tier.title} Node {names[0]} may as well be machine {', '.join(claimants)}"
 
 
 def _ids(machine: PoolMachine) -> Marks:
-    return _sound((machine.id, _said(machine, "providerID")))
+    return _sound((machine.id, _describe(machine, "providerID")))
 
 
 def _last_parts(machine: PoolMachine) -> Marks:
@@ -95,14 +95,14 @@ def _last_parts(machine: PoolMachine) -> Marks:
 
 
 def _names(machine: PoolMachine) -> Marks:
-    return _sound((machine.id, _said(machine, "nodeName")))
+    return _sound((machine.id, _describe(machine, "nodeName")))
 
 
 def _addresses(machine: PoolMachine) -> Marks:
     return _sound((*machine.private_ips, *machine.public_ips))
 
 
-def _said(machine: PoolMachine, name: str) -> str:
+def _describe(machine: PoolMachine, name: str) -> str:
     metadata = machine.metadata
     value = metadata.get(name) if isinstance(metadata, Mapping) else None
     return value if isinstance(value, str) else ""
@@ -130,7 +130,7 @@ def _external_id(node: Obj) -> Marks:
 
 
 def _spec(node: Obj, name: str) -> str:
-    return str((node.get("spec") or {}).get(name) or "")
+    return str(spec_of(node).get(name) or "")
 
 
 def _of_types(node: Obj, types: tuple[str, ...]) -> Iterable[str]:

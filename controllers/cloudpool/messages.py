@@ -233,22 +233,22 @@ def _no_constant(name: str) -> Any:
 def _machine(body: Any, path: str) -> PoolMachine:
     if not isinstance(body, Mapping) or not isinstance(body.get("id"), str) or not body["id"]:
         raise MessageError("not a machine pool", f"{path}.id: a string is needed")
-    said_state = body.get("machineState")
-    if not isinstance(said_state, str) or not said_state:
+    machine_state = body.get("machineState")
+    if not isinstance(machine_state, str) or not machine_state:
         raise MessageError("not a machine pool", f"{path}.machineState: a string is needed")
-    state = next((each for each in MachineState if each == said_state), None)
-    said = body.get("serviceState")
+    state = next((each for each in MachineState if each == machine_state), None)
+    service_state = body.get("serviceState")
     return PoolMachine(
         body["id"],
         state or MachineState.RUNNING,
         _membership(body.get("membershipStatus"), f"{path}.membershipStatus"),
-        ServiceState(said) if said in set(ServiceState) else ServiceState.UNKNOWN,
+        ServiceState(service_state) if service_state in set(ServiceState) else ServiceState.UNKNOWN,
         _texts(body.get("publicIps")),
         _texts(body.get("privateIps")),
         str(body.get("launchTime") or ""),
         str(body.get("requestTime") or ""),
         body.get("metadata"),
-        doubt="" if state else f"its machineState {_quoted(said_state)} is none of {', '.join(MachineState)}",
+        doubt="" if state else f"its machineState {_quoted(machine_state)} is none of {', '.join(MachineState)}",
     )
 
 

@@ -40,6 +40,7 @@ from controllers.kernel.refs import (
     annotations_of,
     ref_of,
     resource_version_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import NAMESPACE, OWNER, View
@@ -116,7 +117,7 @@ class Pool:
 
     @property
     def policy(self) -> str:
-        return str((self.body.get("spec") or {}).get("deletePolicy") or "")
+        return str(spec_of(self.body).get("deletePolicy") or "")
 
     @property
     def staying(self) -> tuple[Member, ...]:
@@ -205,7 +206,7 @@ class Pool:
 
 
 def _replicas(body: Obj) -> int:
-    wanted = (body.get("spec") or {}).get("replicas")
+    wanted = spec_of(body).get("replicas")
     return wanted if isinstance(wanted, int) else 1
 
 
@@ -240,7 +241,7 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
 def unmatched_machine(id_: str, namespace: str, view: View) -> Obj | None:
     """A Machine of the namespace by its name or provider ID, whoever owns it."""
     for machine in view.indexed(MACHINE, NAMESPACE, namespace):
-        provider_id = str((machine.get("spec") or {}).get("providerID") or "")
+        provider_id = str(spec_of(machine).get("providerID") or "")
         if id_ and id_ in (machine["metadata"]["name"], provider_id, provider_id.rpartition("/")[2]):
             return machine
     return None
@@ -248,13 +249,13 @@ def unmatched_machine(id_: str, namespace: str, view: View) -> Obj | None:
 
 def membership_of(machine: Obj) -> Membership:
     """What a client said; nothing: active and evictable. What can't be read protects."""
-    said = read_membership(machine)
-    return Membership(*said) if said is not None else Membership()
+    membership = read_membership(machine)
+    return Membership(*membership) if membership is not None else Membership()
 
 
 def _member(machine: Obj, owner: Obj) -> Member:
     facts = machine_facts.read(machine)
-    said = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
+    service_state = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
     state = _state(facts, machine)
     public, private = _addresses(machine)
     return Member(
@@ -263,7 +264,7 @@ def _member(machine: Obj, owner: Obj) -> Member:
             facts.key.name,
             state,
             membership_of(machine),
-            ServiceState(said) if said in set(ServiceState) else ServiceState.UNKNOWN,
+            ServiceState(service_state) if service_state in set(ServiceState) else ServiceState.UNKNOWN,
             public,
             private,
             _launched(machine, facts) if state in {MachineState.PENDING, MachineState.RUNNING} else "",
@@ -282,7 +283,7 @@ def _state(facts: MachineFacts, machine: Obj) -> MachineState:
         return MachineState.RUNNING
     if facts.failed:
         return MachineState.REJECTED
-    return MachineState.PENDING if (machine.get("spec") or {}).get("providerID") else MachineState.REQUESTED
+    return MachineState.PENDING if spec_of(machine).get("providerID") else MachineState.REQUESTED
 
 
 def _addresses(machine: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -295,14 +296,18 @@ def _addresses(machine: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _launched(machine: Obj, facts: MachineFacts) -> str:
-    said = condition_of((machine.get("status") or {}).get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
-    moment = parse_time(said.get("lastTransitionTime")) if said and said.get("status") == "True" else None
+    launched_at = condition_of((machine.get("status") or {}).get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
+    moment = (
+        parse_time(launched_at.get("lastTransitionTime"))
+        if launched_at and launched_at.get("status") == "True"
+        else None
+    )
     return stamp(moment or facts.created)
 
 
 def _metadata(machine: Obj, facts: MachineFacts) -> dict[str, str]:
     """What says which Node it is, for a proxy in front of this pool."""
-    provider_id = str((machine.get("spec") or {}).get("providerID") or "")
+    provider_id = str(spec_of(machine).get("providerID") or "")
     found = {"namespace": facts.key.namespace, "name": facts.key.name, "uid": facts.uid}
     return {**found, "providerID": provider_id, "nodeName": facts.node_name}
 

@@ -17,7 +17,7 @@ from controllers.drain import cordon as cordoning
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of, resource_version_of
+from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of, resource_version_of, spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def drained_by_another(node: Obj) -> str:
     """For whom it is drained, "" if by nobody or by a proxy."""
     if names.CLOUDPOOL_SCALE_DOWN_ANNOTATION in annotations_of(node):
         return ""
-    taints = (node.get("spec") or {}).get("taints") or ()
+    taints = spec_of(node).get("taints") or ()
     return next((str(taint.get("value") or "?") for taint in taints if taint.get("key") == names.DRAINING_TAINT), "")
 
 

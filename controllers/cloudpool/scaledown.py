@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from controllers.cloudpool.matching import Pairs, pair
 from controllers.cloudpool.messages import MachineState, PoolMachine, PoolSize
 from controllers.cloudpool.world import World
-from controllers.kernel.wording import counted
+from controllers.kernel.wording import counted, some_of
 from controllers.scheduling.drainability import DrainRules
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Removed, plan_removal
 
@@ -106,7 +106,7 @@ def plan_size(observed: Observed, size: PoolSize, desired: int) -> Forward | Shr
     victims += (_victim(removed, candidates) for removed in found.removed)
     kept |= {candidates[each.node].id: f"Node {each.node}: {each.why}" for each in found.kept}
     if not victims:
-        return Refused(f"found no viable candidates for scaling down: {_told(kept)}")
+        return Refused(f"found no viable candidates for scaling down: {_reasons(kept)}")
     return Shrink(tuple(victims), kept, excess - len(victims))
 
 
@@ -192,7 +192,6 @@ def _youngest_first(victim: Victim) -> tuple[bool, str]:
     return victim.machine.state is not MachineState.REQUESTED, victim.machine.id
 
 
-def _told(kept: Mapping[str, str]) -> str:
-    told = [f"{machine} is not a viable scale-down candidate: {why}" for machine, why in sorted(kept.items())]
-    more = len(told) - _MOST_NAMES
-    return "; ".join(told[:_MOST_NAMES]) + (f"; and {more} more" if more > 0 else "")
+def _reasons(kept: Mapping[str, str]) -> str:
+    sentences = [f"{machine} is not a viable scale-down candidate: {why}" for machine, why in sorted(kept.items())]
+    return some_of(sentences, _MOST_NAMES, "; ")

@@ -9,11 +9,11 @@ from datetime import datetime
 from api import names
 from controllers.cloudpool.record import drained_by_another
 from controllers.kernel.conditions import is_true
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of
+from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, spec_of
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader, read_node
-from controllers.scheduling.shapes import NodeShape, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo
 from controllers.scheduling.volumes import VolumeBook
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -44,8 +44,8 @@ class World:
 
     now: datetime
     nodes: Mapping[str, Obj] = field(default_factory=dict)
-    shapes: tuple[NodeShape, ...] = ()
-    pods: tuple[PodShape, ...] = ()
+    shapes: tuple[NodeInfo, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     staying: Mapping[str, str] = field(default_factory=dict)
@@ -85,12 +85,12 @@ def is_ready(node: Obj) -> bool:
     return not is_deleting(node) and is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodShape, ...], dict[str, str]]:
+def _pods(bodies: Sequence[Obj], reader: Reader) -> tuple[tuple[PodInfo, ...], dict[str, str]]:
     """Those that hold room on a Node, or will by nomination; and Nodes with one that can't be read."""
-    seated: list[PodShape] = []
+    seated: list[PodInfo] = []
     unresolved: dict[str, str] = {}
     for body in bodies:
-        status, spec = body.get("status") or {}, body.get("spec") or {}
+        status, spec = body.get("status") or {}, spec_of(body)
         node = str(spec.get("nodeName") or status.get("nominatedNodeName") or "")
         if not node or status.get("phase") in _FINISHED:
             continue
@@ -109,7 +109,7 @@ def _control_plane(objects: Objects) -> dict[str, str]:
         if label:
             found[str(node["metadata"]["name"])] = f"it is a Node of the control plane ({label})"
     for pod in objects.pods:
-        key, host = key_of(pod), str((pod.get("spec") or {}).get("nodeName") or "")
+        key, host = key_of(pod), str(spec_of(pod).get("nodeName") or "")
         is_server = labels_of(pod).get("component") == _API_SERVER or key.name == f"{_API_SERVER}-{host}"
         if host and key.namespace == "kube-system" and is_server:
             found.setdefault(host, f"it is a Node of the control plane (pod {key})")

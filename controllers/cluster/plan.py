@@ -66,8 +66,8 @@ def _waiting(observed: Observed) -> Plan:
 def _desired(observed: Observed) -> dict[str, Any]:
     decided = _decided(observed)
     types = {condition.type for condition in decided}
-    said = typed(observed.status.get("conditions"))
-    before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
+    previous = typed(observed.status.get("conditions"))
+    before = [c for c in previous if c["type"] in types or c["type"] not in _OWNED]
     return {
         "observedGeneration": generation_of(observed.cluster),
         "phase": str(_phase(observed)),
@@ -106,9 +106,9 @@ def _ready(observed: Observed) -> Condition:
     reasons = Counter(machine.reason for machine in observed.machines if not machine.ready)
     if not reasons:
         return Condition(type_, "True", str(Reason.READY))
-    said = ", ".join(f"{count}× {reason}" for reason, count in reasons.most_common(_MOST_REASONS))
+    summary = ", ".join(f"{count}× {reason}" for reason, count in reasons.most_common(_MOST_REASONS))
     more = "" if len(reasons) <= _MOST_REASONS else ", …"
-    return Condition(type_, "False", str(Reason.NOT_READY), f"Machines that are not ready: {said}{more}")
+    return Condition(type_, "False", str(Reason.NOT_READY), f"Machines that are not ready: {summary}{more}")
 
 
 def _phase(observed: Observed) -> ClusterPhase:

@@ -36,14 +36,14 @@ def facts(observed: Observed) -> dict[str, Any]:
 
 def news(observed: Observed) -> list[Action]:
     """An Event when contact is lost and when it is found again; a new Cluster that is reached is no news."""
-    said = condition(observed)
+    current = condition(observed)
     old = find(observed.status.get("conditions"), _TYPE)
     before = str(old.get("status")) if old else "True"
-    if said.status == before:
+    if current.status == before:
         return []
-    if said.status == "False":
-        return [Event(observed.ref, "Warning", said.reason, said.message)]
-    return [Event(observed.ref, "Normal", said.reason, f"it answers again, {said.message}")]
+    if current.status == "False":
+        return [Event(observed.ref, "Warning", current.reason, current.message)]
+    return [Event(observed.ref, "Normal", current.reason, f"it answers again, {current.message}")]
 
 
 def hold(observed: Observed) -> Patch | None:

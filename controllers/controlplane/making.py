@@ -29,7 +29,7 @@ def create(observed: Observed, name: str, why: str, *, first: bool) -> Create:
         names.CONTROL_PLANE_HOOK: key_of(observed.body).name,
         **({names.CONTROL_PLANE_INIT: "true"} if first else {}),
     }
-    spec = {key: value for key, value in mapping(template.get("spec")).items() if key not in NEVER_FROM_TEMPLATE}
+    spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
     body = {
         "apiVersion": MACHINE.api_version,
         "kind": MACHINE.name,
@@ -62,7 +62,7 @@ def selector(observed: Observed) -> str:
 
 def update(observed: Observed, machine: MachineFacts, why: str) -> Patch:
     """Hand the present template to a Machine. Its host is never replaced for it: etcd's member would be lost."""
-    wanted, have = _of_revision(mapping(observed.template.get("spec"))), _of_revision(spec_of(machine.body))
+    wanted, have = _of_revision(spec_of(observed.template)), _of_revision(spec_of(machine.body))
     spec = difference({k: v for k, v in have.items() if k != FAILURE_DOMAIN or k in wanted}, wanted)
     notes = {
         names.TEMPLATE_ANNOTATION: Revision(observed.template).digest,

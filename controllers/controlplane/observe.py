@@ -96,9 +96,9 @@ class Observed:
     @property
     def next_ordinal(self) -> int:
         """Number 0 is that of the Machine that initializes the cluster."""
-        said = self.status.get("nextOrdinal")
+        given = self.status.get("nextOrdinal")
         used = (ordinal_of(machine.key.name, self.prefix) for machine in self.machines)
-        return max([said if isinstance(said, int) else 1, 1, *(n + 1 for n in used if n is not None)])
+        return max([given if isinstance(given, int) else 1, 1, *(n + 1 for n in used if n is not None)])
 
     @property
     def first_name(self) -> str:
@@ -113,7 +113,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
     body = view.get(CONTROL_PLANE, key)
     if body is None:
         return None
-    found = Reading(body.get("spec"), "spec")
+    found = Reading(spec_of(body), "spec")
     spec = ControlPlaneSpecView.read(found)
     cluster_key = Key(key.namespace, spec.cluster_name or "")
     cluster = view.get(CLUSTER, cluster_key)
@@ -153,7 +153,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
 def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:
     """The template with what the ControlPlane says itself: its Cluster and its version."""
     template = dict(mapping(spec.template))
-    inner = dict(mapping(template.get("spec")))
+    inner = dict(spec_of(template))
     versions = {**mapping(inner.get("versions")), "kubelet": spec.version, "controlPlane": spec.version}
     return {**template, "spec": {**inner, "versions": versions, "clusterName": spec.cluster_name}}
 

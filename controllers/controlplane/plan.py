@@ -47,9 +47,9 @@ def plan(observed: Observed) -> Plan:
     if is_deleting(observed.body):
         return _delete(observed)
     if observed.paused:
-        return Plan(_said(observed, None), notes=(observed.paused,))
+        return Plan(_reported(observed, None), notes=(observed.paused,))
     if observed.hold:
-        return Plan(_said(observed, None), Failed(Reason.INVALID_CONFIGURATION, observed.hold))
+        return Plan(_reported(observed, None), Failed(Reason.INVALID_CONFIGURATION, observed.hold))
     if names.CONTROL_PLANE_FINALIZER not in _finalizers(observed):
         return Plan(steps([_finalizer(observed)]), plans.Wait(0.0, "the finalizer comes first"))
     if (note := _note_of_cluster(observed)) is not None:
@@ -63,7 +63,7 @@ def plan(observed: Observed) -> Plan:
 
 def _carried_out(observed: Observed, decision: Decision) -> Plan:
     change = _change(observed, decision.step)
-    written = _said(observed, decision, change.record, guarded=change.guarded)
+    written = _reported(observed, decision, change.record, guarded=change.guarded)
     return Plan(
         (*steps(_ledger(observed)), *written, *steps(change.before, change.actions, _events(observed, decision))),
         _outcome(decision),
@@ -138,7 +138,7 @@ def _repeat(observed: Observed, name: str, decision: Decision) -> Plan:
     if observed.pending.operation == "Join":
         settled = isinstance(step, Wait) and not step.settled
         if settled:
-            return Plan(_said(observed, decision), waits)
+            return Plan(_reported(observed, decision), waits)
         why = f"Machine {name} was decided on, and is not seen"
         return Plan(steps([making.create(observed, name, why, first=False)]), waits)
     if isinstance(step, RemoveMember | Release):
@@ -146,7 +146,7 @@ def _repeat(observed: Observed, name: str, decision: Decision) -> Plan:
     if facts is None or (isinstance(step, Remove | UpgradeInPlace) and step.machine == name):
         return _carried_out(observed, decision)
     if isinstance(step, Wait) and not step.settled:
-        return Plan(_said(observed, decision), waits)
+        return Plan(_reported(observed, decision), waits)
     probe = Patch(facts.ref, {}, f"Machine {name} is as it was seen", resource_version=facts.resource_version)
     forget = _status_patch(observed, {"pending": None}, "the change that was decided last did not happen")
     return Plan(steps([probe], [forget]), plans.Wait(0.0, "then it is decided anew"))
@@ -237,13 +237,13 @@ def _delete(observed: Observed) -> Plan:
     releases: list[Action] = [_release(observed, m.name, why) for m in observed.state.machines if m.held]
     deletes: list[Action] = [Delete(machine.ref, why) for machine in observed.machines if not machine.deleting]
     outcome = Blocked(f"{len(observed.machines)} Machines are left", REQUEUE)
-    return Plan((*steps(releases, deletes), *_said(observed, None)), outcome)
+    return Plan((*steps(releases, deletes), *_reported(observed, None)), outcome)
 
 
 # -- what is said
 
 
-def _said(
+def _reported(
     observed: Observed, decision: Decision | None, record: dict[str, Any] | None = None, *, guarded: bool = False
 ) -> tuple[tuple[Action, ...], ...]:
     extra = dict(record or {})

@@ -143,8 +143,8 @@ class _Planner:
         unknown = sum(member.health is Health.UNKNOWN and member.is_voter for member in self.state.members)
         if self.votes.healthy + unknown >= quorum(self.votes.voters):
             return self._mend() or Wait(f"{self.votes}: of {unknown} nothing is known")
-        told = f"{self.votes}: etcd can't change its members; repair their hosts, or restore a snapshot"
-        return self._mend() or Wait(told, stuck=True)
+        message = f"{self.votes}: etcd can't change its members; repair their hosts, or restore a snapshot"
+        return self._mend() or Wait(message, stuck=True)
 
     def _mend(self) -> Step | None:
         """The only Machine does not work, and a template that may cure it waits: no voter is lost by it."""

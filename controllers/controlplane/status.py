@@ -56,8 +56,8 @@ def conditions(observed: Observed, decision: Decision | None) -> list[Condition]
     if observed.paused:
         return [Condition(ControlPlaneCondition.PAUSED, "True", Reason.PAUSED, observed.paused)]
     if observed.hold:
-        said = Condition(ControlPlaneCondition.READY, "False", Reason.INVALID_CONFIGURATION, observed.hold)
-        return [said]
+        condition = Condition(ControlPlaneCondition.READY, "False", Reason.INVALID_CONFIGURATION, observed.hold)
+        return [condition]
     found = [_ready(observed), _etcd_healthy(observed), _initialized(observed), _up_to_date(observed, decision)]
     remediating = _remediating(observed, decision)
     if remediating is not None:
@@ -88,11 +88,11 @@ def _etcd_healthy(observed: Observed) -> Condition:
     if isinstance(etcd, EtcdUnread):
         return Condition(type_, "Unknown", Reason.ETCD_UNKNOWN, etcd.why)
     votes = votes_of(observed.state.members)
-    said = [f"{m.title}: {_wrong(m)}" for m in etcd.members if _wrong(m)][:_MOST]
+    reported = [f"{m.title}: {_wrong(m)}" for m in etcd.members if _wrong(m)][:_MOST]
     if not votes.have_quorum:
-        return Condition(type_, "False", Reason.ETCD_QUORUM_LOST, "; ".join([str(votes), *said]))
-    if said:
-        return Condition(type_, "False", Reason.ETCD_DEGRADED, "; ".join([str(votes), *said]))
+        return Condition(type_, "False", Reason.ETCD_QUORUM_LOST, "; ".join([str(votes), *reported]))
+    if reported:
+        return Condition(type_, "False", Reason.ETCD_DEGRADED, "; ".join([str(votes), *reported]))
     return Condition(type_, "True", Reason.ETCD_HEALTHY, str(votes))
 
 
@@ -118,10 +118,10 @@ def _up_to_date(observed: Observed, decision: Decision | None) -> Condition:
     old = [m.name for m in observed.state.machines if not m.deleting and not m.up_to_date]
     if not old:
         return Condition(type_, "True", Reason.UP_TO_DATE)
-    said = f"{_listed(old)} of an earlier template"
+    message = f"{_listed(old)} of an earlier template"
     if decision is not None:
-        said = "; ".join(dict.fromkeys([said, decision.step.why, *decision.refusals]))
-    return Condition(type_, "False", Reason.NOT_UP_TO_DATE, said[:_MOST_TEXT])
+        message = "; ".join(dict.fromkeys([message, decision.step.why, *decision.refusals]))
+    return Condition(type_, "False", Reason.NOT_UP_TO_DATE, message[:_MOST_TEXT])
 
 
 def _remediating(observed: Observed, decision: Decision | None) -> Condition | None:
@@ -131,12 +131,12 @@ def _remediating(observed: Observed, decision: Decision | None) -> Condition | N
         if find(observed.status.get("conditions"), type_):
             return Condition(type_, "False", Reason.NOT_REMEDIATING)
         return None
-    said = [f"{_listed(bad)} to be replaced"]
+    reported = [f"{_listed(bad)} to be replaced"]
     if decision is not None:
-        said += [decision.step.why, *decision.refusals]
+        reported += [decision.step.why, *decision.refusals]
     waits = decision is not None and isinstance(decision.step, Wait)
     reason = Reason.REMEDIATION_DEFERRED if waits else Reason.REMEDIATING
-    return Condition(type_, "True", reason, "; ".join(dict.fromkeys(said))[:_MOST_TEXT])
+    return Condition(type_, "True", reason, "; ".join(dict.fromkeys(reported))[:_MOST_TEXT])
 
 
 def _version(machines: list[Machine]) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def _etcd(observed: Observed) -> dict[str, Any]:
     sick = [m.title for m in etcd.members if _wrong(m)][:_MOST_MEMBERS]
     alarms = [f"{m.title}: {alarm}" for m in etcd.members for alarm in m.alarms][:_MOST_MEMBERS]
     sizes = [m.db_size_bytes for m in etcd.members if m.db_size_bytes is not None]
-    said: dict[str, Any] = {"members": len(etcd.members), "voters": votes.voters, "healthy": votes.healthy}
-    said |= {"unhealthy": sick or None, "alarms": alarms or None}
+    reported: dict[str, Any] = {"members": len(etcd.members), "voters": votes.voters, "healthy": votes.healthy}
+    reported |= {"unhealthy": sick or None, "alarms": alarms or None}
     if sizes:
-        said["dbSizeBytes"] = _rounded(max(sizes))
+        reported["dbSizeBytes"] = _rounded(max(sizes))
     if "etcd" not in observed.status:
-        said = {key: value for key, value in said.items() if value is not None}
-    return {"etcd": said}
+        reported = {key: value for key, value in reported.items() if value is not None}
+    return {"etcd": reported}
 
 
 def _rounded(size: int) -> int:

@@ -19,6 +19,7 @@ from controllers.drain.stages import NO_DEADLINES, Deadlines, Stage
 from controllers.kernel.actions import Action, Patch
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import Obj, key_of
+from controllers.kernel.wording import some_of
 
 UNREACHABLE_GRACE = timedelta(seconds=60)
 """How long a Node may be silent before what is left on it is given up. Ready turns Unknown after some 40 s."""
@@ -144,5 +145,4 @@ def _titles(pods: Iterable[Obj]) -> list[str]:
 
 
 def _names(found: list[str]) -> str:
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return some_of(found, _MOST_NAMES)

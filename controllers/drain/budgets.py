@@ -13,7 +13,7 @@ from typing import Any
 
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel.conditions import find, is_true
-from controllers.kernel.refs import Obj, generation_of, key_of, labels_of
+from controllers.kernel.refs import Obj, generation_of, key_of, labels_of, spec_of
 
 _MANY = 1 << 30
 _MOST_NAMES = 3
@@ -88,9 +88,9 @@ def _unready_may_go(budget: Obj, pod: Obj) -> bool:
 def _never_allows(budget: Obj) -> str:
     """Why no eviction will ever be allowed while the budget and its pods stay as they are; "" if one may be."""
     spec, status = _spec(budget), _status(budget)
-    said = find(status.get("conditions"), "DisruptionAllowed")
-    if said is not None and said.get("reason") == "SyncFailed":
-        return f"its pods can't be counted ({said.get('message') or 'no reason given'})"
+    condition = find(status.get("conditions"), "DisruptionAllowed")
+    if condition is not None and condition.get("reason") == "SyncFailed":
+        return f"its pods can't be counted ({condition.get('message') or 'no reason given'})"
     most = spec.get("maxUnavailable")
     if most is not None and str(most) in {"0", "0%"}:
         return f"maxUnavailable is {most}"
@@ -101,7 +101,7 @@ def _never_allows(budget: Obj) -> str:
 
 
 def _spec(budget: Obj) -> Mapping[str, Any]:
-    return budget.get("spec") or {}
+    return spec_of(budget)
 
 
 def _status(budget: Obj) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from controllers.kernel.refs import (
     Obj,
     key_of,
     labels_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import CLAIM, NODE_NAME, View
@@ -86,7 +87,7 @@ def drain_context(node: Obj, view: View) -> DrainContext:
 def claims_of(pod: Obj) -> Iterator[str]:
     """``namespace/name`` of each PersistentVolumeClaim that the pod mounts."""
     key = key_of(pod)
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
+    for volume in spec_of(pod).get("volumes") or ():
         claim: Any = volume.get("persistentVolumeClaim")
         if isinstance(claim, Mapping) and claim.get("claimName"):
             yield f"{key.namespace}/{claim['claimName']}"

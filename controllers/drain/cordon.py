@@ -12,7 +12,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.actions import Patch
-from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of, resource_version_of
+from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of, resource_version_of, spec_of
 
 EFFECT = "NoSchedule"
 
@@ -53,7 +53,7 @@ def _guarded(node: Obj, patch: Mapping[str, Any], why: str) -> Patch:
 
 
 def _is_unschedulable(node: Obj) -> bool:
-    return (node.get("spec") or {}).get("unschedulable") is True
+    return spec_of(node).get("unschedulable") is True
 
 
 def _is_draining(taint: Mapping[str, Any]) -> bool:
@@ -61,7 +61,7 @@ def _is_draining(taint: Mapping[str, Any]) -> bool:
 
 
 def _taints(node: Obj) -> tuple[Mapping[str, Any], ...]:
-    return tuple((node.get("spec") or {}).get("taints") or ())
+    return tuple(spec_of(node).get("taints") or ())
 
 
 def _others(node: Obj) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controllers.drain.budgets import Hold, PDBBudget
 from controllers.drain.context import DrainContext
 from controllers.drain.rules import Behavior
-from controllers.kernel.refs import DAEMON_SET, Obj, annotations_of, is_deleting, key_of
+from controllers.kernel.refs import DAEMON_SET, Obj, annotations_of, is_deleting, key_of, spec_of
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """On the API's image of a static pod: the kubelet runs it from a file, and an eviction changes nothing."""
@@ -86,7 +86,7 @@ def lost_with(pod: Obj) -> str:
     """What ends with the pod though nobody asked for that, "" if all of it comes back elsewhere."""
     if not any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or ()):
         return "no controller makes it again"
-    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    volumes = spec_of(pod).get("volumes") or ()
     scratch = [str(volume.get("name")) for volume in volumes if isinstance(volume.get("emptyDir"), Mapping)]
     return f"emptyDir {', '.join(scratch[:3])}" if scratch else ""
 
@@ -99,7 +99,7 @@ def _asked(tier: list[Obj], drain_context: DrainContext) -> tuple[tuple[tuple[Ob
 
 
 def _priority(pod: Obj) -> int:
-    priority = (pod.get("spec") or {}).get("priority")
+    priority = spec_of(pod).get("priority")
     return priority if isinstance(priority, int) else 0
 
 

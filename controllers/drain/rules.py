@@ -62,8 +62,8 @@ class Rules:
     def treatment(self, pod: Obj, namespace_labels: Mapping[str, str]) -> Treatment:
         """What was asked for this pod; to be drained with order 0 if nothing was."""
         labels = labels_of(pod)
-        said = (_BY_LABEL.get(str(labels.get(label)).lower()) for label in _LABELS)
-        by_label = next((behavior for behavior in said if behavior is not None), None)
+        treatments = (_BY_LABEL.get(str(labels.get(label)).lower()) for label in _LABELS)
+        by_label = next((behavior for behavior in treatments if behavior is not None), None)
         if by_label is not None:
             return Treatment(by_label)
         for rule in self.rules:

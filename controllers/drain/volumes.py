@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controllers.drain.context import DrainContext, claims_of
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
+from controllers.kernel.wording import some_of
 
 _CSI = "kubernetes.io/csi/"
 _MOST_NAMES = 5
@@ -32,9 +33,7 @@ def waits_for(detaching: Detaching) -> str:
     """The volumes by name; "" if there are none, or time is up."""
     if detaching.timeout and detaching.started_at and detaching.now >= detaching.started_at + detaching.timeout:
         return ""
-    found = list(attached(detaching.node, detaching.drain_context))
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return some_of(list(attached(detaching.node, detaching.drain_context)), _MOST_NAMES)
 
 
 def attached(node: Obj, drain_context: DrainContext) -> Iterator[str]:
@@ -47,7 +46,7 @@ def attached(node: Obj, drain_context: DrainContext) -> Iterator[str]:
     kept_handles = {_unique_name(volume) for volume in kept.values()} - {""}
     listed: set[str] = set()
     for attachment in drain_context.attachments:
-        spec = attachment.get("spec") or {}
+        spec = spec_of(attachment)
         name = str((spec.get("source") or {}).get("persistentVolumeName") or attachment["metadata"]["name"])
         if name not in kept:
             listed.add(name)
@@ -69,5 +68,5 @@ def _of_pods_that_stay(drain_context: DrainContext) -> Mapping[str, Obj]:
 
 def _unique_name(volume: Obj) -> str:
     """What the Node's status calls it; "" for one that is not CSI's."""
-    csi: Mapping[str, Any] = (volume.get("spec") or {}).get("csi") or {}
+    csi: Mapping[str, Any] = spec_of(volume).get("csi") or {}
     return f"{_CSI}{csi.get('driver')}^{csi.get('volumeHandle')}" if csi else ""

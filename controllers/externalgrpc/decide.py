@@ -18,7 +18,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.protection import WAY_OUT
 from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of, spec_of
 from controllers.kernel.victims import removable
-from controllers.kernel.wording import counted
+from controllers.kernel.wording import counted, some_of
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
 from controllers.scaling.resize import ByName, Resize, Scaling
@@ -257,8 +257,8 @@ def _edit(facts: GroupFacts, size: int, *, going: Sequence[MachineFacts], why: s
         staying=_unfinished(facts, going),
         sizes=[Resize(group=group, replicas=size, why=why, record=record)],
     )
-    told = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
-    return Edit(plan=Plan(scaling.steps([told])), group=group, replicas=size, removed=removed)
+    event = Event(group.ref, "Normal", "Scaled", f"from {group.replicas} to {size}: {why}")
+    return Edit(plan=Plan(scaling.steps([event])), group=group, replicas=size, removed=removed)
 
 
 def given_up(facts: GroupFacts) -> Plan:
@@ -289,9 +289,7 @@ def _least_promising(machine: MachineFacts) -> tuple[bool, float, str]:
 
 
 def _names(machines: Sequence[MachineFacts]) -> str:
-    shown = ", ".join(machine.key.name for machine in machines[:3])
-    more = len(machines) - 3
-    return f"Machines {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"Machines {some_of([machine.key.name for machine in machines], 3)}"
 
 
 def _below_minimum(group: NodeGroup, count: int, *, replicas: int) -> Refusal:

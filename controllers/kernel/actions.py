@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from controllers.kernel.bootstrapping import BootstrapOrder
-from controllers.kernel.refs import Key, Kind, Ref
+from controllers.kernel.refs import Key, Kind, Ref, mapping, spec_of
 from providers.base.contract import Host, HostIdentity, HostRequest
 
 
@@ -35,15 +35,13 @@ class CreateFromTemplate:
 
     def filled(self, template: Mapping[str, Any]) -> Create:
         """The creation, once the template is read; what ``body`` says itself goes first."""
-        inner = _mapping(_mapping(template.get("spec")).get("template"))
-        theirs, own = _mapping(inner.get("metadata")), self.body["metadata"]
+        inner = mapping(spec_of(template).get("template"))
+        theirs, own = mapping(inner.get("metadata")), self.body["metadata"]
         metadata = {**own}
         for part in ("labels", "annotations"):
-            both = {**_mapping(theirs.get(part)), **_mapping(own.get(part))}
+            both = {**mapping(theirs.get(part)), **mapping(own.get(part))}
             metadata |= {part: both} if both else {}
-        return Create(
-            self.kind, {**self.body, "metadata": metadata, "spec": dict(_mapping(inner.get("spec")))}, self.why
-        )
+        return Create(self.kind, {**self.body, "metadata": metadata, "spec": dict(spec_of(inner))}, self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +171,6 @@ class RemoveEtcdMember:
     members: frozenset[int]
     healthy: frozenset[int]
     why: str
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event

@@ -1,4 +1,4 @@
-"""How many Machines a rollout may have too many, and how many available ones it must keep."""
+"""How many Machines a rollout may have above its replicas, and how many available ones it must keep."""
 
 from __future__ import annotations
 
@@ -39,6 +39,10 @@ def rollout_limits(
     """Surge rounds up, unavailable down; when percentages make both 0, one may be unavailable, else nothing could move.
 
     As kube's Deployment and the machine controllers that descend from it. Raises BudgetError.
+
+    - 3 replicas, maxSurge 1, maxUnavailable 0: at most 4 Machines, at least 3 available.
+    - 10 replicas, 25 % and 25 %: surge 2.5 → 3, unavailable 2.5 → 2: at most 13, at least 8.
+    - 3 replicas, maxSurge 0, maxUnavailable 10 %: 0.3 → 0, so one may be unavailable: at most 3, at least 2.
     """
     wanted_surge = DEFAULT_MAX_SURGE if max_surge is None else max_surge
     wanted_unavailable = DEFAULT_MAX_UNAVAILABLE if max_unavailable is None else max_unavailable

@@ -28,12 +28,14 @@ class Condition:
     generation: int | None = field(default=None, compare=False)
 
     @classmethod
-    def as_it_stands(cls, said: Mapping[str, Any]) -> Condition:
-        """``said`` once more, for a reconcile that decides nothing about it: it still speaks of what it was about."""
-        status, seen = said.get("status"), said.get("observedGeneration")
+    def as_it_stands(cls, written: Mapping[str, Any]) -> Condition:
+        """``written`` once more, for a reconcile that decides nothing about it."""
+        status, seen = written.get("status"), written.get("observedGeneration")
         known: Literal["True", "False", "Unknown"] = status if status in ("True", "False") else "Unknown"
         generation = seen if isinstance(seen, int) else 0
-        return cls(str(said["type"]), known, str(said.get("reason") or ""), str(said.get("message") or ""), generation)
+        return cls(
+            str(written["type"]), known, str(written.get("reason") or ""), str(written.get("message") or ""), generation
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +118,15 @@ def merge_in_place(
     Of the ``owned`` types those that are not decided go. A condition that says the same as before is not touched: a new
     generation alone is no reason to write.
     """
-    said, before = {str(c.type): c for c in decided}, typed(observed)
-    gone = {str(type_) for type_ in owned} - said.keys()
+    reported, before = {str(c.type): c for c in decided}, typed(observed)
+    gone = {str(type_) for type_ in owned} - reported.keys()
     kept = [c for c in before if c.get("type") not in gone]
-    merged = {c["type"]: c for c in merge(kept, said.values(), moment.generation, moment.now)}
+    merged = {c["type"]: c for c in merge(kept, reported.values(), moment.generation, moment.now)}
     for old in kept:
         new = merged[old["type"]]
         if all(old.get(field) == new.get(field) for field in ("status", "reason", "message")):
             merged[old["type"]] = dict(old)
-    order = [c["type"] for c in kept] + list(said)
+    order = [c["type"] for c in kept] + list(reported)
     return [merged[type_] for type_ in dict.fromkeys(order)]
 
 

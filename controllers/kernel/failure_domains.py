@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
 from api.machinerules import failure_domains_fault
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, mapping, spec_of
 
 FIELD = "failureDomains"
 
@@ -34,10 +33,10 @@ class Resting:
 
 def read_resting(body: Obj) -> tuple[Resting, ...]:
     """What ``status.restingFailureDomains`` remembers; unreadable entries say nothing."""
-    listed = _mapping(body.get("status")).get("restingFailureDomains")
+    listed = mapping(body.get("status")).get("restingFailureDomains")
     found = []
     for entry in listed if isinstance(listed, list) else ():
-        until = _mapping(entry).get("until")
+        until = mapping(entry).get("until")
         moment = parse_time(until) if isinstance(until, str) else None
         if moment is not None:
             found.append(Resting(str(entry.get("name")), str(entry.get("reason")), moment))
@@ -49,13 +48,13 @@ def domains_of(body: Obj, cluster: Obj | None) -> tuple[str, ...]:
 
     A template that names one domain means that one. An empty list of the set's own is a choice as well: no spreading.
     """
-    spec = _mapping(body.get("spec"))
-    template = _mapping(_mapping(spec.get("template")).get("spec"))
+    spec = spec_of(body)
+    template = spec_of(mapping(spec.get("template")))
     if template.get("failureDomain"):
         return ()
     named = spec.get(FIELD)
     if named is None and cluster is not None:
-        named = _mapping(cluster.get("spec")).get(FIELD)
+        named = spec_of(cluster).get(FIELD)
     if not isinstance(named, list) or failure_domains_fault(named):
         return ()
     return tuple(named)
@@ -85,7 +84,3 @@ def is_even(domains: Iterable[str], loads: Mapping[str, int]) -> bool:
     counts = [loads.get(domain, 0) for domain in domains]
     elsewhere = sum(loads.values()) - sum(counts)
     return not elsewhere and (not counts or max(counts) - min(counts) <= 1)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -9,7 +9,7 @@ from api import names
 from controllers.kernel.digest import digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.protection import is_protected
-from controllers.kernel.refs import annotations_of
+from controllers.kernel.refs import annotations_of, spec_of
 from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
 
 DIGEST_LENGTH = 10
@@ -23,7 +23,7 @@ class Revision:
 
     def __init__(self, template: Mapping[str, Any], class_digest: str = "") -> None:
         self.class_digest = class_digest
-        self.part = rollout_part({"spec": template.get("spec")})
+        self.part = rollout_part(template)
         self.digest = digest(self.part, DIGEST_LENGTH)
 
     def is_of(self, machine: MachineFacts) -> bool:
@@ -35,7 +35,7 @@ class Revision:
             return False
         if given is not None:
             return given == self.digest
-        return is_made_of(machine.body.get("spec"), self.part)
+        return is_made_of(spec_of(machine.body), self.part)
 
     def is_on_its_way(self, machine: MachineFacts) -> bool:
         """Whether the Machine was given this template and its host is not known to be so yet."""
@@ -44,7 +44,7 @@ class Revision:
         known = machine.up_to_date is True or (machine.up_to_date is None and not machine.ready)
         if known or annotations_of(machine.body).get(names.TEMPLATE_ANNOTATION) != self.digest:
             return False
-        return is_made_of(machine.body.get("spec"), self.part)
+        return is_made_of(spec_of(machine.body), self.part)
 
     def _follows_its_class(self, machine: MachineFacts) -> bool:
         """It was given the class as it is, and its host is not known to be so; the Machine's spec is no other one."""
@@ -64,7 +64,7 @@ def _requires_in_place(machine: Mapping[str, Any]) -> bool:
     annotations = annotations_of(machine)
     if annotations.get(names.IN_PLACE_ANNOTATION) != names.InPlace.REQUIRE:
         return False
-    part = rollout_part({"spec": machine.get("spec")})
+    part = rollout_part(machine)
     anywhere = {key: value for key, value in part.items() if key != FAILURE_DOMAIN}
     given = annotations.get(names.TEMPLATE_ANNOTATION)
     return given in {digest(part, DIGEST_LENGTH), digest(anywhere, DIGEST_LENGTH)}

@@ -16,7 +16,7 @@ from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.protection import is_protected
-from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, uid_of
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, spec_of, uid_of
 from controllers.kernel.remediation import is_selected_for_deletion, is_unhealthy
 from providers.base.errors import ErrorClass
 
@@ -156,19 +156,16 @@ def _read(obj: Obj) -> MachineFacts:
     meta = obj["metadata"]
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or _NOTHING
-    spec = obj.get("spec") or _NOTHING
+    spec = spec_of(obj)
     ready = find(_readable(status.get("conditions")), MachineCondition.READY)
     is_ready = ready is not None and ready.get("status") == "True"
     changed = parse_time(ready.get("lastTransitionTime")) if ready else None
     reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
-    deleting, failed, selected_for_deletion = (
-        meta.get("deletionTimestamp"),
-        is_failed(status),
-        is_selected_for_deletion(status),
-    )
-    protected = is_protected(obj)
+    deleting, protected = meta.get("deletionTimestamp"), is_protected(obj)
+    failed, selected = is_failed(status), is_selected_for_deletion(status)
+    preserve_until = parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION)) if failed or selected else None
     return MachineFacts(
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
@@ -183,10 +180,8 @@ def _read(obj: Obj) -> MachineFacts:
         priority=_priority(annotations.get(names.DELETE_PRIORITY_ANNOTATION)),
         failed=failed,
         unhealthy=is_unhealthy(status),
-        selected_for_deletion=selected_for_deletion,
-        preserve_until=parse_time(annotations.get(names.PRESERVE_UNTIL_ANNOTATION))
-        if failed or selected_for_deletion
-        else None,
+        selected_for_deletion=selected,
+        preserve_until=preserve_until,
         node_name=(status.get("nodeRef") or _NOTHING).get("name", ""),
         ready=is_ready,
         ready_since=changed if is_ready else None,
@@ -230,12 +225,12 @@ def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
     return (found or asked) if spec.get("providerID") else asked
 
 
-def _shortage(said: Mapping[str, object] | None, generation: int) -> str:
+def _shortage(condition: Mapping[str, object] | None, generation: int) -> str:
     """What was said of an older spec may have been about another place."""
-    if said is None or said.get("status") != "False" or said.get("reason") not in SHORTAGES:
+    if condition is None or condition.get("status") != "False" or condition.get("reason") not in SHORTAGES:
         return ""
-    seen = said.get("observedGeneration")
-    return str(said["reason"]) if isinstance(seen, int) and seen >= generation else ""
+    seen = condition.get("observedGeneration")
+    return str(condition["reason"]) if isinstance(seen, int) and seen >= generation else ""
 
 
 def is_failed(status: Mapping[str, object]) -> bool:

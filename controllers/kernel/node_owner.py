@@ -12,10 +12,8 @@ differs on each Node makes no two node groups similar to an autoscaler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from api import names
-from controllers.kernel.refs import Obj, annotations_of, key_of, labels_of, uid_of
+from controllers.kernel.refs import Obj, annotations_of, key_of, labels_of, spec_of, uid_of
 
 
 def owner_uid(node: Obj) -> str:
@@ -31,8 +29,7 @@ def owner_title(node: Obj) -> str:
 
 def provider_id_of(obj: Obj) -> str:
     """``spec.providerID`` of a Node or Machine; "" while it has none, or one of a wrong type."""
-    spec = obj.get("spec")
-    found = spec.get("providerID") if isinstance(spec, Mapping) else None
+    found = spec_of(obj).get("providerID")
     return found if isinstance(found, str) else ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from controllers.kernel.conditions import is_true
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of, status_of
 
 SETTLE = 2.0
 _PROGRESS = frozenset(
@@ -64,9 +64,8 @@ def gathering(body: Obj | None, *counts: str) -> float:
     """
     if body is None:
         return 0.0
-    spec, status = body.get("spec"), body.get("status")
-    found = [spec.get("replicas")] if isinstance(spec, Mapping) else []
-    found += [status.get(name) for name in counts] if isinstance(status, Mapping) else []
+    spec, status = spec_of(body), status_of(body)
+    found = [spec.get("replicas"), *(status.get(name) for name in counts)]
     most = max((number for number in found if isinstance(number, int)), default=0)
     return min(most * _GATHER_EACH, _LONGEST_GATHERING) if most >= SMALL else 0.0
 

@@ -21,7 +21,7 @@ def cluster_name_of(obj: Obj) -> str:
     named = (
         spec.get("clusterName"),
         labels_of(obj).get(names.CLUSTER_NAME_LABEL),
-        mapping(template.get("spec")).get("clusterName"),
+        spec_of(template).get("clusterName"),
         labels.get(names.CLUSTER_NAME_LABEL),
     )
     return next((name for name in named if name and isinstance(name, str)), "")
@@ -48,13 +48,13 @@ def paused_by(objects: Iterable[Obj | None]) -> str:
 
 def _pause_of(obj: Obj) -> str:
     """What of ``obj`` itself says so. Asked of each Machine whenever its sets and checks are looked at."""
-    said = annotations_of(obj)
-    if said:
-        waits_for = said.get(names.INITIALIZERS_ANNOTATION)
+    value = annotations_of(obj)
+    if value:
+        waits_for = value.get(names.INITIALIZERS_ANNOTATION)
         if waits_for and obj.get("kind") == MACHINE.name:
             return f"waits for initializers: {waits_for}"
         for annotation in names.PAUSED_ANNOTATIONS:
-            if said.get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
+            if value.get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
                 return f"has the annotation {annotation}"
     if obj.get("kind") == CLUSTER.name and spec_of(obj).get("paused") is True:
         return "has spec.paused"

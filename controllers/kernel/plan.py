@@ -54,10 +54,10 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Sample:
     """One number of a plan, with the values of the measure's labels."""
 
-    measure: Metric
+    metric: Metric
     value: float
     labels: tuple[str, ...] = ()
 
@@ -66,13 +66,13 @@ class Figure:
 class Plan:
     """Steps run in order; ``notes`` are the reasons for what was *not* done (shown by dry run and at debug level).
 
-    ``figures`` are for the metrics; what they add to totals counts if all steps succeed.
+    ``samples`` are for the metrics; what they add to totals counts if all steps succeed.
     """
 
     steps: tuple[Step, ...] = ()
     outcome: Outcome = Settled()
     notes: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    samples: tuple[Sample, ...] = ()
 
     def actions(self) -> Iterator[Action]:
         for step in self.steps:

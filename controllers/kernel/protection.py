@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from api import names
 from controllers.kernel.refs import Obj, annotations_of
-from controllers.kernel.wording import counted
+from controllers.kernel.wording import counted, some_of
 
 if TYPE_CHECKING:
     from controllers.kernel.machine_facts import MachineFacts
@@ -43,14 +43,12 @@ def read_membership(machine: Obj) -> tuple[bool, bool] | None:
 
 def is_protected(machine: Obj) -> bool:
     """Whether no decision of ours may take the Machine or its host away."""
-    said = read_membership(machine)
-    return said is not None and not said[1]
+    membership = read_membership(machine)
+    return membership is not None and not membership[1]
 
 
 def sentence(machines: Collection[MachineFacts]) -> str:
     """``2 Machines stay, protected by membership status (evictable: false): a, b; set evictable …``."""
     listed = sorted(machine.key.name for machine in machines)
-    more = len(listed) - MOST_NAMED
-    shown = ", ".join(listed[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     stays = counted(len(listed), "Machine stays", "Machines stay")
-    return f"{stays}, protected by membership status (evictable: false): {shown}; {WAY_OUT}"
+    return f"{stays}, protected by membership status (evictable: false): {some_of(listed, MOST_NAMED)}; {WAY_OUT}"

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from api.reading import mapping as mapping  # noqa: PLC0414 - readers import it from here
+from api.reading import spec_of as spec_of  # noqa: PLC0414 - likewise
+
 Obj = Mapping[str, Any]
 """A Kubernetes object as it came over the wire. Read only: the cache hands out its own copy of the world."""
 
@@ -148,17 +151,8 @@ def generation_of(obj: Obj) -> int:
     return generation if isinstance(generation, int) else 0
 
 
-def spec_of(obj: Obj) -> Mapping[str, Any]:
-    return mapping(obj.get("spec"))
-
-
 def status_of(obj: Obj) -> Mapping[str, Any]:
     return mapping(obj.get("status"))
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """``value`` if it is an object, else an empty one: for fields that no schema has checked."""
-    return value if isinstance(value, dict) else _EMPTY
 
 
 def objects(value: Any) -> tuple[Mapping[str, Any], ...]:

@@ -22,15 +22,15 @@ MOST_TIMES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RemediationData:
     """``machine``: whose place it is, "" if nobody's. ``times``: when its Machines were replaced, oldest first."""
 
     machine: str = ""
     times: tuple[datetime, ...] = ()
 
-    def replaced(self, machine: str, now: datetime) -> Place:
+    def replaced(self, machine: str, now: datetime) -> RemediationData:
         """The place that ``machine``, whose own this was, leaves behind."""
-        return Place(machine, (*self.times, now)[-MOST_TIMES:])
+        return RemediationData(machine, (*self.times, now)[-MOST_TIMES:])
 
     def to_status(self) -> dict[str, Any]:
         return {"machine": self.machine, "times": [format_time(moment) for moment in self.times]}
@@ -39,25 +39,25 @@ class Place:
         return json.dumps(self.to_status(), separators=(",", ":"))
 
 
-NO_PLACE = Place()
+NO_REMEDIATION_DATA = RemediationData()
 
 
-def place_of(machine: Obj) -> Place:
+def remediation_data_of(machine: Obj) -> RemediationData:
     """Whose place the Machine took; an unreadable annotation says nothing."""
     text = annotations_of(machine).get(names.REMEDIATION_FOR_ANNOTATION)
     try:
-        return read_place(json.loads(text)) if text else NO_PLACE
+        return read_remediation_data(json.loads(text)) if text else NO_REMEDIATION_DATA
     except ValueError:
-        return NO_PLACE
+        return NO_REMEDIATION_DATA
 
 
-def read_place(found: object) -> Place:
+def read_remediation_data(found: object) -> RemediationData:
     """From JSON: unreadable parts are left out."""
     if not isinstance(found, Mapping) or not isinstance(found.get("machine"), str):
-        return NO_PLACE
+        return NO_REMEDIATION_DATA
     listed = found.get("times")
     times = (parse_time(text) for text in (listed if isinstance(listed, list) else ()) if isinstance(text, str))
-    return Place(found["machine"], tuple(sorted(moment for moment in times if moment is not None)))
+    return RemediationData(found["machine"], tuple(sorted(moment for moment in times if moment is not None)))
 
 
 def is_unhealthy(status: Mapping[str, Any]) -> bool:

@@ -34,12 +34,12 @@ def status_step(ref: Ref, body: Obj, status: Mapping[str, Any]) -> tuple[Step, .
 
 def new_failure(ref: Ref, before: Mapping[str, Any], patch: Mapping[str, Any]) -> list[Action]:
     """One event when ``patch`` is the first status to say that Machines failed for good; the message counts reasons."""
-    said, old = (find(status.get("conditions"), SetCondition.MACHINES_READY) for status in (patch, before))
-    if said is None or said["reason"] != Reason.MACHINES_FAILED:
+    reported, old = (find(status.get("conditions"), SetCondition.MACHINES_READY) for status in (patch, before))
+    if reported is None or reported["reason"] != Reason.MACHINES_FAILED:
         return []
     if old is not None and old.get("reason") == Reason.MACHINES_FAILED:
         return []
-    return [Event(ref, "Warning", Reason.MACHINES_FAILED, said["message"])]
+    return [Event(ref, "Warning", Reason.MACHINES_FAILED, reported["message"])]
 
 
 def invalid(ref: Ref, body: Obj, status: Mapping[str, Any], problem: str) -> Plan:

@@ -16,7 +16,7 @@ from api.behaviour import NOT_GIVEN, Fields
 from api.declared import MACHINE_SPEC
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import Kind
+from controllers.kernel.refs import Kind, spec_of
 
 IN_PLACE_SCALARS = MACHINE_SPEC.scalars
 """Fields of ``spec`` that are copied as they are; ``metadata`` and ``taints`` are merged key by key."""
@@ -35,7 +35,7 @@ def rollout_part(template: Mapping[str, Any], fields: Fields = MACHINE_SPEC) -> 
     The three generations of providerConfig are one field here; null and empty optional fields are left out, so that
     what an API server fills in or drops makes no revision.
     """
-    spec = template.get("spec") or {}
+    spec = spec_of(template)
     outside = fields.outside_revision
     part = {key: fields.meant(key, value) for key, value in spec.items() if key not in outside}
     part = {key: value for key, value in part.items() if value is not NOT_GIVEN}

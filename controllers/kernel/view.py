@@ -159,10 +159,10 @@ class HostPresent:
 class HostAbsent:
     """A complete list of the scope, taken after our last call for this Machine, does not show it.
 
-    ``remains``: what was made for one, or is left of one, and has to go with the Machine.
+    ``leftover``: what was made for one, or is left of one, and has to go with the Machine.
     """
 
-    remains: Host | None = None
+    leftover: Host | None = None
 
 
 @dataclass(frozen=True, slots=True)

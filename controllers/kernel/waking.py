@@ -37,7 +37,7 @@ def named_by_template(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
         own = key_of(machine_class)
         for body in view.indexed(kind, NAMESPACE, own.namespace):
             template = mapping(spec_of(body).get("template"))
-            if class_key(mapping(template.get("spec")), own.namespace) == own:
+            if class_key(spec_of(template), own.namespace) == own:
                 yield key_of(body)
 
     return keys

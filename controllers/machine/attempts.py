@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controllers.kernel.plan import Failed, Outcome, Wait
 from controllers.kernel.view import Attempt
-from controllers.machine.decision import Failure
+from controllers.machine.decision import Cause
 from controllers.machine.observe import Observed
 from providers.base.errors import REACTIONS, ErrorClass
 
@@ -18,7 +18,7 @@ ADVICE: dict[ErrorClass, str] = {
     ErrorClass.UNAUTHORIZED: "check the provider's credentials; it is tried again",
     ErrorClass.RATE_LIMITED: "nothing to do; it is tried again",
     ErrorClass.UNAVAILABLE: "nothing to do but to look after the provider; it is tried again",
-    ErrorClass.TIMEOUT: "nothing to do; the next round looks whether it worked",
+    ErrorClass.TIMEOUT: "nothing to do; the next reconcile checks whether it worked",
     ErrorClass.CONFLICT: "nothing to do; it is tried again",
     ErrorClass.NOT_FOUND: "check the names in the provider config; it is tried again",
     ErrorClass.INTERNAL: "look at the provider; it is tried again",
@@ -53,11 +53,11 @@ def message(attempt: Attempt) -> str:
     return f"{text}: {ADVICE[attempt.error_class]}"
 
 
-def terminal(attempt: Attempt | None) -> Failure | None:
+def terminal(attempt: Attempt | None) -> Cause | None:
     """The failure to report as terminal, if the class is."""
     if attempt is None or not REACTIONS[attempt.error_class].terminal:
         return None
-    return Failure(REACTIONS[attempt.error_class].error_reason, message(attempt))
+    return Cause(REACTIONS[attempt.error_class].error_reason, message(attempt))
 
 
 def outcome(attempt: Attempt | None, observed: Observed, doing: str) -> Outcome:

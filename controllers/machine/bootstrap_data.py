@@ -95,8 +95,8 @@ def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
         return None
     endpoint = effective(*specs).endpoint or _endpoint_of(cluster)
     token_id = annotations_of(machine).get(names.BOOTSTRAP_TOKEN_ANNOTATION)
-    told = token_id if isinstance(token_id, str) else ""
-    return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint, told)
+    token = token_id if isinstance(token_id, str) else ""
+    return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint, token)
 
 
 def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: View) -> Bootstrapping | None:
@@ -180,10 +180,10 @@ def before_host(found: Bootstrapping | None, now: datetime) -> BootstrapRef | No
     data = found.reads.data
     if not _is_due(data, now) and isinstance(data, DataPresent) and data.digest == found.order.digest:
         return found.ref
-    said = Refused(data.reason, data.message) if isinstance(data, DataRefused) else None
+    refused = Refused(data.reason, data.message) if isinstance(data, DataRefused) else None
     if isinstance(data, DataRefused) and now < data.retry_at:
-        return NotYet(data.message, max(0.1, (data.retry_at - now).total_seconds()), refused=said)
-    return NotYet("its bootstrap data is being made", 2.0, (_ensure(found.order, "make"),), said)
+        return NotYet(data.message, max(0.1, (data.retry_at - now).total_seconds()), refused=refused)
+    return NotYet("its bootstrap data is being made", 2.0, (_ensure(found.order, "make"),), refused)
 
 
 def renewal(found: Bootstrapping | None, host: Host, now: datetime) -> tuple[Action, ...]:

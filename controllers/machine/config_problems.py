@@ -7,7 +7,7 @@ from controllers.kernel.plan import Blocked, Failed, Outcome
 from controllers.kernel.view import HostAbsent, HostPresent
 from controllers.kernel.wording import in_words
 from controllers.machine import replacement
-from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.host import lost
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -17,7 +17,7 @@ def decide(observed: Observed) -> Decision:
     """Terminal only while no host runs: one bad edit of a class must not make a thousand running Machines failed."""
     reason, text = _reason(observed), describe(observed)
     outcome: Outcome = Blocked(text) if observed.desired.waits else Failed(reason, text)
-    stale, warning = up_to_date(False, reason, text), Failure(reason, text)
+    stale, warning = up_to_date(False, reason, text), Cause(reason, text)
     match observed.reads.host:
         case HostPresent(host) if replacement.is_old(observed, host):
             return replacement.remove_old(observed, host)
@@ -27,11 +27,11 @@ def decide(observed: Observed) -> Decision:
             return lost(observed)
         case _ if observed.provider_id:
             return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
-    said = infrastructure(False, reason, text)
+    condition = infrastructure(False, reason, text)
     if observed.desired.waits:
-        return Decision(Stage.WAITING, (), outcome, said, stale, warning=warning)
-    failure = Failure(Reason.INVALID_CONFIGURATION, text)
-    return Decision(Stage.REFUSED, (), outcome, said, stale, failure=failure, warning=warning)
+        return Decision(Stage.WAITING, (), outcome, condition, stale, warning=warning)
+    failure = Cause(Reason.INVALID_CONFIGURATION, text)
+    return Decision(Stage.REFUSED, (), outcome, condition, stale, failure=failure, warning=warning)
 
 
 def describe(observed: Observed) -> str:

@@ -22,7 +22,7 @@ from controllers.kernel.joining import Limits, cluster_title
 from controllers.kernel.machine_class import class_key
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import cluster_of, paused_by
-from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, is_deleting, key_of
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, is_deleting, key_of, spec_of
 from controllers.kernel.template import is_count
 from controllers.kernel.view import COMING_UP, JOINED, MACHINE_CLASS_REF, View
 from providers.base.errors import ErrorClass
@@ -94,7 +94,7 @@ def stays_queued(old: Obj, new: Obj) -> bool:
 
 def _of_cluster(machine: Obj, view: View, limits: Limits) -> Iterator[InFlightLimit]:
     cluster, title = cluster_of(machine, view), cluster_title(machine)
-    spec = (cluster or {}).get("spec") or {}
+    spec = spec_of(cluster or {})
     whose = f"Cluster {title}" if title else "the cluster"
     most, flag = spec.get("maxHostsInFlight"), "--cluster-hosts-in-flight"
     source = "spec.maxHostsInFlight" if most is not None else flag
@@ -158,20 +158,19 @@ def _joined_since(view: View, title: str, since: datetime, enough: int) -> int:
 
 def _first(machines: Iterable[Obj], reason: str) -> Iterator[Key]:
     waiting = (read(machine) for machine in machines if not is_deleting(machine))
-    told = (facts for facts in waiting if not facts.has_host and facts.reason == reason)
-    first = min(told, key=_rank, default=None)
+    reported = (facts for facts in waiting if not facts.has_host and facts.reason == reason)
+    first = min(reported, key=_rank, default=None)
     if first is not None:
         yield first.key
 
 
 def _says_a_limit(obj: Obj | None) -> bool:
-    spec = (obj or {}).get("spec") or obj or {}
+    spec = spec_of(obj or {}) or obj or {}
     return any(spec.get(name) is not None for name in ("maxHostsInFlight", "bootstrapTokenLifetime"))
 
 
 def _class_of(machine: Obj) -> Key | None:
-    spec = machine.get("spec")
-    return class_key(spec, key_of(machine).namespace) if isinstance(spec, Mapping) else None
+    return class_key(spec_of(machine), key_of(machine).namespace)
 
 
 def _lifetime(spec: Mapping[str, Any], limits: Limits) -> timedelta | None:

@@ -15,8 +15,8 @@ SETTLED = Settled()
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A terminal one: only a person or another spec helps."""
+class Cause:
+    """A reason for programs, and its text for people."""
 
     reason: str
     message: str
@@ -35,11 +35,12 @@ class Decision:
     infrastructure: Condition | None = None
     up_to_date: Condition | None = None
     extra: tuple[Condition, ...] = ()
-    failure: Failure | None = None
+    failure: Cause | None = None
+    """Terminal: only a person or another spec helps."""
     record: Mapping[str, Any] = field(default_factory=dict)
-    warning: Failure | None = None
+    warning: Cause | None = None
     """A reason and text worth an Event when the reason is new."""
-    news: Failure | None = None
+    news: Cause | None = None
     """The same for an Event of type Normal: something begins that nobody may expect. Decided in one reconcile only."""
 
 

@@ -19,7 +19,7 @@ from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
 from controllers.machine import attempts, bootstrap_data, clocks, deletion_guards, status, unreachable
-from controllers.machine.decision import Decision, Failure, condition, infrastructure
+from controllers.machine.decision import Cause, Decision, condition, infrastructure
 from controllers.machine.draining import attached_volumes, drain, drain_end, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -66,11 +66,11 @@ def _decide(observed: Observed) -> Decision:
             # A list can't show what a call that still runs is about to make: released now, that host would be nobody's.
             text = f"the provider has not answered yet ({observed.reads.in_flight})"
             return _going(Wait(IN_FLIGHT_LOOK, text), (Reason.DELETING_HOST, text))
-        case HostAbsent(remains=remains) if remains is not None:
-            return _delete_host(observed, remains, Drained(), ())
+        case HostAbsent(leftover=leftover) if leftover is not None:
+            return _delete_host(observed, leftover, Drained(), ())
         case HostAbsent() if unreachable.is_frozen(observed) and not unreachable.never_had_a_node(observed):
-            said = unreachable.holds(observed, "its host is gone, its Node stays")
-            return _going(Blocked(said[1], unreachable.REQUEUE_AFTER), said)
+            reported = unreachable.holds(observed, "its host is gone, its Node stays")
+            return _going(Blocked(reported[1], unreachable.REQUEUE_AFTER), reported)
         case HostAbsent():
             return _release(observed, "its host is gone")
         case HostUnknown(why):
@@ -113,8 +113,8 @@ def _release(observed: Observed, why: str) -> Decision:
 
 def _nobody_knows(observed: Observed, why: str) -> Decision:
     if names.ABANDON_HOST_ANNOTATION in observed.annotations:
-        said = f"the annotation {names.ABANDON_HOST_ANNOTATION} says so, though the host is unknown ({why})"
-        return _release(observed, said)
+        why_unknown = f"the annotation {names.ABANDON_HOST_ANNOTATION} says so, though the host is unknown ({why})"
+        return _release(observed, why_unknown)
     if not observed.problems:
         text = f"nobody knows whether there is a host: {why}"
         return _going(Wait(2.0, text), (Reason.PROVIDER_UNREACHABLE, text))
@@ -154,8 +154,8 @@ def _empty(observed: Observed, host: Host) -> Decision:
     drained = (drained_condition(assessment),)
     if isinstance(assessment, NotDrained):
         reason = Reason.DRAIN_BLOCKED if assessment.blocked else Reason.DRAINING
-        said = (reason, f"{assessment.why}{drain_end(observed)}" if assessment.blocked else assessment.why)
-        going = _going(Blocked(assessment.why, REQUEUE_AFTER), said, assessment.actions, drained)
+        reported = (reason, f"{assessment.why}{drain_end(observed)}" if assessment.blocked else assessment.why)
+        going = _going(Blocked(assessment.why, REQUEUE_AFTER), reported, assessment.actions, drained)
         return replace(going, record=clocks.started(observed, clocks.DRAIN), warning=warning(assessment))
     volumes = attached_volumes(observed, assessment, clocks.read(observed, clocks.VOLUMES))
     if volumes:
@@ -165,16 +165,16 @@ def _empty(observed: Observed, host: Host) -> Decision:
     return _terminate(observed, host, assessment, drained)
 
 
-def _terminate(observed: Observed, host: Host, drained: Drained, said: tuple[Condition, ...]) -> Decision:
+def _terminate(observed: Observed, host: Host, drained: Drained, reported: tuple[Condition, ...]) -> Decision:
     hook = _hook(observed, _PRE_TERMINATE)
     if not hook:
-        return _delete_host(observed, host, drained, said)
+        return _delete_host(observed, host, drained, reported)
     text = f"waiting until the annotation {hook} is removed before deleting the host"
-    going = _going(Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), said)
+    going = _going(Blocked(text), (Reason.WAITING_FOR_HOOK, text), (), reported)
     return replace(going, record=clocks.started(observed, clocks.PRE_TERMINATE))
 
 
-def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[Condition, ...]) -> Decision:
+def _delete_host(observed: Observed, host: Host, drained: Drained, reported: tuple[Condition, ...]) -> Decision:
     attempt = attempts.of_deletion(observed)
     text, reason = f"host {host.name} is being deleted", str(Reason.DELETING_HOST)
     if attempt is not None:
@@ -185,18 +185,18 @@ def _delete_host(observed: Observed, host: Host, drained: Drained, said: tuple[C
         why = f"Machine {observed.name} is being deleted"
         actions = (delete_host(observed, host, f"{why}; {drained.skipped}" if drained.skipped else why),)
         outcome = Wait(FIRST_LOOK, text)
-    going = _going(outcome, (reason, text), actions, said)
+    going = _going(outcome, (reason, text), actions, reported)
     return replace(going, record=clocks.started(observed, clocks.HOST))
 
 
 def _going(
     outcome: Outcome,
-    said: tuple[str, str],
+    reported: tuple[str, str],
     actions: tuple[Action, ...] = (),
     extra: tuple[Condition, ...] = (),
 ) -> Decision:
     """A step on the way, with what the condition Deleting says of it."""
-    reason, text = str(said[0]), said[1]
+    reason, text = str(reported[0]), reported[1]
     host_goes = infrastructure(False, reason, text) if reason == Reason.DELETING_HOST else None
     return Decision(
         Stage.DELETING,
@@ -204,7 +204,7 @@ def _going(
         outcome,
         infrastructure=host_goes,
         extra=(condition(MachineCondition.DELETING, True, reason, text), *extra),
-        warning=None if reason in _AS_PLANNED else Failure(reason, text),
+        warning=None if reason in _AS_PLANNED else Cause(reason, text),
     )
 
 

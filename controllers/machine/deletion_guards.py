@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from api import names
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, uid_of
+from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, spec_of, uid_of
 from controllers.kernel.view import NAMESPACE, ManagementCluster, View
+from controllers.kernel.wording import some_of
 
 _MOST_NAMES = 5
 
@@ -52,9 +53,7 @@ def block_reason(machine: Obj, deletion_guards: DeletionGuards) -> str:
             f"annotate the Machine with {names.ALLOW_SELF_DELETION_ANNOTATION}"
         )
     if deletion_guards.going_before:
-        first = ", ".join(deletion_guards.going_before[:_MOST_NAMES])
-        more = len(deletion_guards.going_before) - _MOST_NAMES
-        return f"this controller runs on its Node: first go {first}" + (f" and {more} more" if more > 0 else "")
+        return f"this controller runs on its Node: first go {some_of(deletion_guards.going_before, _MOST_NAMES)}"
     return ""
 
 
@@ -68,5 +67,5 @@ def peers_of(machine: Obj, view: View) -> Iterable[Obj]:
 
 def runs_control_plane(machine: Obj) -> bool:
     """As the lineage tells it: only such a Machine asks for a version of the control plane."""
-    versions = (machine.get("spec") or {}).get("versions")
+    versions = spec_of(machine).get("versions")
     return isinstance(versions, dict) and bool(versions.get("controlPlane"))

@@ -11,7 +11,7 @@ from controllers.drain.volumes import Detaching, waits_for
 from controllers.kernel.conditions import Condition, format_time
 from controllers.kernel.refs import annotations_of
 from controllers.machine import clocks, unreachable
-from controllers.machine.decision import Failure, condition
+from controllers.machine.decision import Cause, condition
 from controllers.machine.observe import Observed
 from providers.base.contract import HostState
 
@@ -83,11 +83,11 @@ def drain_end(observed: Observed) -> str:
     return "" if since is None else "; no nodeDrainTimeout is set, so this waits until then"
 
 
-def warning(assessment: NotDrained) -> Failure | None:
+def warning(assessment: NotDrained) -> Cause | None:
     """Worth an Event: nothing moves before somebody else acts; or, as a drain begins, what will end with it."""
     if assessment.blocked:
-        return Failure(Reason.DRAIN_BLOCKED, assessment.why)
-    return Failure(Reason.DRAIN_LOSES, f"this ends with the drain: {assessment.lost}") if assessment.lost else None
+        return Cause(Reason.DRAIN_BLOCKED, assessment.why)
+    return Cause(Reason.DRAIN_LOSES, f"this ends with the drain: {assessment.lost}") if assessment.lost else None
 
 
 def drained_condition(assessment: Assessment) -> Condition:

@@ -19,8 +19,8 @@ from controllers.machine import attempts, bootstrap_data, joining, replacement, 
 from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
+    Cause,
     Decision,
-    Failure,
     infrastructure,
     up_to_date,
 )
@@ -39,8 +39,8 @@ def decide(observed: Observed, request: HostRequest) -> Decision:
     match observed.reads.host:
         case HostUnknown(why):
             return unknown(observed, why)
-        case HostAbsent(remains):
-            return _absent(observed, request, remains)
+        case HostAbsent(leftover):
+            return _absent(observed, request, leftover)
         case HostPresent(host):
             return _present(observed, request, host)
 
@@ -48,8 +48,8 @@ def decide(observed: Observed, request: HostRequest) -> Decision:
 def unknown(observed: Observed, why: str) -> Decision:
     """Nothing is done and nothing taken back: that nobody answers does not mean that nothing is there (MCM#657)."""
     known = observed.provider_id or observed.status.get("phase")
-    said = None if known else infrastructure(None, Reason.PROVIDER_UNREACHABLE, why)
-    return Decision(None if known else Stage.WAITING, infrastructure=said, outcome=Wait(2.0, why))
+    reported = None if known else infrastructure(None, Reason.PROVIDER_UNREACHABLE, why)
+    return Decision(None if known else Stage.WAITING, infrastructure=reported, outcome=Wait(2.0, why))
 
 
 def lost(observed: Observed) -> Decision:
@@ -61,8 +61,8 @@ def lost(observed: Observed) -> Decision:
         Stage.LOST,
         outcome=Failed(Reason.HOST_MISSING, text),
         infrastructure=infrastructure(False, Reason.HOST_MISSING, text),
-        failure=Failure(Reason.HOST_MISSING, text),
-        warning=Failure(Reason.HOST_MISSING, text),
+        failure=Cause(Reason.HOST_MISSING, text),
+        warning=Cause(Reason.HOST_MISSING, text),
     )
 
 
@@ -72,13 +72,13 @@ def with_finalizer(observed: Observed) -> list[str] | None:
     return None if names.MACHINE_FINALIZER in have else [*have, names.MACHINE_FINALIZER]
 
 
-def _absent(observed: Observed, request: HostRequest, remains: Host | None) -> Decision:
+def _absent(observed: Observed, request: HostRequest, leftover: Host | None) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
         return lost(observed)
     if observed.provider_id and observed.unreachable is not None:
         return unreachable.hold_change(observed, REPLACEMENT)
-    if observed.provider_id and remains is not None:
-        return replacement.remove_old(observed, remains)
+    if observed.provider_id and leftover is not None:
+        return replacement.remove_old(observed, leftover)
     if observed.provider_id:
         return replacement.forget_old(observed)
     return _create(observed, request)
@@ -111,7 +111,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
         infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
-        warning=Failure(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
+        warning=Cause(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
     )
 
 
@@ -131,7 +131,7 @@ def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decisio
         outcome,
         infrastructure=infrastructure(False, refused.reason if refused else Reason.PROVISIONING, not_yet.why),
         up_to_date=_no_host_yet(observed),
-        warning=Failure(refused.reason, refused.message) if refused else None,
+        warning=Cause(refused.reason, refused.message) if refused else None,
     )
 
 
@@ -167,8 +167,8 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return _bound_elsewhere(observed, host)
     if host.state is HostState.DELETING:
         text = f"host {host.name} is being deleted, though nobody asked for it here"
-        said = infrastructure(False, Reason.DELETING_HOST, text)
-        return Decision(None, outcome=Wait(2.0, text), infrastructure=said)
+        condition = infrastructure(False, Reason.DELETING_HOST, text)
+        return Decision(None, outcome=Wait(2.0, text), infrastructure=condition)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
     given_up = (
@@ -221,8 +221,8 @@ def _bound_elsewhere(observed: Observed, host: Host) -> Decision:
         f"spec.providerID is {observed.provider_id}, but the provider's host of this Machine is {host.provider_id}; "
         "clear spec.providerID to take that one"
     )
-    said = infrastructure(False, Reason.NODE_CONFLICT, text)
-    return Decision(None, outcome=Blocked(text), infrastructure=said, warning=Failure(Reason.NODE_CONFLICT, text))
+    condition = infrastructure(False, Reason.NODE_CONFLICT, text)
+    return Decision(None, outcome=Blocked(text), infrastructure=condition, warning=Cause(Reason.NODE_CONFLICT, text))
 
 
 def _bind(observed: Observed, host: Host) -> Decision:
@@ -247,8 +247,8 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
             outcome=Failed(Reason.HOST_FAILED, text),
             infrastructure=infrastructure(False, Reason.HOST_FAILED, text),
             up_to_date=IS_UP_TO_DATE,
-            failure=Failure(Reason.HOST_FAILED, text),
-            warning=Failure(Reason.HOST_FAILED, text),
+            failure=Cause(Reason.HOST_FAILED, text),
+            warning=Cause(Reason.HOST_FAILED, text),
         )
     tidy: list[Action] = []
     if observed.own_node is not None and is_cordoned_for(observed.own_node, observed.uid):

@@ -10,7 +10,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.bootstrap import failure as failures
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.host_report import Report
-from controllers.machine.decision import Failure, condition
+from controllers.machine.decision import Cause, condition
 from controllers.machine.observe import Observed
 
 _UNDER_WAY = frozenset({Reason.WAITING_FOR_NODE, Reason.BOOTSTRAPPING, Reason.JOINED})
@@ -27,22 +27,24 @@ def decide(observed: Observed, node_name: str) -> Condition | None:
     failed = failure(observed)
     if failed is not None:
         return condition(type_, False, failed.reason, failed.message)
-    said = _report(observed)
-    if said is not None:
-        return condition(type_, False, Reason.BOOTSTRAPPING, said.progress)
+    report = _report(observed)
+    if report is not None:
+        return condition(type_, False, Reason.BOOTSTRAPPING, report.progress)
     return condition(type_, False, Reason.WAITING_FOR_NODE, "no Node has joined yet")
 
 
-def failure(observed: Observed) -> Failure | None:
+def failure(observed: Observed) -> Cause | None:
     """Why there is no Node, if the host or the clock says so."""
     found = observed.bootstrapping
     if found is None or not found.asked or observed.node is not None or observed.deleting:
         return None
-    said = _report(observed)
-    words = failures.in_words(said) if said is not None and said.failed else ""
+    report = _report(observed)
+    words = failures.in_words(report) if report is not None and report.failed else ""
     if _is_late(observed):
-        return Failure(Reason.JOIN_TIMED_OUT, _too_late(observed, words or (said.progress if said is not None else "")))
-    return Failure(failures.classify(said).reason, words) if said is not None and words else None
+        return Cause(
+            Reason.JOIN_TIMED_OUT, _too_late(observed, words or (report.progress if report is not None else ""))
+        )
+    return Cause(failures.classify(report).reason, words) if report is not None and words else None
 
 
 def is_news(observed: Observed) -> bool:
@@ -50,10 +52,10 @@ def is_news(observed: Observed) -> bool:
     before = find(observed.status.get("conditions"), MachineCondition.NODE_JOINED)
     if observed.node is not None:
         return before is not None and before.get("reason") not in _UNDER_WAY  # what failed has succeeded since
-    said = decide(observed, "")
-    if said is None or said.reason == Reason.WAITING_FOR_NODE:
+    report = decide(observed, "")
+    if report is None or report.reason == Reason.WAITING_FOR_NODE:
         return False
-    return before is None or (before.get("reason"), before.get("message")) != (said.reason, said.message)
+    return before is None or (before.get("reason"), before.get("message")) != (report.reason, report.message)
 
 
 def _report(observed: Observed) -> Report | None:

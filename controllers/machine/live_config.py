@@ -22,14 +22,18 @@ def decide(observed: Observed) -> Condition | None:
     live = _found(observed)
     if isinstance(live, NotChecked):
         return None if before is None else _as_reported(before)
-    said = live_config.condition(TYPE, live, "spec.")
-    return None if before is None and said is not None and said.status == "True" else said
+    condition = live_config.condition(TYPE, live, "spec.")
+    return None if before is None and condition is not None and condition.status == "True" else condition
 
 
 def is_news(observed: Observed) -> bool:
     """Whether something is wrong that the status does not say yet."""
-    said, before = decide(observed), find(observed.status.get("conditions"), TYPE)
-    return said is not None and said.status == "False" and (before is None or before.get("message") != said.message)
+    reported, before = decide(observed), find(observed.status.get("conditions"), TYPE)
+    return (
+        reported is not None
+        and reported.status == "False"
+        and (before is None or before.get("message") != reported.message)
+    )
 
 
 def _found(observed: Observed) -> LiveCheck:

@@ -14,7 +14,7 @@ from api import names
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
 from controllers.kernel.node_owner import provider_id_of as node_provider_id
-from controllers.kernel.refs import NODE, Key, Obj, uid_of
+from controllers.kernel.refs import NODE, Key, Obj, spec_of, uid_of
 from controllers.kernel.view import NODE_OWNER, PROVIDER_ID, HostPresent, HostRead, ManagementCluster, View
 from providers.base.contract import Host
 
@@ -65,8 +65,7 @@ def find(machine: Obj, read: HostRead, view: View) -> Link:
 
 
 def provider_id_of(machine: Obj) -> str:
-    spec = machine.get("spec")
-    found = spec.get("providerID") if isinstance(spec, dict) else None
+    found = spec_of(machine).get("providerID")
     return found if isinstance(found, str) else ""
 
 

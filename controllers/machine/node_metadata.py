@@ -12,7 +12,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.actions import Patch
-from controllers.kernel.refs import NODE, Obj, annotations_of, labels_of, ref_of, resource_version_of
+from controllers.kernel.refs import NODE, Obj, annotations_of, labels_of, ref_of, resource_version_of, spec_of
 from providers.base.contract import NodeRegistration, Taint
 
 Record = Mapping[str, Sequence[str]]
@@ -104,7 +104,7 @@ def _as_dict(taint: Taint) -> dict[str, Any]:
 
 
 def _taints(node: Obj) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = (node.get("spec") or {}).get("taints") or ()
+    found: Sequence[Mapping[str, Any]] = spec_of(node).get("taints") or ()
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from controllers.kernel.conditions import find, parse_time
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead
 from providers.base.contract import Host, HostState
 
@@ -28,7 +28,7 @@ def among(nodes: Iterable[Obj], read: HostRead) -> Obj | None:
 
 
 def message(node: Obj) -> str:
-    name, host = node["metadata"]["name"], (node.get("spec") or {}).get("providerID")
+    name, host = node["metadata"]["name"], spec_of(node).get("providerID")
     return f"its kubelet reports on Node {name}, which belongs to host {host} that was replaced; that can't be changed"
 
 

@@ -31,8 +31,10 @@ from controllers.kernel.refs import (
     annotations_of,
     generation_of,
     is_deleting,
+    mapping,
     ref_of,
     resource_version_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import (
@@ -148,7 +150,7 @@ class Observed:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        return _mapping(self.machine.get("spec"))
+        return spec_of(self.machine)
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -278,7 +280,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
         node_takeover=None if isinstance(link, Linked | Conflict) else node_takeover.among(late_nodes, reads.host),
         workload=view.workload,
         cluster_is_going=cluster is not None and is_deleting(cluster),
-        class_digest=class_digest(machine.get("spec"), key.namespace, view),
+        class_digest=class_digest(spec_of(machine), key.namespace, view),
         lines=creation_limits.in_flight_limits(machine, view, settings.limits)
         if _has_no_host_yet(machine, reads)
         else (),
@@ -301,7 +303,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
 
 
 def status_of(machine: Obj) -> Mapping[str, Any]:
-    return _mapping(machine.get("status"))
+    return mapping(machine.get("status"))
 
 
 def _allowed(desired: DesiredHost, namespace: str, policy: NodePolicy) -> tuple[DesiredHost, tuple[str, ...]]:
@@ -313,15 +315,15 @@ def _allowed(desired: DesiredHost, namespace: str, policy: NodePolicy) -> tuple[
 
 def _refers_elsewhere(machine: Obj, view: View) -> bool:
     """A Node that is missing stays referenced; one that is there and not recorded for the Machine is not its own."""
-    name = _mapping(status_of(machine).get("nodeRef")).get("name")
+    name = mapping(status_of(machine).get("nodeRef")).get("name")
     node = view.get(NODE, Key("", name)) if isinstance(name, str) and name else None
     return node is not None and not is_recorded_for(node, machine)
 
 
 def _has_joined_too_late(machine: Obj) -> bool:
     """As its status says: then its host may have a word on its console that explains it."""
-    said = find(status_of(machine).get("conditions"), MachineCondition.NODE_JOINED)
-    return said is not None and said.get("reason") == Reason.JOIN_TIMED_OUT
+    condition = find(status_of(machine).get("conditions"), MachineCondition.NODE_JOINED)
+    return condition is not None and condition.get("reason") == Reason.JOIN_TIMED_OUT
 
 
 def _made_in(machine: Obj) -> str:
@@ -353,10 +355,6 @@ def _may_drain(observed: Observed, node: Obj) -> bool:
         return True
     host = observed.host
     return host is not None and host.spec_hash != observed.desired.spec_hash
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _duration(text: Any) -> timedelta | None:

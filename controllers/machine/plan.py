@@ -43,8 +43,8 @@ def _deleting(observed: Observed) -> Plan:
 
 
 def _living(observed: Observed, decision: Decision) -> Plan:
-    told = _with_status(observed, decision)
-    return replace(told, steps=(*told.steps, *replacement.delete_late_nodes(observed)))
+    written = _with_status(observed, decision)
+    return replace(written, steps=(*written.steps, *replacement.delete_late_nodes(observed)))
 
 
 def _with_status(observed: Observed, decision: Decision) -> Plan:
@@ -64,16 +64,16 @@ def _with_status(observed: Observed, decision: Decision) -> Plan:
 def _assembled(observed: Observed, decision: Decision, report: Patch | None, metadata: Patch | None) -> Plan:
     """Status first: what it records (ownership, clocks, a replacement) has to be there before the deed."""
     before: list[Action] = [report] if report else []
-    said: list[Action] = []
+    reported: list[Action] = []
     if report and decision.warning and status.reason_is_new(observed, decision):
-        said.append(Event(observed.ref, "Warning", str(decision.warning.reason), decision.warning.message))
+        reported.append(Event(observed.ref, "Warning", str(decision.warning.reason), decision.warning.message))
     if report and decision.news:
-        said.append(Event(observed.ref, "Normal", str(decision.news.reason), decision.news.message))
+        reported.append(Event(observed.ref, "Normal", str(decision.news.reason), decision.news.message))
     after: list[Action] = [metadata] if metadata else []
     outcome = _when_available(observed, decision)
     if isinstance(observed.link, Conflict) and not observed.deleting:
         outcome = Blocked(observed.link.why)
-    return Plan((*steps(before, [*said, *after]), *decision.steps), outcome)
+    return Plan((*steps(before, [*reported, *after]), *decision.steps), outcome)
 
 
 def _metadata(observed: Observed, decision: Decision) -> Patch | None:

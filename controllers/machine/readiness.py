@@ -51,8 +51,8 @@ def _words(observed: Observed, ready: Mapping[str, Any]) -> str:
     A kubelet's message counts seconds ("PLEG was last seen active 3m2s ago"), and each count would cost a write.
     """
     reason = str(ready.get("reason") or "NotReady")
-    said = find(observed.status.get("conditions"), MachineCondition.NODE_READY)
-    before = str(said.get("message") or "") if said else ""
+    node_ready = find(observed.status.get("conditions"), MachineCondition.NODE_READY)
+    before = str(node_ready.get("message") or "") if node_ready else ""
     if before.partition(":")[0] == reason:
         return before
     return f"{reason}: {ready.get('message') or ''}".rstrip(": ")[:LONGEST_WORDS]
@@ -75,10 +75,10 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
     if decision.stage is Stage.REPLACING:
         return condition(type_, False, Reason.REPLACING, "the host is replaced by a new one")
     runs = infrastructure is None or infrastructure.status != "False"
-    told = joining.failure(observed)
-    if told is not None and (runs or (infrastructure is not None and infrastructure.reason == Reason.PROVISIONING)):
+    failure = joining.failure(observed)
+    if failure is not None and (runs or (infrastructure is not None and infrastructure.reason == Reason.PROVISIONING)):
         # A host that speaks is newer news than a list in which it still boots.
-        return condition(type_, False, told.reason, told.message)
+        return condition(type_, False, failure.reason, failure.message)
     if infrastructure is not None and infrastructure.status == "False":
         return condition(type_, False, infrastructure.reason, infrastructure.message)
     if observed.unreachable is not None:
@@ -94,10 +94,10 @@ def ready_condition(observed: Observed, decision: Decision, infrastructure: Cond
 
 def _going(decision: Decision) -> Condition:
     """What the condition Deleting says: tables and owners look at Ready alone, and have to name the cause."""
-    said = next((one for one in decision.extra if one.type == MachineCondition.DELETING), None)
-    if said is None:
+    deleting = next((one for one in decision.extra if one.type == MachineCondition.DELETING), None)
+    if deleting is None:
         return condition(MachineCondition.READY, False, Reason.DELETING, "the Machine is being deleted")
-    return condition(MachineCondition.READY, False, said.reason, said.message)
+    return condition(MachineCondition.READY, False, deleting.reason, deleting.message)
 
 
 def _failing_gate(observed: Observed) -> str:

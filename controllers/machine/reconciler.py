@@ -24,6 +24,7 @@ from controllers.kernel.refs import (
     Obj,
     is_deleting,
     key_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import (
@@ -45,7 +46,7 @@ from controllers.machine.plan import plan
 
 def of_node(node: Obj, view: View) -> Iterable[Key]:
     """Machines that the Node may matter to, whichever side names the other."""
-    provider_id = (node.get("spec") or {}).get("providerID")
+    provider_id = spec_of(node).get("providerID")
     for machine in view.indexed(MACHINE, PROVIDER_ID, provider_id) if provider_id else ():
         yield key_of(machine)
     for machine in view.indexed(MACHINE, NODE_NAME, node["metadata"]["name"]):
@@ -61,7 +62,7 @@ def of_node(node: Obj, view: View) -> Iterable[Key]:
 
 def of_pod(pod: Obj, view: View) -> Iterable[Key]:
     """The Machine whose drain waits for the pod (or for the VolumeAttachment), if one does."""
-    name = str((pod.get("spec") or {}).get("nodeName") or "")
+    name = str(spec_of(pod).get("nodeName") or "")
     for machine in view.indexed(MACHINE, NODE_NAME, name) if name else ():
         if is_deleting(machine) or status_of(machine).get("replacement") or _is_draining(machine, name, view):
             yield key_of(machine)
@@ -141,7 +142,7 @@ def _what_matters(node: Obj) -> tuple[object, ...]:
         meta.get("labels"),
         meta.get("annotations"),
         meta.get("deletionTimestamp"),
-        node.get("spec"),
+        spec_of(node),
         [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()],
         status.get("addresses"),
         [(status.get("nodeInfo") or {}).get(name) for name in ("kubeletVersion", "containerRuntimeVersion")],
@@ -150,7 +151,7 @@ def _what_matters(node: Obj) -> tuple[object, ...]:
 
 def _pod_state(pod: Obj) -> tuple[object, ...]:
     meta, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
-    return (meta.get("uid"), meta.get("deletionTimestamp"), phase, (pod.get("spec") or {}).get("nodeName"))
+    return (meta.get("uid"), meta.get("deletionTimestamp"), phase, spec_of(pod).get("nodeName"))
 
 
 RECONCILER = MachineReconciler()

@@ -18,7 +18,7 @@ from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Step, Wait, steps
 from controllers.kernel.refs import NODE, Obj, ref_of, resource_version_of
 from controllers.machine import attempts, deletion_guards, node_takeover, stale_nodes
-from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -44,7 +44,7 @@ def begin(observed: Observed, host: Host, why: str, reason: str = Reason.REPLACI
         outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
         up_to_date=up_to_date(False, Reason.REPLACING, why),
         record={"replacement": record},
-        news=Failure(reason, f"host {host.name} is replaced by a new one: {why}"),
+        news=Cause(reason, f"host {host.name} is replaced by a new one: {why}"),
     )
 
 
@@ -62,7 +62,7 @@ def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
             Stage.BOOTED,
             outcome=Blocked(f"{why}, and {forbidden_by} forbids another host", REQUEUE_AFTER),
             infrastructure=infrastructure(True, Reason.PROVISIONED),
-            warning=Failure(Reason.NODE_TAKEN_OVER, why),
+            warning=Cause(Reason.NODE_TAKEN_OVER, why),
         )
     return begin(observed, host, why, Reason.NODE_TAKEN_OVER)
 
@@ -87,15 +87,15 @@ def remove_old(observed: Observed, host: Host) -> Decision:
         actions.append(delete_host(observed, host, f"replace host {host.name}: {why}"))
     failed = attempt is not None and host.state is not HostState.DELETING
     text = attempts.message(attempt) if attempt and failed else f"host {host.name} is being deleted"
-    said = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
+    condition = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
     waiting = attempts.outcome(None if actions else attempt, observed, f"deleting host {host.name}")
     return Decision(
         Stage.REPLACING,
         steps(actions),
         waiting if failed else Wait(next_requeue(observed), text),
-        infrastructure=said,
+        infrastructure=condition,
         up_to_date=stale,
-        warning=Failure(said.reason, text) if failed else None,
+        warning=Cause(condition.reason, text) if failed else None,
     )
 
 
@@ -104,9 +104,9 @@ def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
     recorded = observed.status["replacement"]
     held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
     if held:
-        told = Failure(Reason.HOSTS_CONTROLLER, held)
+        failure = Cause(Reason.HOSTS_CONTROLLER, held)
         waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
-        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=told)
+        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=failure)
     assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
     if isinstance(assessment, NotDrained):
         return Decision(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.kernel import node_owner
-from controllers.kernel.refs import MACHINE, Obj
+from controllers.kernel.refs import MACHINE, Obj, mapping
 from controllers.kernel.view import PROVIDER_ID, HostAbsent, HostPresent, HostRead, View
 from controllers.machine import node_link
 from controllers.machine.node_link import Link, Linked
@@ -66,8 +66,4 @@ def _is_gone(identity: str, read: HostRead) -> bool:
 
 
 def _replacement(machine: Obj) -> Mapping[str, Any]:
-    return _mapping(_mapping(machine.get("status")).get("replacement"))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return mapping(mapping(machine.get("status")).get("replacement"))

@@ -25,7 +25,7 @@ NO_HOST_SETTLE = timedelta(seconds=10)
 """The same while the host is only asked for."""
 LIST_LAG = timedelta(seconds=2)
 """For so long a list may show a host as booting whose Node is Ready: the next one brings the addresses as well."""
-TURNS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
+QUEUED_REASONS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
 """Reasons of Machines that wait for their turn."""
 LONG = timedelta(seconds=120)
 """After one report on the way, the next one comes when it is Ready or when it takes longer than this."""
@@ -73,8 +73,8 @@ def _may_come_to_nothing(observed: Observed, patch: Mapping[str, Any]) -> bool:
 
 def write_paused(observed: Observed) -> Patch | None:
     """Only the condition Paused; everything else is left as it was."""
-    said = Condition(MachineCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
-    conditions = _conditions(observed, [*_kept(observed, _OWNED - {MachineCondition.PAUSED}), said])
+    condition = Condition(MachineCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
+    conditions = _conditions(observed, [*_kept(observed, _OWNED - {MachineCondition.PAUSED}), condition])
     patch = merge_patch(observed.status, {"conditions": conditions})
     if not patch:
         return None
@@ -112,8 +112,11 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
 
 def _was_queued(observed: Observed, decision: Decision) -> bool:
     """Its turn has come, and its host (binding it made the spec a new one) comes up: it has had its report."""
-    said, now = find(observed.status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY), decision.infrastructure
-    waited = said is not None and said.get("reason") in TURNS
+    reported, now = (
+        find(observed.status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY),
+        decision.infrastructure,
+    )
+    waited = reported is not None and reported.get("reason") in QUEUED_REASONS
     return waited and now is not None and now.reason in {Reason.PROVISIONING, Reason.PROVISIONED}
 
 
@@ -138,8 +141,8 @@ def reason_is_new(observed: Observed, decision: Decision) -> bool:
         return False
     conditions = observed.status.get("conditions")
     same = (c for c in _decided(observed, decision) if c.reason == decision.warning.reason)
-    said = (find(conditions, str(c.type)) for c in same if c.type != live_config.TYPE)  # that one makes no Event
-    return not any(old is not None and old.get("reason") == decision.warning.reason for old in said)
+    reported = (find(conditions, str(c.type)) for c in same if c.type != live_config.TYPE)  # that one makes no Event
+    return not any(old is not None and old.get("reason") == decision.warning.reason for old in reported)
 
 
 def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
@@ -168,10 +171,10 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     stale = decision.up_to_date or next(iter(as_reported(observed, MachineCondition.UP_TO_DATE)), None)
     ready = ready_condition(observed, decision, infra)
     available = available_condition(observed, ready)
-    said = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
-    said.append(node_permission.decide(observed))
-    said += _of_bootstrap(observed)
-    return [one for one in said if one is not None]
+    reported = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
+    reported.append(node_permission.decide(observed))
+    reported += _of_bootstrap(observed)
+    return [one for one in reported if one is not None]
 
 
 def _of_bootstrap(observed: Observed) -> list[Condition | None]:
@@ -200,8 +203,8 @@ def _kept(observed: Observed, types: frozenset[str] | set[Any]) -> list[Conditio
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:
     """The list to write. Types that are ours but not decided go; others' stay; known ones keep their place."""
     types = {str(c.type) for c in decided}
-    said = typed(observed.status.get("conditions"))
-    before = [c for c in said if c["type"] in types or c["type"] not in _OWNED]
+    previous = typed(observed.status.get("conditions"))
+    before = [c for c in previous if c["type"] in types or c["type"] not in _OWNED]
     plain = [Condition(str(c.type), c.status, str(c.reason), c.message, c.generation) for c in decided]
     merged = {c["type"]: c for c in merge(before, plain, observed.generation, observed.now)}
     order = [c["type"] for c in before] + [c.type for c in plain]
@@ -249,15 +252,15 @@ def _reference(node: Obj) -> dict[str, str]:
 def _last_operation(observed: Observed, stage: Stage, decision: Decision) -> Mapping[str, str]:
     row = TABLE[stage]
     ready = is_true([{"type": "Ready", "status": "True"}] if node_is_ready(observed.node) else [], "Ready")
-    said = decision.failure.message if decision.failure else stage.value
+    message = decision.failure.message if decision.failure else stage.value
     if stage is Stage.JOINED and ready:
-        said = "its Node has joined and is ready"
+        message = "its Node has joined and is ready"
     before = observed.status.get("lastOperation")
     # A Machine is created once: what its host goes through after an update or a replacement belongs to that.
     updated = row.type is OperationType.CREATE and isinstance(before, Mapping) and before.get("type") == "Update"
     return {
         "type": str(OperationType.UPDATE if updated else row.type),
         "state": str(row.state),
-        "description": said,
+        "description": message,
         "lastUpdated": format_time(observed.now),
     }

@@ -11,7 +11,7 @@ from api import names
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import Condition, find
 from controllers.kernel.plan import Blocked
-from controllers.machine.decision import Decision, Failure, condition, up_to_date
+from controllers.machine.decision import Cause, Decision, condition, up_to_date
 from controllers.machine.observe import Observed
 
 REQUEUE_AFTER = 300.0
@@ -57,7 +57,7 @@ def hold_change(observed: Observed, doing: str) -> Decision:
         None,
         outcome=Blocked(text, REQUEUE_AFTER),
         up_to_date=up_to_date(False, Reason.CONNECTION_DOWN, text),
-        warning=Failure(Reason.CONNECTION_DOWN, text),
+        warning=Cause(Reason.CONNECTION_DOWN, text),
     )
 
 
@@ -67,9 +67,9 @@ def may_be_ready(observed: Observed) -> Condition:
     Pods run on while an API server is away. If all Machines of the cluster turned bad at once, a rollout would take
     them for unhealthy ones and let go of more than it may.
     """
-    said = find(observed.status.get("conditions"), MachineCondition.READY)
-    if said is not None and said.get("status") == "True":
-        return condition(MachineCondition.READY, True, str(said.get("reason")), str(said.get("message") or ""))
+    ready = find(observed.status.get("conditions"), MachineCondition.READY)
+    if ready is not None and ready.get("status") == "True":
+        return condition(MachineCondition.READY, True, str(ready.get("reason")), str(ready.get("message") or ""))
     return condition(MachineCondition.READY, None, Reason.CONNECTION_DOWN, message(observed))
 
 

@@ -13,7 +13,7 @@ from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
 from controllers.machine.bootstrap_data import before_replacement, with_upgrade
-from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.deletion_guards import runs_control_plane
 from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
@@ -57,9 +57,9 @@ def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str =
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
 
 
-def _in_progress(observed: Observed, request: HostRequest, host: Host, said: tuple[float, str]) -> Decision:
+def _in_progress(observed: Observed, request: HostRequest, host: Host, progress: tuple[float, str]) -> Decision:
     """Wait, and ask again when the provider said so; without a time of its answer the host's own state has to tell."""
-    after, why = said
+    after, why = progress
     answered = observed.reads.answered_at
     left = ((answered + timedelta(seconds=after)) - observed.now).total_seconds() if answered else after
     if left > 0 or observed.reads.in_flight:
@@ -89,13 +89,13 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
     """A host that runs is not given up for one that is known not to join."""
     if forbidden_by := forbids_replacement(observed.machine):
         text = f"only another host would do ({why}), and {forbidden_by} forbids that"
-        return _stays(observed, host, Failure(Reason.NEEDS_REPLACEMENT, text))
+        return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
     if observed.bootstrapping is not None and observed.bootstrapping.asked and runs_control_plane(observed.machine):
         text = (
             f"only another host would do ({why}), and the host of a control plane is not given up while its Machine is "
             "there: make another control-plane Machine, then delete this one"
         )
-        return _stays(observed, host, Failure(Reason.NEEDS_REPLACEMENT, text))
+        return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
     not_yet = before_replacement(observed.bootstrapping)
     if not_yet is None:
         return replacement.begin(observed, host, why)
@@ -104,10 +104,10 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
     refused = not_yet.refused
     known = why == refused.message
     text = why if known else f"only another host would do ({why}), and that could not join: {refused.message}"
-    return _stays(observed, host, Failure(refused.reason, text))
+    return _stays(observed, host, Cause(refused.reason, text))
 
 
-def _stays(observed: Observed, host: Host, refused: Failure) -> Decision:
+def _stays(observed: Observed, host: Host, refused: Cause) -> Decision:
     """Only another host would do, and there can be none: the host stays as it runs."""
     node, back = observed.own_node, "its host stays as it is"
     return Decision(
@@ -136,7 +136,7 @@ def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
         infrastructure=_as_it_is(host),
         up_to_date=up_to_date(False, attempt.error_class, attempts.message(attempt)),
         failure=failure,
-        warning=Failure(attempt.error_class, attempts.message(attempt)),
+        warning=Cause(attempt.error_class, attempts.message(attempt)),
     )
 
 

@@ -26,17 +26,17 @@ def plan(observed: Observed) -> Plan:
     """NOTHING if the status says it all. One that is going is nobody's business any more."""
     if observed.paused or is_deleting(observed.body):
         return NOTHING
-    said = accepted(observed)
-    patch = merge_patch(observed.status, _desired(observed, said))
+    condition = accepted(observed)
+    patch = merge_patch(observed.status, _desired(observed, condition))
     if not patch:
         return Plan(outcome=_until_its_provider_answers(observed))
     change = StatusChange(observed.status, _as_progress(patch), len(observed.machines), arrived=False)
     pause = hold_back(change, observed.machines, observed.now)
     if pause > 0:
         return Plan(outcome=Wait(pause, "its Machines are moving"))
-    why = f"MachineClass {key_of(observed.body)}: {said.reason}"
+    why = f"MachineClass {key_of(observed.body)}: {condition.reason}"
     write = Patch(observed.ref, {"status": patch}, why, "status", resource_version_of(observed.body))
-    return Plan(steps([write], _news(observed, said)), _until_its_provider_answers(observed))
+    return Plan(steps([write], _news(observed, condition)), _until_its_provider_answers(observed))
 
 
 def accepted(observed: Observed) -> Condition:
@@ -48,12 +48,12 @@ def accepted(observed: Observed) -> Condition:
     return Condition(_ACCEPTED, "False", str(reason), in_words(observed.problems))
 
 
-def _desired(observed: Observed, said: Condition) -> dict[str, Any]:
+def _desired(observed: Observed, condition: Condition) -> dict[str, Any]:
     generation = generation_of(observed.body)
     before = observed.status.get("conditions") or ()
     valid = None if observed.problems else live_config.condition(_VALID, observed.live)
     kept = [c for c in before if not observed.problems or c.get("type") != _VALID]
-    decided = [said] if valid is None else [said, valid]
+    decided = [condition] if valid is None else [condition, valid]
     return {
         "observedGeneration": generation,
         "machines": len(observed.machines),
@@ -70,12 +70,12 @@ def _until_its_provider_answers(observed: Observed) -> Outcome:
     return Wait(REQUEUE_AFTER, "what it names is looked for again")
 
 
-def _news(observed: Observed, said: Condition) -> list[Action]:
+def _news(observed: Observed, condition: Condition) -> list[Action]:
     """An Event when it can't be used (any more)."""
     before = find(observed.status.get("conditions"), _ACCEPTED)
-    if said.status == "True" or (before is not None and before.get("message") == said.message):
+    if condition.status == "True" or (before is not None and before.get("message") == condition.message):
         return []
-    return [Event(observed.ref, "Warning", said.reason, said.message)]
+    return [Event(observed.ref, "Warning", condition.reason, condition.message)]
 
 
 def _as_progress(patch: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from controllers.kernel.machine_class import class_key
 from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
-from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of
+from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of, spec_of
 from controllers.kernel.view import HostNeed, HostReads, View
 from controllers.kernel.waking import itself
 from controllers.machineclass import observe
@@ -57,8 +57,7 @@ class MachineClassReconciler:
 
 
 def _named(machine: Obj) -> Key | None:
-    spec = machine.get("spec")
-    return class_key(spec, key_of(machine).namespace) if isinstance(spec, dict) else None
+    return class_key(spec_of(machine), key_of(machine).namespace)
 
 
 RECONCILER = MachineClassReconciler()

@@ -103,7 +103,7 @@ def _body(observed: Observed, name: str, template: dict[str, Any], annotations: 
 def domains_for(observed: Observed, template: Mapping[str, Any]) -> dict[str, Any]:
     """``failureDomains`` of a MachineSet; none where an earlier template names one, as they exclude each other."""
     named = observed.desired.failure_domains
-    pinned = (template.get("spec") or {}).get("failureDomain")
+    pinned = spec_of(template).get("failureDomain")
     return {} if named is None or pinned else {"failureDomains": list(named)}
 
 

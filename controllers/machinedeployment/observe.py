@@ -223,7 +223,7 @@ def hash_for_new(body: Obj, desired: DeploymentSpec) -> str:
 def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: tuple[View, Obj | None]) -> SetState:
     """A MachineSet that can't be read is counted as it is; its own controller reports what is wrong."""
     view, cluster = around
-    found = Reading(body.get("spec"), "spec")
+    found = Reading.of_spec(body)
     spec = MachineSetSpecView.read(found)
     countable = not found.is_wrong("replicas")
     replicas = spec.replicas if countable and not is_deleting(body) else 0
@@ -235,7 +235,7 @@ def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: 
     members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
     template = spec.template
     readable = isinstance(template, Mapping) and not template_problem(template)
-    digest = class_digest((template or {}).get("spec"), key_of(body).namespace, view) if readable else ""
+    digest = class_digest(spec_of(template or {}), key_of(body).namespace, view) if readable else ""
     updates = _updates(spec, members, digest) if readable else (frozenset[str](), frozenset[str]())
     going = _going(members, replicas, spec.delete_policy, domains_of(body, cluster), _available_first(desired, view))
     return SetState(

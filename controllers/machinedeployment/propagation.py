@@ -119,7 +119,7 @@ def _current_template(observed: Observed, state: SetState, template: Obj) -> dic
     metadata = difference(template.get("metadata") or {}, want["metadata"])
     if metadata:
         patch["metadata"] = metadata
-    have, wanted = template.get("spec") or {}, want.get("spec") or {}
+    have, wanted = spec_of(template), spec_of(want)
     spec = difference(
         {key: have[key] for key in MACHINE_SPEC.in_place if have.get(key) not in (None, [], {})},
         {key: wanted[key] for key in MACHINE_SPEC.in_place if wanted.get(key) not in (None, [], {})},
@@ -130,7 +130,7 @@ def _current_template(observed: Observed, state: SetState, template: Obj) -> dic
 
 
 def _timeouts(wanted: Mapping[str, Any], template: Obj) -> dict[str, Any]:
-    have, want = template.get("spec") or {}, wanted.get("spec") or {}
+    have, want = spec_of(template), spec_of(wanted)
     spec = difference(
         {key: have[key] for key in MACHINE_SPEC.timeouts if have.get(key) is not None},
         {key: want[key] for key in MACHINE_SPEC.timeouts if want.get(key) is not None},

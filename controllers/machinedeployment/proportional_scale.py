@@ -3,6 +3,9 @@
 As apps/v1 Deployment does it, with two differences: a set without a record of its share keeps its size
 (machine-controller-manager#802 read "no record" as zero and scaled everything away), and on the way down Machines that
 are not available go first, wherever they are.
+
+10 replicas, maxSurge 20 %: at most 12 Machines, in the middle of a rollout 8 old and 4 new. After scaling to 20 at
+most 24 may exist, and each set keeps its share: old 8 × 24 / 12 = 16, new 4 × 24 / 12 = 8.
 """
 
 from __future__ import annotations

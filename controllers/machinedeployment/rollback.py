@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.refs import Obj, is_deleting
+from controllers.kernel.refs import Obj, is_deleting, spec_of
 from controllers.kernel.template import IN_PLACE_FIELDS, RESTARTS, template_hash, template_problem
 
 
@@ -69,8 +69,7 @@ def template_in_force(record: Record | None, wanted: Mapping[str, Any], sets: It
     if record is None or template_hash(wanted) != record.failed:
         return None
     for body in sets:
-        spec = body.get("spec")
-        template = spec.get("template") if isinstance(spec, Mapping) else None
+        template = spec_of(body).get("template")
         if is_deleting(body) or not isinstance(template, Mapping) or template_problem(template):
             continue
         if template_hash(template) == record.hash:
@@ -79,8 +78,8 @@ def template_in_force(record: Record | None, wanted: Mapping[str, Any], sets: It
 
 
 def _with_old_revision(wanted: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {key: value for key, value in (old.get("spec") or {}).items() if key not in IN_PLACE_FIELDS}
-    spec |= {key: value for key, value in (wanted.get("spec") or {}).items() if key in IN_PLACE_FIELDS}
+    spec = {key: value for key, value in spec_of(old).items() if key not in IN_PLACE_FIELDS}
+    spec |= {key: value for key, value in spec_of(wanted).items() if key in IN_PLACE_FIELDS}
     metadata = dict(wanted.get("metadata") or {})
     annotations = dict(metadata.get("annotations") or {})
     before = (old.get("metadata") or {}).get("annotations") or {}

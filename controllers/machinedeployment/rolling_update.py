@@ -3,6 +3,13 @@
 The arithmetic is apps/v1 Deployment's with one difference: here it is *known* which Machines a
 MachineSet would remove, since the order is shared. So an unhealthy old Machine goes at once and for free, and nothing
 is assumed. Limits are taken from what is there before this reconcile, so each change stands alone.
+
+Replicas of (old, new) on the way, 3 replicas, every Machine available as soon as it is made:
+
+- maxSurge 1, maxUnavailable 0 (at most 4, at least 3 available): 3,1 → 2,1 → 2,2 → 1,2 → 1,3 → 0,3
+- maxSurge 0, maxUnavailable 1 (at most 3, at least 2 available): 2,0 → 2,1 → 1,1 → 1,2 → 0,2 → 0,3
+
+``spare`` is how many available Machines may go. With 3 old and 1 new available and 3 required it is 3 + 1 − 3 = 1.
 """
 
 from __future__ import annotations

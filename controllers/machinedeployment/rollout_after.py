@@ -12,7 +12,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.refs import Obj
+from controllers.kernel.refs import Obj, spec_of
 from controllers.kernel.template import rollout_part, template_problem
 
 _PART = "rolloutAfter"
@@ -41,8 +41,7 @@ def seconds_until(after: datetime | None, now: datetime) -> float:
 
 
 def _part(body: Obj) -> dict[str, Any]:
-    spec = body.get("spec")
-    template = spec.get("template") if isinstance(spec, Mapping) else None
+    template = spec_of(body).get("template")
     return rollout_part(template) if isinstance(template, Mapping) and not template_problem(template) else {}
 
 

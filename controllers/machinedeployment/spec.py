@@ -46,7 +46,7 @@ class DeploymentSpec:
 
 def parse_spec(body: Obj) -> DeploymentSpec:
     """``spec`` of a MachineDeployment; never raises: what slipped past the schema becomes a ``problem``."""
-    found = Reading(body.get("spec"), "spec")
+    found = Reading.of_spec(body)
     spec = MachineDeploymentSpecView.read(found)
     if found.problem:
         return DeploymentSpec(problem=found.problem)

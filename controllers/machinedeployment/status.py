@@ -176,8 +176,8 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
     protected = held_by_protection(observed)
     if protected:
-        said = f"{message}; the rollout waits: {sentence(protected)}"
-        return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.MACHINES_PROTECTED, said)
+        reported = f"{message}; the rollout waits: {sentence(protected)}"
+        return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.MACHINES_PROTECTED, reported)
     if would_replace(observed, current(observed), old(observed)):
         message = f"{message} and would have to be replaced, which inPlace: Require forbids"
         return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.NEEDS_REPLACEMENT, message)
@@ -205,8 +205,8 @@ def _remediating(observed: Observed) -> list[Condition]:
     """What its MachineSets say of it; only shown once there was reason to."""
     type_ = DeploymentCondition.REMEDIATING
     of_sets = {s.name: (s.body.get("status") or {}).get("conditions") for s in observed.sets}
-    said = {name: find(conditions, SetCondition.REMEDIATING) for name, conditions in of_sets.items()}
-    under_way = [(name, one) for name, one in said.items() if one is not None and one.get("status") == "True"]
+    reported = {name: find(conditions, SetCondition.REMEDIATING) for name, conditions in of_sets.items()}
+    under_way = [(name, one) for name, one in reported.items() if one is not None and one.get("status") == "True"]
     if under_way:
         deferred = any(one.get("reason") == Reason.REMEDIATION_DEFERRED for _, one in under_way)
         text = "; ".join(f"MachineSet {name}: {one.get('message') or ''}" for name, one in under_way)
@@ -220,14 +220,14 @@ def _balanced(observed: Observed) -> list[Condition]:
     """What its MachineSets with Machines say of it; only those that are not simply even are told."""
     type_ = DeploymentCondition.BALANCED
     of_sets = [(s.name, find((s.body.get("status") or {}).get("conditions"), type_)) for s in observed.sets if s.total]
-    said = [(name, one) for name, one in of_sets if one is not None]
-    if not said:
+    reported = [(name, one) for name, one in of_sets if one is not None]
+    if not reported:
         was = find(observed.status.get("conditions"), type_)
         return [Condition(type_, "True", Reason.BALANCED)] if was else []
-    told = [(name, one) for name, one in said if one.get("reason") != Reason.BALANCED]
-    text = "; ".join(f"MachineSet {name}: {one.get('message') or ''}" for name, one in told)
-    even = all(one.get("status") == "True" for _, one in said)
-    reason = str(told[0][1].get("reason")) if told else str(Reason.BALANCED)
+    listed = [(name, one) for name, one in reported if one.get("reason") != Reason.BALANCED]
+    text = "; ".join(f"MachineSet {name}: {one.get('message') or ''}" for name, one in listed)
+    even = all(one.get("status") == "True" for _, one in reported)
+    reason = str(listed[0][1].get("reason")) if listed else str(Reason.BALANCED)
     return [Condition(type_, "True" if even else "False", reason, text)]
 
 
@@ -266,8 +266,8 @@ def _scaling_down(observed: Observed, going: Deletions) -> Condition:
     protected = [machine for state in observed.sets for machine in state.protected]
     if len(protected) > observed.desired.replicas and not is_deleting(observed.body):
         there = sum(state.members.alive for state in observed.sets)
-        said = f"from {there} to {counted(observed.desired.replicas, 'Machine')}; {sentence(protected)}"
-        return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, said)
+        reported = f"from {there} to {counted(observed.desired.replicas, 'Machine')}; {sentence(protected)}"
+        return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, reported)
     if not going.count and not is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
     message = going.text or "no Machine is left"

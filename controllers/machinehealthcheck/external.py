@@ -55,12 +55,12 @@ def conditions(target: Target, choice: Choice) -> list[Condition]:
         return []
     kept = [MachineCondition.OWNER_REMEDIATED, MachineCondition.EXTERNALLY_REMEDIATED]
     found = [(type_, find(listed, type_)) for type_ in kept]
-    said = [Condition(t, c["status"], c.get("reason", ""), c.get("message", "")) for t, c in found if c is not None]
+    current = [Condition(t, c["status"], c.get("reason", ""), c.get("message", "")) for t, c in found if c is not None]
     if isinstance(target.verdict, Unhealthy) and begins(target, choice):
         message = "an object made from the remediation template works on it"
         type_ = MachineCondition.EXTERNALLY_REMEDIATED
-        said.append(Condition(type_, "False", Reason.WAITING_FOR_REMEDIATION, message))
-    return said
+        current.append(Condition(type_, "False", Reason.WAITING_FOR_REMEDIATION, message))
+    return current
 
 
 def _make(observed: Observed, template: Template, target: Target) -> CreateFromTemplate:

@@ -100,8 +100,8 @@ def judge(machine: MachineFacts, node: Obj | None, desired: HealthCheckSpec, tru
         return _without_node(machine, desired, trust)
     if node is None:
         return _node_gone(machine, trust)
-    said = _conditions(node)
-    found = _signalled(desired.node_signals, said, "Node", trust.now, trust.nodes)
+    conditions = _conditions(node)
+    found = _signalled(desired.node_signals, conditions, "Node", trust.now, trust.nodes)
     found = found or _signalled(
         desired.machine_signals, _conditions(machine.body), "Machine", trust.now, trust.machines
     )
@@ -156,9 +156,13 @@ def _clock(status: Mapping[str, Any], host: Mapping[str, Any] | None) -> datetim
 
 def _node_gone(machine: MachineFacts, trust: Trust) -> Verdict:
     """Believed when the Machine's own controller says so too: a Node that is not seen may only not be seen yet."""
-    said = find((machine.body.get("status") or {}).get("conditions"), MachineCondition.NODE_READY)
+    condition = find((machine.body.get("status") or {}).get("conditions"), MachineCondition.NODE_READY)
     why = f"Node {machine.node_name} is gone"
-    since = _time(said.get("lastTransitionTime")) if said and said.get("reason") == Reason.NODE_MISSING else None
+    since = (
+        _time(condition.get("lastTransitionTime"))
+        if condition and condition.get("reason") == Reason.NODE_MISSING
+        else None
+    )
     deadline = (trust.now if since is None else max(since, trust.nodes)) + NODE_GRACE
     return Unhealthy(Reason.NODE_MISSING, why) if trust.now >= deadline else Suspect(why, deadline)
 

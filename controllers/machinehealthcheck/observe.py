@@ -32,7 +32,12 @@ from controllers.kernel.refs import (
     spec_of,
     uid_of,
 )
-from controllers.kernel.remediation import NO_PLACE, Place, place_of, read_place
+from controllers.kernel.remediation import (
+    NO_REMEDIATION_DATA,
+    RemediationData,
+    read_remediation_data,
+    remediation_data_of,
+)
 from controllers.kernel.view import NAMESPACE, View
 from controllers.machinehealthcheck.health import DAWN, Trust, Unhealthy, Unseen, Verdict, judge
 from controllers.machinehealthcheck.node_source import OUTAGE, NodeSource, NodeSources
@@ -52,7 +57,7 @@ class Target:
     machine: MachineFacts
     verdict: Verdict
     zone: str = ""
-    place: Place = NO_PLACE
+    place: RemediationData = NO_REMEDIATION_DATA
     deferred: bool = False
 
     @property
@@ -165,8 +170,11 @@ def node_of(machine: Obj, view: View) -> Obj | None:
 def defers(machine_set: Obj) -> bool:
     """Whether the MachineSet says that it leaves its unhealthy Machines as they are for now."""
     status = machine_set.get("status")
-    said = find(status.get("conditions") if isinstance(status, Mapping) else None, SetCondition.REMEDIATING)
-    return said is not None and (said.get("status"), said.get("reason")) == ("True", Reason.REMEDIATION_DEFERRED)
+    condition = find(status.get("conditions") if isinstance(status, Mapping) else None, SetCondition.REMEDIATING)
+    return condition is not None and (condition.get("status"), condition.get("reason")) == (
+        "True",
+        Reason.REMEDIATION_DEFERRED,
+    )
 
 
 def in_treatment(machine: Obj) -> bool:
@@ -187,9 +195,9 @@ def _target(machine: Obj, desired: HealthCheckSpec, followed: datetime, node_sou
     zone = labels_of(node).get(ZONE_LABEL) if node is not None else None
     zone = zone or status.get("failureDomain") or spec.get("failureDomain") or ""
     if node_source.lost:
-        return Target(facts, Unseen(node_source.lost, facts.unhealthy), str(zone), place_of(machine))
+        return Target(facts, Unseen(node_source.lost, facts.unhealthy), str(zone), remediation_data_of(machine))
     trust = Trust(node_source.view.now, max(followed, node_source.nodes), node_source.nodes)
-    return Target(facts, judge(facts, node, desired, trust), str(zone), place_of(machine))
+    return Target(facts, judge(facts, node, desired, trust), str(zone), remediation_data_of(machine))
 
 
 def _is_deferred(machine: MachineFacts, view: View) -> bool:
@@ -225,5 +233,5 @@ def _unborn(machines: Iterable[MachineFacts], view: View) -> frozenset[str]:
     for uid in {machine.owner_uid for machine in machines if machine.owner_uid}:
         owner = view.by_uid(MACHINE_SET, uid)
         listed = (owner.get("status") or {}).get("remediated") if owner is not None else None
-        found.update(read_place(entry).machine for entry in (listed if isinstance(listed, list) else ()))
+        found.update(read_remediation_data(entry).machine for entry in (listed if isinstance(listed, list) else ()))
     return frozenset(found - {""})

@@ -62,8 +62,8 @@ def plan(observed: Observed) -> Plan:
 
 def _invalid(observed: Observed) -> Plan:
     problem, reason, patch = observed.desired.problem, observed.desired.reason, report.invalid_patch(observed)
-    said = report.restriction_is_new(observed, patch)
-    events: list[Action] = [Event(observed.ref, "Warning", reason, problem)] if said else []
+    reported = report.restriction_is_new(observed, patch)
+    events: list[Action] = [Event(observed.ref, "Warning", reason, problem)] if reported else []
     written = status_step(observed.ref, observed.body, patch)
     return Plan((*written, *steps(events)), Failed(reason, problem))
 
@@ -88,8 +88,8 @@ def _events(observed: Observed, status: dict[str, Any], marks: list[Patch]) -> l
     marked = {patch.target.key.name for patch in marks}
     for target in observed.targets:
         if isinstance(target.verdict, Unhealthy) and target.name in marked and report.is_news(target.machine):
-            said = f"MachineHealthCheck {observed.ref.key.name} finds it unhealthy: {target.verdict.message}"
-            events.append(Event(target.machine.ref, "Warning", UNHEALTHY, said))
+            message = f"MachineHealthCheck {observed.ref.key.name} finds it unhealthy: {target.verdict.message}"
+            events.append(Event(target.machine.ref, "Warning", UNHEALTHY, message))
     return events
 
 

@@ -106,27 +106,27 @@ def _checks(namespace: str, labels: Mapping[str, str], view: View) -> tuple[Key,
 
 
 def _of_node(node: Obj) -> tuple[object, ...]:
-    return (uid_of(node), labels_of(node).get(ZONE_LABEL), spec_of(node).get("providerID"), _said(node))
+    return (uid_of(node), labels_of(node).get(ZONE_LABEL), spec_of(node).get("providerID"), _reported_conditions(node))
 
 
 def _of_machine(machine: Obj) -> tuple[object, ...]:
     meta, status = machine["metadata"], machine.get("status") or {}
-    told = ("nodeRef", "failureDomain", "errorReason", "errorMessage", "failureReason", "failureMessage")
+    fields = ("nodeRef", "failureDomain", "errorReason", "errorMessage", "failureReason", "failureMessage")
     return (
         uid_of(machine),
         is_deleting(machine),
         meta.get("labels"),
         meta.get("annotations"),
         meta.get("ownerReferences"),
-        [status.get(name) for name in told],
-        _said(machine),
+        [status.get(name) for name in fields],
+        _reported_conditions(machine),
     )
 
 
-def _said(obj: Obj) -> list[tuple[Any, ...]]:
+def _reported_conditions(obj: Obj) -> list[tuple[Any, ...]]:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    told = ("type", "status", "reason", "lastTransitionTime")
-    return [tuple(c.get(name) for name in told) for c in conditions if isinstance(c, Mapping)]
+    fields = ("type", "status", "reason", "lastTransitionTime")
+    return [tuple(c.get(name) for name in fields) for c in conditions if isinstance(c, Mapping)]
 
 
 RECONCILER = MachineHealthCheckReconciler()

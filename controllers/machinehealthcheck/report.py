@@ -67,30 +67,30 @@ def status_patch(observed: Observed, circuit: Circuit, frozen: Freeze, choice: C
 
 def paused_patch(observed: Observed) -> dict[str, Any]:
     """Says that it is paused and leaves all else as it was."""
-    said = Condition(HealthCheckCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
+    condition = Condition(HealthCheckCondition.PAUSED, "True", Reason.PAUSED, observed.paused)
     moment = Moment(generation_of(observed.body), observed.now)
-    conditions = merge_in_place(observed.status.get("conditions"), [said], (), moment)
+    conditions = merge_in_place(observed.status.get("conditions"), [condition], (), moment)
     return merge_patch(observed.status, {"conditions": conditions})
 
 
 def invalid_patch(observed: Observed) -> dict[str, Any]:
     """The spec can't be used: nothing is looked at."""
-    said = Condition(
+    condition = Condition(
         HealthCheckCondition.REMEDIATION_ALLOWED, "False", observed.desired.reason, observed.desired.problem
     )
-    new_status = {"observedGeneration": generation_of(observed.body), "conditions": _conditions(observed, [said])}
+    new_status = {"observedGeneration": generation_of(observed.body), "conditions": _conditions(observed, [condition])}
     return merge_patch(observed.status, new_status)
 
 
 def restriction_is_new(observed: Observed, patch: dict[str, Any]) -> Condition | None:
     """The condition that says that nothing may be replaced, if ``patch`` is the first to say so."""
-    said = find(patch.get("conditions"), HealthCheckCondition.REMEDIATION_ALLOWED)
-    if said is None or said["status"] != "False":
+    condition = find(patch.get("conditions"), HealthCheckCondition.REMEDIATION_ALLOWED)
+    if condition is None or condition["status"] != "False":
         return None
     before = find(observed.status.get("conditions"), HealthCheckCondition.REMEDIATION_ALLOWED)
-    if before is not None and (before.get("status"), before.get("reason")) == ("False", said["reason"]):
+    if before is not None and (before.get("status"), before.get("reason")) == ("False", condition["reason"]):
         return None
-    return Condition(said["type"], "False", said["reason"], said["message"])
+    return Condition(condition["type"], "False", condition["reason"], condition["message"])
 
 
 def is_news(facts: MachineFacts) -> bool:
@@ -109,9 +109,9 @@ def _on_machine(facts: MachineFacts, target: Target, selected_for_deletion: bool
             return [Condition(type_, "True", Reason.HEALTHY)]
         # It looks bad again before it was well: the old word stands until there is a new one.
         return [Condition(type_, "False", str(known.get("reason")), str(known.get("message") or ""))]
-    said = [Condition(type_, "False", target.verdict.reason, target.verdict.message)]
+    condition = [Condition(type_, "False", target.verdict.reason, target.verdict.message)]
     if selected_for_deletion:
-        said.append(
+        condition.append(
             Condition(
                 MachineCondition.OWNER_REMEDIATED,
                 "False",
@@ -119,7 +119,7 @@ def _on_machine(facts: MachineFacts, target: Target, selected_for_deletion: bool
                 "the owner is asked to replace the Machine",
             )
         )
-    return said
+    return condition
 
 
 def _why(target: Target, choice: Choice) -> str:
@@ -142,11 +142,11 @@ def _allowed(observed: Observed, circuit: Circuit, frozen: Freeze, choice: Choic
         return Condition(type_, "False", Reason.CORRELATED_FAILURES, str(frozen))
     if observed.sees_none:
         return Condition(type_, "False", Reason.CONNECTION_DOWN, observed.unseen)
-    said = [observed.unseen] if observed.unseen else []
+    condition = [observed.unseen] if observed.unseen else []
     if choice.given_up:
         were = counted(len(choice.given_up), "Machine was", "Machines were")
-        said.append(f"{were} replaced too often: {', '.join(choice.given_up[:5])}")
-    return Condition(type_, "True", Reason.REMEDIATION_ALLOWED, "; ".join(said))
+        condition.append(f"{were} replaced too often: {', '.join(choice.given_up[:5])}")
+    return Condition(type_, "True", Reason.REMEDIATION_ALLOWED, "; ".join(condition))
 
 
 def _conditions(observed: Observed, decided: list[Condition]) -> list[dict[str, Any]]:

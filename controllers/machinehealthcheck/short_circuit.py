@@ -26,8 +26,8 @@ def circuit(limit: Limit, bad: int, expected: int) -> Circuit:
     if limit.high is not None:
         if limit.low <= bad <= limit.high:
             return Circuit("", limit.high - bad)
-        said = f"{counted(bad, 'Machine is', 'Machines are')} unhealthy or look so"
-        return Circuit(f"{said}, unhealthyRange is [{limit.low}-{limit.high}]", 0)
+        message = f"{counted(bad, 'Machine is', 'Machines are')} unhealthy or look so"
+        return Circuit(f"{message}, unhealthyRange is [{limit.low}-{limit.high}]", 0)
     most = resolve(limit.most, expected, "down")
     if bad <= most:
         return Circuit("", most - bad)

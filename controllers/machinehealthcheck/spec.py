@@ -91,13 +91,12 @@ class HealthCheckSpec:
 def parse_spec(body: Obj, allowed: frozenset[TemplateKind] = frozenset()) -> HealthCheckSpec:
     """Never raises: a spec that slipped past the schema becomes a ``problem``. ``allowed``: kinds of templates."""
     try:
-        return _read(body.get("spec"), key_of(body).namespace, allowed)
+        return _read(Reading.of_spec(body), key_of(body).namespace, allowed)
     except SpecError as error:
         return HealthCheckSpec(problem=str(error), reason=error.reason)
 
 
-def _read(spec: object, namespace: str, allowed: frozenset[TemplateKind]) -> HealthCheckSpec:
-    found = Reading(spec, "spec")
+def _read(found: Reading, namespace: str, allowed: frozenset[TemplateKind]) -> HealthCheckSpec:
     view = MachineHealthCheckSpecView.read(found)
     if found.problem:
         raise SpecError(found.problem)

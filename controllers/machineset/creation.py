@@ -18,8 +18,8 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value, machine_name
 from controllers.kernel.ownership import reference_to
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of
-from controllers.kernel.remediation import Place
+from controllers.kernel.refs import MACHINE, MACHINE_SET, annotations_of, is_deleting, labels_of, spec_of
+from controllers.kernel.remediation import RemediationData
 from controllers.kernel.template import FAILURE_DOMAIN, NEVER_FROM_TEMPLATE, is_made_of, rollout_part
 from controllers.kernel.wording import counted
 from controllers.machineset import propagation
@@ -31,7 +31,6 @@ MAX_BATCH = 1000
 IN_FLIGHT = 2.0
 """Seconds after the youngest visible Machine's creation in which its siblings are taken to be on their way too.
 Creating them again would be harmless, since the names collide, but costs calls."""
-"""Reasons why missing Machines are not created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,8 @@ def _proof_that_template_fails(observed: Observed) -> MachineFacts | None:
         if not machine.failed or not _blames_configuration(machine):
             continue
         if want is None:
-            want = rollout_part({"spec": observed.desired.template.get("spec")})
-        if is_made_of(machine.body.get("spec"), want):
+            want = rollout_part(observed.desired.template)
+        if is_made_of(spec_of(machine.body), want):
             return machine
     return None
 
@@ -109,7 +108,7 @@ def _blames_configuration(machine: MachineFacts) -> bool:
 
 
 def creates(
-    observed: Observed, ordinals: Iterable[int], places: Mapping[int, Place], domains: Mapping[int, str]
+    observed: Observed, ordinals: Iterable[int], places: Mapping[int, RemediationData], domains: Mapping[int, str]
 ) -> list[Create]:
     """The creates for these ordinals; ``places``: whose place some of them take; ``domains``: where their hosts go.
 
@@ -127,7 +126,7 @@ def creates(
         annotations[names.TEMPLATE_ANNOTATION] = Revision(template).digest
     if observed.class_digest:
         annotations[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest
-    spec = {key: value for key, value in (template.get("spec") or {}).items() if key not in NEVER_FROM_TEMPLATE}
+    spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
     shared = {
         "namespace": observed.ref.key.namespace,
         "labels": labels,
@@ -153,7 +152,7 @@ def creates(
     ]
 
 
-def _identity(ordinal: int, place: Place | None) -> dict[str, str]:
+def _identity(ordinal: int, place: RemediationData | None) -> dict[str, str]:
     identity = {names.ORDINAL_ANNOTATION: str(ordinal)}
     return {**identity, names.REMEDIATION_FOR_ANNOTATION: place.to_text()} if place is not None else identity
 

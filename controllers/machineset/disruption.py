@@ -35,7 +35,7 @@ from controllers.scheduling.drainability import DrainRules
 from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
-from controllers.scheduling.shapes import NodeShape, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo
 
 LOOKED_AT = (NODE, POD, POD_DISRUPTION_BUDGET, NAMESPACE)
 _MOVABLE, _NO_CAPACITY, _BLOCKED = range(3)
@@ -115,7 +115,7 @@ class _Projected:
     """The cluster as ``plan_removal`` asks for it. ``unresolved``: Nodes with a pod that can't be read."""
 
     def __init__(self, view: View, going: set[str]) -> None:
-        reader, pods, self.unresolved = Reader(), list[PodShape](), set[str]()
+        reader, pods, self.unresolved = Reader(), list[PodInfo](), set[str]()
         for body in view.all(POD):
             try:
                 pods.append(reader.pod(body))
@@ -130,7 +130,7 @@ class _Projected:
         shape = self._shape_of.get(node)
         return self.pods_by_node.load(shape) if shape is not None else 1.0
 
-    def _shapes(self, nodes: Iterable[Obj], going: set[str]) -> Iterable[NodeShape]:
+    def _shapes(self, nodes: Iterable[Obj], going: set[str]) -> Iterable[NodeInfo]:
         """Nodes that are not Ready, on their way out or not clear are no place for pods."""
         for body in nodes:
             name = key_of(body).name

@@ -93,7 +93,7 @@ def _down(observed: Observed, up: set[str]) -> int:
 
 def _update(observed: Observed, machine: MachineFacts, revision: Revision) -> Patch:
     desired = observed.desired
-    template, have = desired.template.get("spec") or {}, spec_of(machine.body)
+    template, have = spec_of(desired.template), spec_of(machine.body)
     theirs = _of_revision(template)
     spec = difference({k: v for k, v in _of_revision(have).items() if k != FAILURE_DOMAIN or k in theirs}, theirs)
     required = desired.in_place is not None and desired.in_place.policy == InPlace.REQUIRE
@@ -135,8 +135,8 @@ def up_to_date_condition(observed: Observed) -> list[Condition]:
         return []
     found, type_ = progress(observed), SetCondition.MACHINES_UP_TO_DATE
     if found.refused:
-        said = min(machine.refusal for machine in found.refused)
-        message = f"{counted(len(found.refused), 'Machine')} can't be updated in place: {said}"
+        reported = min(machine.refusal for machine in found.refused)
+        message = f"{counted(len(found.refused), 'Machine')} can't be updated in place: {reported}"
         return [Condition(type_, "False", Reason.NEEDS_REPLACEMENT, message)]
     parts = [
         text

@@ -34,6 +34,7 @@ from controllers.kernel.refs import (
     is_deleting,
     key_of,
     ref_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.template import read_pattern
@@ -130,7 +131,7 @@ def observe(key: Key, view: View) -> Observed | None:
         members=members,
         domains=rotation_of(domains_of(body, cluster), uid_of(deployment or body)),
         resting=read_resting(body),
-        class_digest=class_digest(desired.template.get("spec"), key.namespace, view),
+        class_digest=class_digest(spec_of(desired.template), key.namespace, view),
         unmatched=tuple(machine for machine in members.active if not matches(machine.labels)),
         disruption=disruption(body, members, (desired.replicas, desired.policy), view)
         if not desired.problem
@@ -141,7 +142,7 @@ def observe(key: Key, view: View) -> Observed | None:
 
 def parse_spec(body: Obj) -> SetSpec:
     """``spec`` of a MachineSet; never raises: a spec that slipped past the schema becomes a ``problem``."""
-    found = Reading(body.get("spec"), "spec")
+    found = Reading.of_spec(body)
     spec = MachineSetSpecView.read(found)
     if found.problem:
         return SetSpec(problem=found.problem)

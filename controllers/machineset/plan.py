@@ -20,7 +20,7 @@ from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.protection import sentence
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
-from controllers.kernel.wording import counted
+from controllers.kernel.wording import counted, some_of
 from controllers.machineset import creation, deletion_order, in_place, propagation, spreading
 from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
 from controllers.machineset.creation import Hold
@@ -197,9 +197,7 @@ def _events(observed: Observed, changes: Iterable[Action]) -> list[Action]:
 
 
 def _sentence(verb: str, names: list[str]) -> str:
-    shown = ", ".join(names[:NAMES_IN_EVENT])
-    more = f" and {len(names) - NAMES_IN_EVENT} more" if len(names) > NAMES_IN_EVENT else ""
-    return f"{verb} {counted(len(names), 'Machine')}: {shown}{more}"
+    return f"{verb} {counted(len(names), 'Machine')}: {some_of(names, NAMES_IN_EVENT)}"
 
 
 def _outcome(observed: Observed, decision: Decision, delay: float) -> Outcome:

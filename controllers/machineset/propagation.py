@@ -23,7 +23,7 @@ Given = Mapping[str, Mapping[str, Any]]
 
 def given(template: Template, fields: Fields = MACHINE_SPEC) -> dict[str, dict[str, Any]]:
     """What a template gives to its Machines, by part: the parts are the keys of the record."""
-    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    meta, spec = template.get("metadata") or {}, spec_of(template)
     node = spec.get("metadata") or {}
     parts = {
         "labels": dict(meta.get("labels") or {}),

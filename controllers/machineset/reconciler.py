@@ -20,6 +20,7 @@ from controllers.kernel.refs import (
     Obj,
     key_of,
     labels_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import NAMESPACE, OWNER, HostNeed, HostReads, View
@@ -50,7 +51,7 @@ def same_to_a_set(old: Obj, new: Obj) -> bool:
     """A change that no set looks at: addresses, other conditions, the Machine controller's own notes."""
     if machine_facts.read(old) != machine_facts.read(new):
         return False
-    if controller_uid(old) != controller_uid(new) or old.get("spec") != new.get("spec"):
+    if controller_uid(old) != controller_uid(new) or spec_of(old) != spec_of(new):
         return False
     return bool(old["metadata"].get("annotations") == new["metadata"].get("annotations"))
 

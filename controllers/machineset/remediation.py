@@ -19,7 +19,7 @@ from controllers.kernel.conditions import Condition, find
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.protection import sentence
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, spec_of
-from controllers.kernel.remediation import Place, place_of, read_place
+from controllers.kernel.remediation import RemediationData, read_remediation_data, remediation_data_of
 from controllers.kernel.wording import counted
 from controllers.machineset import creation
 from controllers.machineset.observe import Observed
@@ -44,7 +44,7 @@ class Remediation:
     """
 
     victims: tuple[MachineFacts, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[RemediationData, ...] = ()
     deferred: str = ""
     look_at: datetime | None = None
 
@@ -67,8 +67,8 @@ def remediation(observed: Observed) -> Remediation:
     selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not selected_for_deletion:
         unhealthy = counted(len(all_selected_for_deletion), "unhealthy Machine")
-        said = f"{unhealthy} became ready, its health check has to look again"
-        return Remediation((), open_places, said, min(map(_recovery_ends, judged), default=None))
+        message = f"{unhealthy} became ready, its health check has to look again"
+        return Remediation((), open_places, message, min(map(_recovery_ends, judged), default=None))
     why = _deferred(observed)
     if why:
         return Remediation(
@@ -76,16 +76,16 @@ def remediation(observed: Observed) -> Remediation:
         )
     newest_first = sorted(selected_for_deletion, key=lambda machine: (-machine.created.timestamp(), machine.key.name))
     victims = tuple(newest_first[: max(MOST_REMEDIATED - len(open_places), 0)])
-    left = tuple(place_of(machine.body).replaced(machine.key.name, observed.now) for machine in victims)
+    left = tuple(remediation_data_of(machine.body).replaced(machine.key.name, observed.now) for machine in victims)
     return Remediation(victims, (*open_places, *left))
 
 
-def places_for(places: Iterable[Place], ordinals: Iterable[int]) -> dict[int, Place]:
+def places_for(places: Iterable[RemediationData], ordinals: Iterable[int]) -> dict[int, RemediationData]:
     """Who takes which place, in order; asked again after a crash it gives the same Machines the same places."""
     return dict(zip(sorted(ordinals), places, strict=False))
 
 
-def to_status(places: Iterable[Place]) -> list[dict[str, Any]] | None:
+def to_status(places: Iterable[RemediationData]) -> list[dict[str, Any]] | None:
     return [place.to_status() for place in places] or None
 
 
@@ -97,8 +97,8 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
     going = sum(machine.selected_for_deletion for machine in (*observed.members.leaving, *observed.members.deleting))
     moving = max(len(found.places), going + len(found.victims))
     if moving:
-        said = counted(moving, "unhealthy Machine is being replaced", "unhealthy Machines are being replaced")
-        return [Condition(type_, "True", Reason.REMEDIATING, said)]
+        message = counted(moving, "unhealthy Machine is being replaced", "unhealthy Machines are being replaced")
+        return [Condition(type_, "True", Reason.REMEDIATING, message)]
     if find(observed.status.get("conditions"), type_):
         return [Condition(type_, "False", Reason.NOT_REMEDIATING)]
     return []
@@ -107,8 +107,8 @@ def condition(observed: Observed, found: Remediation) -> list[Condition]:
 def _is_refuted(machine: MachineFacts) -> bool:
     """It is Ready, and selected for deletion because it had no Node: its health check lags, and has to look first."""
     conditions = (machine.body.get("status") or {}).get("conditions")
-    said = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
-    return machine.ready and said is not None and said.get("reason") in _REFUTED
+    reported = find(conditions, MachineCondition.HEALTH_CHECK_SUCCEEDED)
+    return machine.ready and reported is not None and reported.get("reason") in _REFUTED
 
 
 def _recovery_ends(machine: MachineFacts) -> datetime:
@@ -117,12 +117,14 @@ def _recovery_ends(machine: MachineFacts) -> datetime:
     return since + RECOVERY if machine.ready and since is not None else machine.created
 
 
-def _open_places(observed: Observed) -> tuple[Place, ...]:
+def _open_places(observed: Observed) -> tuple[RemediationData, ...]:
     """Places that no Machine has taken; given up when the set has all it needs (it was scaled down meanwhile)."""
     listed = observed.status.get("remediated")
-    places = [read_place(entry) for entry in (listed if isinstance(listed, list) else ())]
+    places = [read_remediation_data(entry) for entry in (listed if isinstance(listed, list) else ())]
     members = observed.members
-    taken = {place_of(machine.body).machine for machine in (*members.active, *members.leaving, *members.deleting)}
+    taken = {
+        remediation_data_of(machine.body).machine for machine in (*members.active, *members.leaving, *members.deleting)
+    }
     left = tuple(place for place in places if place.machine and place.machine not in taken)
     return left if observed.desired.replicas > len(members.active) else ()
 

@@ -67,7 +67,7 @@ def spread(observed: Observed) -> Spread:
         left = move.machine.failure_domain
         still.setdefault(left, Resting(left, move.machine.shortage, _whole(observed.now + REST)))
     kept = tuple(still[domain] for domain in sorted(still) if domain in observed.domains)
-    exhausted = tuple((domain, _said(domain, without[domain], still)) for domain in sorted(without))
+    exhausted = tuple((domain, _description(domain, without[domain], still)) for domain in sorted(without))
     look_at = min((rest.until for rest in kept), default=None)
     return Spread(domains, moves, kept, exhausted, look_at)
 
@@ -164,7 +164,7 @@ def _loads(observed: Observed) -> Counter[str]:
     return Counter(machine.failure_domain for machine in observed.members.active)
 
 
-def _said(domain: str, reason: str, resting: dict[str, Resting]) -> str:
+def _description(domain: str, reason: str, resting: dict[str, Resting]) -> str:
     rest = resting.get(domain)
     return _rests(rest) if rest is not None else f"failure domain {domain} has no host ({reason})"
 

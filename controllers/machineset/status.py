@@ -222,6 +222,6 @@ def _scaling_down(observed: Observed, counts: Counts) -> Condition:
         parts.append(going.text)
     protected = observed.members.protected
     if len(protected) > wanted and not is_deleting(observed.body):
-        said = "; ".join([", ".join(parts), sentence(protected)])
-        return Condition(SetCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, said)
+        message = "; ".join([", ".join(parts), sentence(protected)])
+        return Condition(SetCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, message)
     return Condition(SetCondition.SCALING_DOWN, "True", going.reason or Reason.SCALING_DOWN, ", ".join(parts))

@@ -131,8 +131,8 @@ def _strange(observed: Observed, one: HostList) -> str:
     unknown = len(list(_unknown(observed, one)))
     there = sum(not _is_of_another_cluster(observed, host) for host in one.hosts)
     if 2 * unknown > there:
-        said = counted(there, "host")
-        return f"{unknown} of its {said} are no Machine's here: it looks like the account of another cluster too"
+        message = counted(there, "host")
+        return f"{unknown} of its {message} are no Machine's here: it looks like the account of another cluster too"
     return ""
 
 
@@ -178,5 +178,5 @@ def _orphan(observed: Observed, scope: str, host: Host, seen: Sighting) -> Orpha
 
 def _why(seen: Sighting, host: Host) -> str:
     minutes = int((seen.last - seen.first).total_seconds() // 60)
-    said = f"{counted(seen.lists, 'list')} in {counted(minutes, 'minute')}"
-    return f"host {host.name or host.id} carries the UID {host.machine_uid}, which no Machine has had in {said}"
+    message = f"{counted(seen.lists, 'list')} in {counted(minutes, 'minute')}"
+    return f"host {host.name or host.id} carries the UID {host.machine_uid}, which no Machine has had in {message}"

@@ -96,7 +96,7 @@ class RequestPlanner:
     def _unknown(self, request: Request) -> Decided:
         known = ", ".join(sorted(self._observed.classes))
         why = f"spec.provisioningClassName: no class is called {request.class_name}; there are {known}"
-        return _said(request, Condition(_ACCEPTED, _FALSE, Reason.UNKNOWN_PROVISIONING_CLASS, why))
+        return _decided(request, Condition(_ACCEPTED, _FALSE, Reason.UNKNOWN_PROVISIONING_CLASS, why))
 
     def _old(self, request: Request) -> Decided:
         age = format_duration(self._observed.options.max_age)
@@ -112,9 +112,9 @@ class RequestPlanner:
         until = request.created + self._observed.options.template_patience
         if self._observed.now < until:
             text = f"{request.problem}; waited for until {format_time(until)}"
-            said = Condition(_PROVISIONED, _FALSE, Reason.FAILED_TO_CREATE_PODS, text)
+            condition = Condition(_PROVISIONED, _FALSE, Reason.FAILED_TO_CREATE_PODS, text)
             return Decided(
-                request=request, stage=Stage.INCOMPLETE, conditions=(_accepted(), said), note=request.problem
+                request=request, stage=Stage.INCOMPLETE, conditions=(_accepted(), condition), note=request.problem
             )
         return self._fail(request, Reason.FAILED_TO_CREATE_PODS, request.problem)
 
@@ -123,7 +123,7 @@ class RequestPlanner:
 
     def _fail(self, request: Request, reason: Reason, why: str) -> Decided:
         failed = Condition(_FAILED, _TRUE, reason, why)
-        return _said(request, _accepted(), failed, record=Record())
+        return _decided(request, _accepted(), failed, record=Record())
 
     # -- a booking -----------------------------------------------------------------------------------------------------
 
@@ -204,8 +204,8 @@ class RequestPlanner:
     def _on_its_way(
         self, request: Request, reservation: Reservation, record: Record, added: Mapping[str, int]
     ) -> Decided:
-        said = Condition(_PROVISIONED, _FALSE, Reason.PROVISIONING_IN_PROGRESS, _progress(reservation))
-        return _said(request, _accepted(), said, record=record, added=added)
+        condition = Condition(_PROVISIONED, _FALSE, Reason.PROVISIONING_IN_PROGRESS, _progress(reservation))
+        return _decided(request, _accepted(), condition, record=record, added=added)
 
     def _provisioned(self, request: Request, reservation: Reservation) -> Decided:
         made = bool(request.record.groups)
@@ -213,14 +213,14 @@ class RequestPlanner:
         nodes = f"{reservation.size}/{reservation.size} nodes ready" if made else "the cluster has the room"
         until = self._observed.now + self._observed.defaults_of(request).limits.booking_time
         why = f"{nodes}, booked until {format_time(until)}"
-        said = [_accepted(), Condition(_PROVISIONED, _TRUE, reason, why)]
+        reported = [_accepted(), Condition(_PROVISIONED, _TRUE, reason, why)]
         if isinstance(self._observed.classes.get(request.class_name), CheckCapacity):
-            said.append(Condition(_AVAILABLE, _TRUE, reason, nodes))
+            reported.append(Condition(_AVAILABLE, _TRUE, reason, nodes))
         record = Record(reservation.nodes, request.record.groups)
         if not fits(record):
             why = f"{len(reservation.nodes)} Nodes are more than the status of a request can name"
             return self._fail(request, Reason.INVALID_PARAMETERS, why)
-        return _said(request, *said, record=record)
+        return _decided(request, *reported, record=record)
 
     # -- rolling back --------------------------------------------------------------------------------------------------
 
@@ -231,8 +231,8 @@ class RequestPlanner:
         if not leaving:
             return self._tried_in_vain(request, replace(record, groups={}), why)
         text = f"{why}; {len(leaving)} Machines that were made for it go again"
-        said = Condition(_PROVISIONED, _FALSE, Reason.ROLLING_BACK, text)
-        return _said(request, _accepted(), said, record=record)
+        condition = Condition(_PROVISIONED, _FALSE, Reason.ROLLING_BACK, text)
+        return _decided(request, _accepted(), condition, record=record)
 
     def _leaving(self, request: Request) -> Decided:
         left = still_here(request.record.leaving, self._observed.autoscaler)
@@ -276,13 +276,13 @@ class RequestPlanner:
         retries = record.retries + 1
         again = self._observed.now + self._observed.defaults_of(request).limits.pause(retries)
         text = f"{why}; tried again at {format_time(again)}"
-        said = [_accepted(), Condition(_PROVISIONED, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, text)]
+        reported = [_accepted(), Condition(_PROVISIONED, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, text)]
         if isinstance(self._observed.classes.get(request.class_name), CheckCapacity):
-            said.append(Condition(_AVAILABLE, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, why))
-        return _said(request, *said, record=replace(record, since=None, retries=retries, retry_after=again))
+            reported.append(Condition(_AVAILABLE, _FALSE, Reason.CAPACITY_IS_NOT_FOUND, why))
+        return _decided(request, *reported, record=replace(record, since=None, retries=retries, retry_after=again))
 
 
-def _said(
+def _decided(
     request: Request, *conditions: Condition, record: Record | None = None, added: Mapping[str, int] | None = None
 ) -> Decided:
     return Decided(request=request, stage=Stage.FRESH, conditions=conditions, record=record, added=added or {})
@@ -290,7 +290,7 @@ def _said(
 
 def _over(request: Request, condition: Condition) -> Decided:
     """The booking is given back; the Nodes stay named for people to see."""
-    return _said(request, condition)
+    return _decided(request, condition)
 
 
 def _accepted() -> Condition:

@@ -19,7 +19,7 @@ from controllers.kernel.refs import Key, generation_of, resource_version_of
 from controllers.kernel.wording import counted
 from controllers.provisioningrequest.consumers import consumer_events
 from controllers.provisioningrequest.deciding import NEXT_REQUEUE, Decided, decide_all, end_of_booking
-from controllers.provisioningrequest.figures import figures
+from controllers.provisioningrequest.metrics import samples
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.rollback import Leaving, plan_leaving
 from controllers.provisioningrequest.stages import Stage
@@ -31,7 +31,7 @@ _AT_REST = frozenset({Stage.OTHERS, Stage.UNKNOWN_CLASS, Stage.OVER, Stage.OLD})
 _AT_ONCE = timedelta(milliseconds=100)
 _IDLE = timedelta(minutes=1)
 """How often requests are looked at of which nothing is expected but that they grow old."""
-_TOLD = (
+_EVENT_TYPES = (
     (ProvisioningCondition.PROVISIONED, "True", "Normal"),
     (ProvisioningCondition.PROVISIONED, "False", "Warning"),
     (ProvisioningCondition.FAILED, "True", "Warning"),
@@ -61,7 +61,7 @@ def plan(observed: Observed) -> Plan:
         if decided or leaving.marked or observed.waiting
         else Settled(),
         notes=tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
-        figures=figures(observed, decided, trial_snapshot),
+        samples=samples(observed, decided, trial_snapshot),
     )
 
 
@@ -102,10 +102,10 @@ def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> 
         added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
         if added == fewer:
             continue
-        said = [f"{counted(added, 'Node')} more for ProvisioningRequests"] if added else []
-        said += [f"{counted(fewer, 'Machine')} of requests that are rolled back"] if fewer else []
+        sentences = [f"{counted(added, 'Node')} more for ProvisioningRequests"] if added else []
+        sentences += [f"{counted(fewer, 'Machine')} of requests that are rolled back"] if fewer else []
         size = state.group.replicas + added - fewer
-        found.append(Resize(group=state.group, replicas=size, why="; ".join(said)))
+        found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
     return found
 
 
@@ -133,8 +133,8 @@ def _status(decided: Decided, observed: Observed) -> Patch | None:
 
 def _forgotten(conditions: Sequence[Condition]) -> tuple[str, ...]:
     """Who is taken up again has not failed."""
-    said = {condition.type for condition in conditions}
-    taken_up = ProvisioningCondition.PROVISIONED in said and ProvisioningCondition.FAILED not in said
+    current = {condition.type for condition in conditions}
+    taken_up = ProvisioningCondition.PROVISIONED in current and ProvisioningCondition.FAILED not in current
     return (ProvisioningCondition.FAILED,) if taken_up else ()
 
 
@@ -145,8 +145,10 @@ def _events(decided: Iterable[Decided], kept: Iterable[Action]) -> Iterator[Even
         if each.request.ref not in written:
             continue
         for condition in each.conditions:
-            told = next((kind for t, s, kind in _TOLD if (t, s) == (condition.type, condition.status)), None)
+            event_type = next(
+                (kind for t, s, kind in _EVENT_TYPES if (t, s) == (condition.type, condition.status)), None
+            )
             before = find(each.request.conditions, condition.type) or {}
-            if told and (before.get("status"), before.get("reason")) != (condition.status, condition.reason):
-                normal = told == "Normal" or condition.reason == "ProvisioningInProgress"
+            if event_type and (before.get("status"), before.get("reason")) != (condition.status, condition.reason):
+                normal = event_type == "Normal" or condition.reason == "ProvisioningInProgress"
                 yield Event(each.request.ref, "Normal" if normal else "Warning", condition.reason, condition.message)

@@ -17,7 +17,7 @@ from controllers.kernel.wording import counted
 from controllers.provisioningrequest.classes import Growth, NotFound, ProvisioningClass, Verdict
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.predicates import static_refusal
-from controllers.scheduling.shapes import PodShape
+from controllers.scheduling.shapes import PodInfo
 
 _MOST_NAMED = 5
 """Groups that are named with what hinders them."""
@@ -156,7 +156,7 @@ class _Trial:
         return Growth(reservation, world.added_to(self.world))
 
     def _groups(self, pods: Pods) -> list[Group]:
-        merged: dict[PodClass, tuple[PodShape, int]] = {}
+        merged: dict[PodClass, tuple[PodInfo, int]] = {}
         for shape, count in pods:
             pod_class = self.world.projected.snapshot.classes.of(shape.kind)
             merged[pod_class] = (shape, merged.get(pod_class, (shape, 0))[1] + count)
@@ -174,17 +174,17 @@ class _Trial:
         """Which pods have no room, and what hinders each group."""
         missing = sum(len(left.pods) for left in growing.left)
         wanted = sum(count for _, count in self.request.pods)
-        said = [f"{missing} of {wanted} pods would have no room"]
+        sentences = [f"{missing} of {wanted} pods would have no room"]
         pod_class = world.projected.snapshot.classes.of(growing.left[0].pods[0].kind)
         for state in world.cluster.groups[:_MOST_NAMED]:
             why = growing.skipped.get(state.id) or state.problem
             if not why and state.template is not None:
                 why = str(static_refusal(pod_class, state.template) or "its Nodes are too small, or too few of them")
-            said.append(f"{state.id}: {why}")
+            sentences.append(f"{state.id}: {why}")
         more = len(world.cluster.groups) - _MOST_NAMED
         if more > 0:
-            said.append(f"and {counted(more, 'group')} more")
-        return "; ".join(said) if world.cluster.groups else f"{said[0]}; there is no node group"
+            sentences.append(f"and {counted(more, 'group')} more")
+        return "; ".join(sentences) if world.cluster.groups else f"{sentences[0]}; there is no node group"
 
 
 def _asked_of(class_: ProvisioningClass, trial: _Trial) -> Verdict:

@@ -66,10 +66,10 @@ class Scaling:
     staying: Iterable[ByName] = ()
     sizes: Iterable[Resize] = ()
 
-    def steps(self, told: Iterable[Action] = ()) -> tuple[Step, ...]:
+    def steps(self, reports: Iterable[Action] = ()) -> tuple[Step, ...]:
         """Marks, then sizes, then what tells of them: a step starts only if the one before it succeeded."""
         marks: list[Action] = [
             mark(machine, self.scaler, why=why) for machine, why in self.going if needs_mark(machine, self.scaler)
         ]
         marks += [unmark(machine, why) for machine, why in self.staying]
-        return steps(marks, [size.write() for size in self.sizes], list(told))
+        return steps(marks, [size.write() for size in self.sizes], list(reports))

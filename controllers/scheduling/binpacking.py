@@ -18,7 +18,7 @@ from controllers.scheduling.columns import Ints
 from controllers.scheduling.fitting import PLENTY, headroom_of
 from controllers.scheduling.placement import place
 from controllers.scheduling.rules import rules_of
-from controllers.scheduling.shapes import CPU, HOSTNAME, MEMORY, NodeShape
+from controllers.scheduling.shapes import CPU, HOSTNAME, MEMORY, NodeInfo
 from controllers.scheduling.snapshot import Snapshot
 
 
@@ -45,14 +45,14 @@ class Estimate:
         return sum(self.placed.values())
 
 
-def template(node: NodeShape, name: str) -> NodeShape:
+def template(node: NodeInfo, name: str) -> NodeInfo:
     """``node`` as the picture of Nodes that don't exist yet: nobody can ask for it by name."""
     return replace(node, name=name, labels={**node.labels, HOSTNAME: name}, hypothetical=True)
 
 
 def estimate(
     snapshot: Snapshot,
-    node: NodeShape,
+    node: NodeInfo,
     pods: Mapping[PodClass, int],
     limit: int,
     daemons: Iterable[PodClass] = (),
@@ -71,7 +71,7 @@ def filled_up(found: Estimate, nodes: int) -> Estimate:
     return replace(found, nodes=nodes, filled=(*found.filled, Filled(empty, {}))) if empty > 0 else found
 
 
-def commit(snapshot: Snapshot, node: NodeShape, found: Estimate, daemons: Sequence[PodClass] = ()) -> list[int]:
+def commit(snapshot: Snapshot, node: NodeInfo, found: Estimate, daemons: Sequence[PodClass] = ()) -> list[int]:
     """Add the Nodes of an estimate with their pods, for the next one to see; returns their rows."""
     rows = []
     for filled in found.filled:
@@ -84,7 +84,7 @@ def commit(snapshot: Snapshot, node: NodeShape, found: Estimate, daemons: Sequen
     return rows
 
 
-def by_size(pods: Iterable[PodClass], node: NodeShape) -> list[PodClass]:
+def by_size(pods: Iterable[PodClass], node: NodeInfo) -> list[PodClass]:
     """Biggest first: by cpu and memory, each as a share of the Node; equals keep their order."""
     there = dict(node.allocatable)
     cpu, memory = there.get(CPU, 0), there.get(MEMORY, 0)
@@ -99,7 +99,7 @@ def by_size(pods: Iterable[PodClass], node: NodeShape) -> list[PodClass]:
 @dataclass(slots=True)
 class _Packing:
     snapshot: Snapshot
-    node: NodeShape
+    node: NodeInfo
     limit: int
     daemons: tuple[PodClass, ...]
     order: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -8,19 +8,19 @@ import numpy as np
 
 from controllers.scheduling.columns import Bools, Column
 from controllers.scheduling.predicates import taint_refusal
-from controllers.scheduling.shapes import Demand, NodeShape, NodeTerm, Taint
+from controllers.scheduling.shapes import Demand, NodeInfo, NodeTerm, Taint
 
 
 class Catalogue:
     """Shapes of Nodes by number. Answers are arrays along the numbers."""
 
     def __init__(self) -> None:
-        self._shapes: list[NodeShape] = []
+        self._shapes: list[NodeInfo] = []
         self._numbers: dict[int, int] = {}
         self._columns: dict[str, Column] = {}
         self._answers: dict[object, Bools] = {}
 
-    def number(self, node: NodeShape) -> int:
+    def number(self, node: NodeInfo) -> int:
         """The same for every copy of a template."""
         number = self._numbers.get(id(node))
         if number is None:

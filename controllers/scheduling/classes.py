@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from api.selectors import Selector
 from controllers.scheduling.marks import Mark
-from controllers.scheduling.shapes import Amounts, Demand, PodKind, PodShape, PodTerm
+from controllers.scheduling.shapes import Amounts, Demand, PodInfo, PodKind, PodTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class Group:
     """Pods of one class."""
 
     pod_class: PodClass
-    pods: tuple[PodShape, ...]
+    pods: tuple[PodInfo, ...]
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -68,16 +68,16 @@ class Classes:
         known = self._known.get(kind)
         return known if known is not None else self._new(kind)
 
-    def group(self, pods: Iterable[PodShape]) -> list[Group]:
+    def group(self, pods: Iterable[PodInfo]) -> list[Group]:
         """In order of first appearance."""
-        found: dict[PodKind, list[PodShape]] = {}
+        found: dict[PodKind, list[PodInfo]] = {}
         for pod in pods:
             same = found.get(pod.kind)
             if same is None:
                 found[pod.kind] = [pod]
             else:
                 same.append(pod)
-        merged: dict[PodClass, list[PodShape]] = {}
+        merged: dict[PodClass, list[PodInfo]] = {}
         for kind, members in found.items():
             before = merged.setdefault(self.of(kind), members)
             if before is not members:
@@ -105,7 +105,7 @@ class Classes:
         return known
 
 
-def classes_of(pods: Sequence[PodShape], namespaces: Mapping[str, Mapping[str, str]] | None = None) -> Classes:
+def classes_of(pods: Sequence[PodInfo], namespaces: Mapping[str, Mapping[str, str]] | None = None) -> Classes:
     """Classes for these pods."""
     return Classes((pod.kind for pod in pods), namespaces)
 

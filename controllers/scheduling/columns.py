@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from api.selectors import Operator, Requirement
-from controllers.scheduling.shapes import HOSTNAME, NodeShape
+from controllers.scheduling.shapes import HOSTNAME, NodeInfo
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -20,7 +20,7 @@ ABSENT, ALONE = -1, -2
 class Column:
     """The values of one label along a growing list of Nodes."""
 
-    def __init__(self, key: str, nodes: Sequence[NodeShape]) -> None:
+    def __init__(self, key: str, nodes: Sequence[NodeInfo]) -> None:
         self.key = key
         self.values: list[str] = []
         self._index: dict[str, int] = {}
@@ -29,7 +29,7 @@ class Column:
         self._answers: dict[Requirement, tuple[int, Bools]] = {}
         self.extend(nodes)
 
-    def extend(self, nodes: Sequence[NodeShape]) -> None:
+    def extend(self, nodes: Sequence[NodeInfo]) -> None:
         """Take in the rows that came since."""
         if len(nodes) > len(self._codes):
             grown = np.full(max(len(nodes), 2 * len(self._codes)), ABSENT, np.int64)
@@ -65,7 +65,7 @@ class Column:
         answers[ABSENT] = requirement.matches({})
         return answers
 
-    def _code(self, node: NodeShape) -> int:
+    def _code(self, node: NodeInfo) -> int:
         value = node.labels.get(self.key)
         if value is None:
             return ABSENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from api.reading import spec_of
 from api.selectors import NOTHING, Operator, Requirement, Selector, SelectorError, from_label_selector
 from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.node_terms import node_terms
@@ -19,7 +20,7 @@ _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 def demand_of(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved] = ()) -> Demand:
     """``claims``: what the pod's claims mean, see ``resolved_claims``. Raises ShapeError naming the field."""
-    meta, spec = pod["metadata"], pod.get("spec") or {}
+    meta, spec = pod["metadata"], spec_of(pod)
     labels, namespace = meta.get("labels") or {}, meta.get("namespace", "")
     affinity = spec.get("affinity") or {}
     volumes, blocked = _volumes(pod, claims)
@@ -43,7 +44,7 @@ def demand_of(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved] = ()
 def claims_of(pod: Mapping[str, Any]) -> list[str]:
     """Names of the pod's PersistentVolumeClaims, those that are made for it included."""
     claims = []
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
+    for volume in spec_of(pod).get("volumes") or ():
         if volume.get("persistentVolumeClaim"):
             claims.append(str(volume["persistentVolumeClaim"].get("claimName")))
         elif volume.get("ephemeral"):
@@ -66,7 +67,7 @@ def _volumes(pod: Mapping[str, Any], claims: Sequence[Volume | Unresolved]) -> t
     if not missing:
         return found, ""
     why = min(missing, key=lambda each: each.rank).why
-    return (found if (pod.get("spec") or {}).get("nodeName") else ()), why
+    return (found if spec_of(pod).get("nodeName") else ()), why
 
 
 def _claim(pod: Mapping[str, Any], name: str) -> tuple[str, str]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from api.reading import spec_of
 from api.selectors import Selector, SelectorError, from_label_selector
 from controllers.scheduling.marks import Index, marks_of
-from controllers.scheduling.shapes import PodKind, PodShape
+from controllers.scheduling.shapes import PodInfo, PodKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,13 +29,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class OverBudget:
-    pod: PodShape
+    pod: PodInfo
     why: str
 
 
 def read_budget(budget: Mapping[str, Any]) -> Budget:
     """A core PodDisruptionBudget. One that nobody has counted yet, or that can't be read, allows nothing."""
-    meta, spec, status = budget["metadata"], budget.get("spec") or {}, budget.get("status") or {}
+    meta, spec, status = budget["metadata"], spec_of(budget), budget.get("status") or {}
     namespace, name = meta.get("namespace", ""), meta["name"]
     try:
         selector = from_label_selector(spec.get("selector"))
@@ -66,7 +67,7 @@ class PDBBudgets:
             self._covering[kind] = known
         return known
 
-    def lacks(self, pods: Iterable[PodShape]) -> OverBudget | None:
+    def lacks(self, pods: Iterable[PodInfo]) -> OverBudget | None:
         """The first pod whose eviction the budgets don't allow, if all pods before it are evicted."""
         if not self._left:
             return None
@@ -79,16 +80,16 @@ class PDBBudgets:
             for budget in covering:
                 needed[budget] += 1
                 if needed[budget] > self._left[budget]:
-                    return OverBudget(pod, self._told(budget))
+                    return OverBudget(pod, self._explanation(budget))
         return None
 
-    def take(self, pods: Iterable[PodShape]) -> None:
+    def take(self, pods: Iterable[PodInfo]) -> None:
         """Spend what the eviction of the pods costs."""
         for pod in pods if self._left else ():
             for budget in self.covering(pod.kind):
                 self._left[budget] -= 1
 
-    def _told(self, budget: Budget) -> str:
+    def _explanation(self, budget: Budget) -> str:
         if budget.why:
             return f"PodDisruptionBudget {budget} allows no disruption: {budget.why}"
         planned = budget.allowed - self._left[budget]

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from controllers.scheduling.disruption import PDBBudgets
-from controllers.scheduling.shapes import Owner, PodKind, PodShape
+from controllers.scheduling.shapes import Owner, PodInfo, PodKind
 
 SYSTEM_NAMESPACE = "kube-system"
 LONG_TERMINATING = timedelta(seconds=30)
@@ -85,7 +85,7 @@ class Verdicts:
         self._known: dict[PodKind, tuple[Owner | None, Verdict]] = {}
         """A kind has one owner as a rule; of several the last is kept."""
 
-    def of(self, pod: PodShape) -> Verdict:
+    def of(self, pod: PodInfo) -> Verdict:
         """As ``verdict``."""
         known = self._known.get(pod.kind)
         ageless = not pod.deleting and pod.namespace != SYSTEM_NAMESPACE
@@ -97,7 +97,7 @@ class Verdicts:
         return found
 
 
-def verdict(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Verdict:
+def verdict(pod: PodInfo, rules: DrainRules, pdb_budgets: PDBBudgets) -> Verdict:
     """One pod's. Every reason names what to change."""
     keeping = pod.kind.keeping
     if keeping.mirror or _is_long_terminating(pod, rules.now):
@@ -114,7 +114,7 @@ def verdict(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Verdic
     return _held_back(pod, rules, pdb_budgets) or Moves()
 
 
-def _controller(pod: PodShape, rules: DrainRules) -> Blocks | None:
+def _controller(pod: PodInfo, rules: DrainRules) -> Blocks | None:
     if rules.replicas is None or not pod.kind.keeping.replicated or pod.owner is None:
         return None
     wanted = rules.replicas.get(pod.owner)
@@ -126,7 +126,7 @@ def _controller(pod: PodShape, rules: DrainRules) -> Blocks | None:
     return None
 
 
-def _held_back(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Blocks | None:
+def _held_back(pod: PodInfo, rules: DrainRules, pdb_budgets: PDBBudgets) -> Blocks | None:
     keeping = pod.kind.keeping
     if keeping.safe_to_evict == "on-completion":
         return Blocks(Blocking.ON_COMPLETION, "its annotation safe-to-evict wants to wait until it is finished")
@@ -143,14 +143,14 @@ def _held_back(pod: PodShape, rules: DrainRules, pdb_budgets: PDBBudgets) -> Blo
     return None
 
 
-def _is_young_system_pod(pod: PodShape, rules: DrainRules) -> bool:
+def _is_young_system_pod(pod: PodInfo, rules: DrainRules) -> bool:
     if pod.namespace != SYSTEM_NAMESPACE:
         return False
     created = _time(pod.created)
     return created is None or rules.now <= created + rules.system_pod_age
 
 
-def _is_long_terminating(pod: PodShape, now: datetime) -> bool:
+def _is_long_terminating(pod: PodInfo, now: datetime) -> bool:
     deleting = _time(pod.deleting)
     if deleting is None:
         return False

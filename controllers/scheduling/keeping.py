@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from api.reading import spec_of
 from controllers.scheduling.shapes import Keeping
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -24,7 +25,7 @@ def controller_of(meta: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def keeping_of(pod: Mapping[str, Any]) -> Keeping:
-    meta, spec = pod["metadata"], pod.get("spec") or {}
+    meta, spec = pod["metadata"], spec_of(pod)
     annotations = meta.get("annotations") or {}
     owner = controller_of(meta)
     kind = owner.get("kind", "") if owner else ""

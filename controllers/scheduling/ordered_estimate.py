@@ -14,10 +14,10 @@ from api.selectors import Requirement
 from controllers.scheduling.binpacking import Estimate, Filled, by_size
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.placement import place
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 from controllers.scheduling.snapshot import Snapshot
 
-Coming = tuple[NodeShape, Sequence[PodClass]]
+Coming = tuple[NodeInfo, Sequence[PodClass]]
 """A Node with the pods of DaemonSets that run on it."""
 
 

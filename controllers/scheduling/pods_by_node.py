@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo, PodKind
 
 
 class PodsByNode:
     """Of all Nodes. ``pods`` without a Node are left out."""
 
-    def __init__(self, pods: Iterable[PodShape]) -> None:
-        self._on: dict[str, list[PodShape]] = {}
+    def __init__(self, pods: Iterable[PodInfo]) -> None:
+        self._on: dict[str, list[PodInfo]] = {}
         on = self._on
         for pod in pods:
             mine = on.get(pod.node)
@@ -23,17 +23,17 @@ class PodsByNode:
         self._asks: dict[PodKind, tuple[int, int]] = {}
         self._loads: dict[str, float] = {}
 
-    def on(self, node: str) -> Sequence[PodShape]:
+    def on(self, node: str) -> Sequence[PodInfo]:
         return self._on.get(node, ())
 
-    def load(self, node: NodeShape) -> float:
+    def load(self, node: NodeInfo) -> float:
         """The larger of the shares of cpu and memory that are asked for; a Node that offers none is full."""
         load = self._loads.get(node.name)
         if load is None:
             load = self._loads[node.name] = self._load(node)
         return load
 
-    def share(self, node: NodeShape, resources: Iterable[str], without_daemons: bool = False) -> float:
+    def share(self, node: NodeInfo, resources: Iterable[str], without_daemons: bool = False) -> float:
         """The largest of the shares of ``resources`` that are asked for. ``without_daemons``: pods of DaemonSets use
         nothing, and what they ask for is not there for others.
         """
@@ -45,13 +45,13 @@ class PodsByNode:
                 shares.append((asked if without_daemons else asked + daemons) / there)
         return max(shares, default=1.0)
 
-    def _amounts(self, node: NodeShape, resource: str, *, daemons: bool) -> Iterable[int]:
+    def _amounts(self, node: NodeInfo, resource: str, *, daemons: bool) -> Iterable[int]:
         for pod in self.on(node.name):
             keeping = pod.kind.keeping
             if keeping.daemon_set is daemons and not keeping.finished:
                 yield dict(pod.kind.demand.requests).get(resource, 0)
 
-    def _load(self, node: NodeShape) -> float:
+    def _load(self, node: NodeInfo) -> float:
         cpu = memory = 0
         for pod in self.on(node.name):
             asked = self._asks.get(pod.kind)

@@ -17,7 +17,7 @@ from controllers.scheduling.shapes import (
     PODS,
     UNSCHEDULABLE_TAINT,
     Demand,
-    NodeShape,
+    NodeInfo,
     PodTerm,
     Spread,
     Taint,
@@ -33,11 +33,11 @@ Place = tuple[str, str]
 class Occupied:
     """A Node with the pods on it."""
 
-    node: NodeShape
+    node: NodeInfo
     pods: Mapping[PodClass, int] = field(default_factory=dict)
 
 
-def static_refusal(pod: PodClass, node: NodeShape) -> Refusal | None:
+def static_refusal(pod: PodClass, node: NodeInfo) -> Refusal | None:
     """The part that depends on nothing but the two: cordon, taints, node selector and affinity."""
     refused = taint_refusal(pod.demand, node)
     if refused:
@@ -45,14 +45,14 @@ def static_refusal(pod: PodClass, node: NodeShape) -> Refusal | None:
     return None if pod.demand.selects(node.labels, node.name) else refusals.NOT_SELECTED
 
 
-def taint_refusal(demand: Demand, node: NodeShape) -> Refusal | None:
+def taint_refusal(demand: Demand, node: NodeInfo) -> Refusal | None:
     """Cordon and taints."""
     if node.unschedulable and demand.untolerated(_CORDON):
         return refusals.UNSCHEDULABLE
     return refusals.UNTOLERATED if demand.untolerated(node.taints) else None
 
 
-def volume_refusal(volumes: Iterable[Volume], node: NodeShape) -> Refusal | None:
+def volume_refusal(volumes: Iterable[Volume], node: NodeInfo) -> Refusal | None:
     """Whether the volumes can be had on this Node: binding first, then zones, as kube-scheduler asks."""
     volumes = tuple(volumes)
     for volume in volumes:
@@ -66,7 +66,7 @@ def volume_refusal(volumes: Iterable[Volume], node: NodeShape) -> Refusal | None
     return None
 
 
-def lacking(pod: PodClass, node: NodeShape, pods: Mapping[PodClass, int]) -> list[str]:
+def lacking(pod: PodClass, node: NodeInfo, pods: Mapping[PodClass, int]) -> list[str]:
     """Resources of which the Node has too little left."""
     there = dict(node.allocatable)
     short = [PODS] if sum(pods.values()) + 1 > there.get(PODS, 0) else []
@@ -135,7 +135,7 @@ class Judge:
                 return refusals.TOO_MANY_VOLUMES
         return None
 
-    def _inter_pod(self, node: NodeShape) -> Refusal | None:
+    def _inter_pod(self, node: NodeInfo) -> Refusal | None:
         if not self._has_company(node):
             return refusals.NO_COMPANY
         if any(self._avoided[place] for term in self._demand.anti_affinity for place in _place(node, term)):
@@ -144,7 +144,7 @@ class Judge:
             return refusals.UNWELCOME
         return None
 
-    def _has_company(self, node: NodeShape) -> bool:
+    def _has_company(self, node: NodeInfo) -> bool:
         terms = self._demand.affinity
         places = [place for term in terms for place in _place(node, term)]
         if len(places) < len(terms):
@@ -196,7 +196,7 @@ class _SpreadCount:
                 count = sum(n for other, n in here.pods.items() if counts(spread, pod, other))
                 self._domains[here.node.labels[spread.topology_key]] += count
 
-    def refusal(self, node: NodeShape) -> Refusal | None:
+    def refusal(self, node: NodeInfo) -> Refusal | None:
         domain = node.labels.get(self._spread.topology_key)
         if domain is None:
             return refusals.NO_TOPOLOGY
@@ -206,7 +206,7 @@ class _SpreadCount:
         return refusals.SKEWED if skew > self._spread.max_skew else None
 
 
-def is_eligible(spread: Spread, pod: PodClass, node: NodeShape) -> bool:
+def is_eligible(spread: Spread, pod: PodClass, node: NodeInfo) -> bool:
     """Whether the constraint counts this Node's domain at all."""
     if spread.honors_affinity and not pod.demand.selects(node.labels, node.name):
         return False
@@ -221,6 +221,6 @@ def counts(spread: Spread, pod: PodClass, other: PodClass) -> bool:
     return spread.selector.matches(other.labels)
 
 
-def _place(node: NodeShape, term: PodTerm) -> tuple[Place, ...]:
+def _place(node: NodeInfo, term: PodTerm) -> tuple[Place, ...]:
     value = node.labels.get(term.topology_key)
     return () if value is None else ((term.topology_key, value),)

@@ -6,10 +6,11 @@ import marshal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from api.reading import spec_of
 from controllers.scheduling.amounts import ShapeError, quantities, whole
 from controllers.scheduling.demand import demand_of, resolved_claims
 from controllers.scheduling.keeping import KEEPING_ANNOTATIONS, controller_of, keeping_of
-from controllers.scheduling.shapes import NodeShape, Owner, PodKind, PodShape, Taint, Volume
+from controllers.scheduling.shapes import NodeInfo, Owner, PodInfo, PodKind, Taint, Volume
 from controllers.scheduling.volumes import Unresolved, VolumeBook
 
 Obj = Mapping[str, Any]
@@ -32,7 +33,7 @@ _PLAIN_MARSHAL = 2
 
 
 _Claims = tuple[Volume | Unresolved, ...]
-_Known = tuple[Obj, PodShape, _Claims]
+_Known = tuple[Obj, PodInfo, _Claims]
 """A pod that was read, and what its claims meant then. The pod is held, so that its id names nothing else."""
 
 
@@ -59,8 +60,8 @@ class Reader:
         self._alike: dict[tuple[Any, ...], _Alike] = {}
         self._last: dict[int, _Known] = {}
         self._seen: dict[int, _Known] = {}
-        self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
-        self._seen_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeShape]] = {}
+        self._last_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeInfo]] = {}
+        self._seen_nodes: dict[tuple[int, int], tuple[Obj, Obj | None, NodeInfo]] = {}
 
     def look(self, book: VolumeBook | None = None) -> None:
         """A new look begins. Pods that the last one did not ask for are forgotten, and so are kinds if many are."""
@@ -74,14 +75,14 @@ class Reader:
             self._owners = {}
             self._alike = {}
 
-    def pod(self, pod: Obj) -> PodShape:
+    def pod(self, pod: Obj) -> PodInfo:
         """Raises ShapeError naming the field that can't be read."""
         ((_, found),) = self.pods((pod,))
         if isinstance(found, ShapeError):
             raise found
         return found
 
-    def pods(self, pods: Iterable[Obj]) -> Iterator[tuple[Obj, PodShape | ShapeError]]:
+    def pods(self, pods: Iterable[Obj]) -> Iterator[tuple[Obj, PodInfo | ShapeError]]:
         """Each with what it is, or why it can't be read."""
         last, seen = self._last, self._seen
         for pod in pods:
@@ -95,7 +96,7 @@ class Reader:
             seen[id(pod)] = known
             yield pod, known[1]
 
-    def node(self, node: Obj, csi_node: Obj | None = None) -> NodeShape:
+    def node(self, node: Obj, csi_node: Obj | None = None) -> NodeInfo:
         """As ``read_node``."""
         both = (id(node), id(csi_node))
         known = self._last_nodes.get(both)
@@ -105,10 +106,10 @@ class Reader:
         return known[2]
 
     def _read_pod(self, pod: Obj) -> _Known:
-        meta, spec = pod["metadata"], pod.get("spec") or {}
+        meta, spec = pod["metadata"], spec_of(pod)
         claims = self._claims(pod)
         alike = self._likeness(pod, claims)
-        shape = PodShape(
+        shape = PodInfo(
             meta.get("namespace", ""),
             meta["name"],
             alike.kind,
@@ -145,7 +146,7 @@ class Reader:
         return owner
 
     def _claims(self, pod: Obj) -> _Claims:
-        if self._book is None or not (pod.get("spec") or {}).get("volumes"):
+        if self._book is None or not spec_of(pod).get("volumes"):
             return ()
         try:
             return resolved_claims(pod, self._book)
@@ -167,7 +168,7 @@ class Reader:
         return kind
 
     def _read(self, pod: Obj, claims: _Claims) -> PodKind:
-        meta, spec = pod["metadata"], pod.get("spec") or {}
+        meta, spec = pod["metadata"], spec_of(pod)
         priority = spec.get("priority")
         try:
             demand = demand_of(pod, claims)
@@ -191,7 +192,7 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
     """By what two pods differ: the identity of the parts that the cache keeps once for all pods with equal ones, and
     what else decides. Whoever has the same has the same ``_parts``, if nothing of it was resized.
     """
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     return (
         meta.get("namespace"),
         spec.get("priority"),
@@ -209,7 +210,7 @@ def _identity(pod: Obj) -> tuple[Any, ...]:
 
 def _held(pod: Obj) -> tuple[Any, ...]:
     """Whatever ``_identity`` looks at by its identity."""
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     of_spec = map(spec.get, (*_SHARED_SPEC, *_RARELY_SHARED_SPEC))
     return (*map(meta.get, _SHARED_METADATA), *of_spec, *map(status.get, _STATUSES), *_local_volumes(spec))
 
@@ -220,7 +221,7 @@ def _local_volumes(spec: Obj) -> list[Obj]:
 
 def _parts(pod: Obj) -> list[Any]:
     """Everything of a pod that a PodKind is made of, and nothing that differs between pods of one template."""
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     annotations = meta.get("annotations")
     bound = bool(spec.get("nodeName"))
     return [
@@ -247,8 +248,8 @@ def _local(volume: Obj) -> tuple[Any, ...]:
 
 def _resized(spec: Obj, status: Obj) -> Any:
     """What running containers have, where that is not what they ask."""
-    said = [each for field in _STATUSES for each in status.get(field) or ()]
-    if not any("allocatedResources" in each or each.get("resources") for each in said):
+    statuses = [each for field in _STATUSES for each in status.get(field) or ()]
+    if not any("allocatedResources" in each or each.get("resources") for each in statuses):
         return None
     asked = {
         c.get("name"): (c.get("resources") or {}).get("requests")
@@ -256,7 +257,7 @@ def _resized(spec: Obj, status: Obj) -> Any:
         for c in spec.get(field) or ()
     }
     different = []
-    for each in said:
+    for each in statuses:
         applied, granted = (each.get("resources") or {}).get("requests"), each.get("allocatedResources")
         wanted = asked.get(each.get("name"))
         if applied not in (None, wanted) or granted not in (None, wanted):
@@ -267,15 +268,15 @@ def _resized(spec: Obj, status: Obj) -> Any:
     return different, [c.get("reason") for c in resizes]
 
 
-def read_node(node: Obj, csi_node: Obj | None = None) -> NodeShape:
+def read_node(node: Obj, csi_node: Obj | None = None) -> NodeInfo:
     """A Node as kube-scheduler sees it. Raises ShapeError naming the field."""
-    meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    meta, spec, status = node["metadata"], spec_of(node), node.get("status") or {}
     limits = {}
-    for driver in ((csi_node or {}).get("spec") or {}).get("drivers") or ():
+    for driver in spec_of(csi_node or {}).get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
         if isinstance(count, int):
             limits[str(driver.get("name"))] = count
-    return NodeShape(
+    return NodeInfo(
         name=meta["name"],
         labels=meta.get("labels") or {},
         allocatable=whole(quantities(status.get("allocatable"), "status.allocatable")),

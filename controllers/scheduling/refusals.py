@@ -72,9 +72,9 @@ def blocked(why: str) -> Refusal:
 
 def summary(refusals: Iterable[Refusal]) -> str:
     """As kube-scheduler sums up: ``0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.``"""
-    told = list(refusals)
-    if not told:
+    listed = list(refusals)
+    if not listed:
         return "0/0 nodes are available."
-    counts = Counter(reason for refusal in told for reason in refusal.reasons)
+    counts = Counter(reason for refusal in listed for reason in refusal.reasons)
     reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{len(told)} nodes are available: {reasons}."
+    return f"0/{len(listed)} nodes are available: {reasons}."

@@ -22,7 +22,7 @@ from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Mo
 from controllers.scheduling.incremental_fit import Seeker
 from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.schedulable import explain, shortages
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo
 from controllers.scheduling.snapshot import Snapshot
 
 _MOST_EXPLAINED = 3
@@ -63,8 +63,8 @@ class RemovalQuestion:
     for a bundle that is larger, and then goes alone.
     """
 
-    nodes: Sequence[NodeShape]
-    pods: Sequence[PodShape]
+    nodes: Sequence[NodeInfo]
+    pods: Sequence[PodInfo]
     candidates: Sequence[Candidate]
     rules: DrainRules
     budgets: Sequence[Budget] = ()
@@ -76,7 +76,7 @@ class RemovalQuestion:
 class Move(NamedTuple):
     """Where a pod finds room; kube-scheduler is free to choose otherwise."""
 
-    pod: PodShape
+    pod: PodInfo
     to: str
 
 
@@ -85,7 +85,7 @@ class Removed:
     """``to``: for each of ``pods`` the Node on which it finds room."""
 
     node: str
-    pods: tuple[PodShape, ...] = ()
+    pods: tuple[PodInfo, ...] = ()
     to: tuple[str, ...] = ()
 
     @property
@@ -99,7 +99,7 @@ class Kept:
     node: str
     reason: Staying
     why: str
-    pod: PodShape | None = None
+    pod: PodInfo | None = None
     blocking: Blocking | None = None
 
 
@@ -177,7 +177,7 @@ class _Planner:
     def consider(self, atomic_group: Sequence[Candidate], removed: int) -> list[Removed] | Kept:
         """What becomes of all of them, or the one that stays."""
         group, size = atomic_group[0].group, len(atomic_group)
-        moving: dict[str, list[PodShape]] = {}
+        moving: dict[str, list[PodInfo]] = {}
         for candidate in atomic_group:
             found = self._hindrance(candidate, removed, size) or self._moving(candidate.name)
             if isinstance(found, Kept):
@@ -207,9 +207,9 @@ class _Planner:
             return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {of_group} Nodes")
         return None
 
-    def _moving(self, name: str) -> list[PodShape] | Kept:
+    def _moving(self, name: str) -> list[PodInfo] | Kept:
         """The pods that need another place."""
-        moving: list[PodShape] = []
+        moving: list[PodInfo] = []
         for pod in self._pods_by_node.on(name):
             found = self._verdicts.of(pod)
             if isinstance(found, Blocks):
@@ -218,13 +218,13 @@ class _Planner:
                 moving.append(pod)
         return moving
 
-    def _move(self, moving: Mapping[str, Sequence[PodShape]]) -> list[Removed] | Kept:
+    def _move(self, moving: Mapping[str, Sequence[PodInfo]]) -> list[Removed] | Kept:
         self._seeker.fork()
         for name in moving:
             self._snapshot.close(self._snapshot.row(name))
         removed: list[Removed] = []
         for name, pods in moving.items():
-            moved: list[PodShape] = []
+            moved: list[PodInfo] = []
             to: list[str] = []
             for group in self._biggest_first(pods):
                 shares = self._seeker.place(group.pod_class, len(group))
@@ -250,7 +250,7 @@ class _Planner:
             self._explained[group.pod_class] = why
         return Kept(name, Staying.NO_PLACE, f"pod {group.pods[0]} would stay pending: {why}", group.pods[0])
 
-    def _biggest_first(self, pods: Sequence[PodShape]) -> list[Group]:
+    def _biggest_first(self, pods: Sequence[PodInfo]) -> list[Group]:
         return sorted(self._snapshot.classes.group(pods), key=self._size)
 
     def _size(self, group: Group) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.placement import place
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.refusals import summary
-from controllers.scheduling.shapes import CPU, MEMORY, PodShape
+from controllers.scheduling.shapes import CPU, MEMORY, PodInfo
 from controllers.scheduling.snapshot import Snapshot
 
 _MOST_NODES = 3
@@ -24,13 +24,13 @@ class Filtered:
     unschedulable: tuple[Group, ...]
 
 
-def filter_schedulable(snapshot: Snapshot, pods: Iterable[PodShape]) -> Filtered:
+def filter_schedulable(snapshot: Snapshot, pods: Iterable[PodInfo]) -> Filtered:
     """Seat the pods that fit, highest priority first, first fit. They stay in ``snapshot``: fork it to only ask.
 
     Costs classes × Nodes. kube-scheduler may spread the pods otherwise, so that one more of them stays pending than
     was foreseen here; the next look at the cluster then finds it.
     """
-    by_priority: dict[int, list[PodShape]] = {}
+    by_priority: dict[int, list[PodInfo]] = {}
     for pod in pods:
         by_priority.setdefault(pod.kind.priority, []).append(pod)
     fitting: list[Group] = []

@@ -174,7 +174,7 @@ class PodKind:
     terminating: bool = False
 
 
-class PodShape(NamedTuple):
+class PodInfo(NamedTuple):
     """One pod. ``node`` is "" while it is pending; times are as the API writes them, "" if there is none.
 
     A tuple, because there are as many of them as pods: it is made five times as fast as a frozen dataclass.
@@ -194,7 +194,7 @@ class PodShape(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShape:
+class NodeInfo:
     """One Node. ``hypothetical``: a Node that does not exist yet; copies of it differ in name and hostname only."""
 
     name: str
@@ -210,6 +210,6 @@ class NodeShape:
         return dict(self.allocatable).get(resource, 0)
 
 
-def gpu_of(node: NodeShape) -> str:
+def gpu_of(node: NodeInfo) -> str:
     """The resource by which the Node offers GPUs, like ``nvidia.com/gpu``; "" if it offers none."""
     return next((name for name, amount in node.allocatable if amount and name.endswith("/gpu")), "")

@@ -24,9 +24,9 @@ from controllers.scheduling.shapes import (
     UNSCHEDULABLE_TAINT,
     Amounts,
     Demand,
-    NodeShape,
+    NodeInfo,
+    PodInfo,
     PodKind,
-    PodShape,
     PodTerm,
     Taint,
 )
@@ -51,9 +51,9 @@ class Matcher(Protocol):
 class Snapshot:
     """``nodes`` with their ``pods``; pods of Nodes that are not among them are left out (``unmatched``)."""
 
-    def __init__(self, nodes: Iterable[NodeShape], pods: Iterable[PodShape], classes: Classes) -> None:
+    def __init__(self, nodes: Iterable[NodeInfo], pods: Iterable[PodInfo], classes: Classes) -> None:
         self.classes = classes
-        self.nodes: list[NodeShape] = []
+        self.nodes: list[NodeInfo] = []
         self.pods = PodCounts()
         self._row_of: dict[str, int] = {}
         self._catalogue = Catalogue()
@@ -75,7 +75,7 @@ class Snapshot:
         self._lay_out(list(nodes))
         self.unmatched = self._assign(pods)
 
-    def _lay_out(self, nodes: list[NodeShape]) -> None:
+    def _lay_out(self, nodes: list[NodeInfo]) -> None:
         """A row for each, all at once."""
         self._grow(len(nodes))
         self._row_of = {node.name: row for row, node in enumerate(nodes)}
@@ -88,7 +88,7 @@ class Snapshot:
             for name, amount in node.allocatable:
                 self._free[row, self._resources[name]] = amount
 
-    def _assign(self, pods: Iterable[PodShape]) -> tuple[PodShape, ...]:
+    def _assign(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
         """Put all pods where they are, as numbers; returns those of Nodes that are not here."""
         seated = list(pods)
         numbers: dict[PodKind, int] = {}
@@ -174,7 +174,7 @@ class Snapshot:
             self._move(pod_class, row, count)
             self._note("place", row, pod_class, count)
 
-    def add_nodes(self, node: NodeShape, copies: int = 1) -> int:
+    def add_nodes(self, node: NodeInfo, copies: int = 1) -> int:
         """A row of empty Nodes; returns its number."""
         self._register(name for name, _ in node.allocatable)
         row = self._new_row(node, copies)
@@ -334,7 +334,7 @@ class Snapshot:
         if self._marks:
             self._journal.append((what, row, pod_class, number))
 
-    def _new_row(self, node: NodeShape, copies: int, pods: dict[PodClass, int] | None = None) -> int:
+    def _new_row(self, node: NodeInfo, copies: int, pods: dict[PodClass, int] | None = None) -> int:
         row = len(self.nodes)
         if row == len(self._copies):
             self._grow(row)
@@ -363,6 +363,6 @@ class Snapshot:
                 self._resources[name] = len(self._resources)
 
 
-def _named(node: NodeShape, name: str) -> NodeShape:
+def _named(node: NodeInfo, name: str) -> NodeInfo:
     labels = {**node.labels, HOSTNAME: name} if HOSTNAME in node.labels else node.labels
     return replace(node, name=name, labels=labels)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from api.reading import spec_of
 from api.selectors import Operator, Requirement
 from controllers.scheduling.node_terms import node_terms, topology_terms
 from controllers.scheduling.shapes import NodeTerm, Volume
@@ -46,7 +47,7 @@ class VolumeBook:
             return Unresolved(f'persistentvolumeclaim "{claim[1]}" not found')
         if found["metadata"].get("deletionTimestamp"):
             return Unresolved(f'persistentvolumeclaim "{claim[1]}" is being deleted')
-        spec = found.get("spec") or {}
+        spec = spec_of(found)
         exclusive = "ReadWriteOncePod" in (spec.get("accessModes") or ())
         bound_to = spec.get("volumeName")
         if bound_to and _BIND_COMPLETED in (found["metadata"].get("annotations") or {}):
@@ -78,7 +79,7 @@ class VolumeBook:
 
 
 def _bound(volume: Mapping[str, Any], exclusive: bool) -> Volume:
-    spec = volume.get("spec") or {}
+    spec = spec_of(volume)
     csi = spec.get("csi") or {}
     required = (spec.get("nodeAffinity") or {}).get("required")
     labels = volume["metadata"].get("labels") or {}
@@ -96,7 +97,7 @@ def _available(volumes: Iterable[Mapping[str, Any]], storage_class: str) -> tupl
     """Where a volume of this class lies that nobody has claimed; None: one can be used everywhere."""
     terms: list[NodeTerm] = []
     for volume in volumes:
-        spec = volume.get("spec") or {}
+        spec = spec_of(volume)
         free = (volume.get("status") or {}).get("phase") == "Available" and not spec.get("claimRef")
         if not free or spec.get("storageClassName") != storage_class:
             continue

@@ -25,9 +25,9 @@ from controllers.scheduling.schedulable import filter_schedulable
 from controllers.scheduling.shapes import (
     HOSTNAME,
     Demand,
-    NodeShape,
+    NodeInfo,
+    PodInfo,
     PodKind,
-    PodShape,
     PodTerm,
     Spread,
     Taint,
@@ -58,9 +58,9 @@ def _kind(cpu: int, memory: int, **more: Any) -> PodKind:
     return PodKind(Demand((("cpu", cpu), ("memory", memory)), **more), "default", {"app": "estimated"})
 
 
-def _node(name: str, cpu: int, memory: int, pods: int, **more: Any) -> NodeShape:
+def _node(name: str, cpu: int, memory: int, pods: int, **more: Any) -> NodeInfo:
     labels = {HOSTNAME: name, "topology.kubernetes.io/zone": "zone-1", **more.pop("labels", {})}
-    return NodeShape(name, labels, (("cpu", cpu), ("memory", memory), ("pods", pods)), **more)
+    return NodeInfo(name, labels, (("cpu", cpu), ("memory", memory), ("pods", pods)), **more)
 
 
 def binpack() -> list[Figure]:
@@ -161,7 +161,7 @@ def scale_down() -> list[Figure]:
 
         def loop(reader: Reader, nodes: list[Any] = nodes, pods: list[Any] = pods) -> int:
             reader.look()
-            shapes = [shape for _, shape in reader.pods(pods) if isinstance(shape, PodShape)]
+            shapes = [shape for _, shape in reader.pods(pods) if isinstance(shape, PodInfo)]
             candidates = [Candidate(node["metadata"]["name"]) for node in nodes]
             rules = DrainRules(datetime(2026, 1, 1, tzinfo=UTC))
             plan = plan_removal(RemovalQuestion([reader.node(node) for node in nodes], shapes, candidates, rules))
@@ -217,7 +217,7 @@ def _cluster(count: int) -> Callable[[], int]:
 
 
 def _shapes(kind: PodKind, count: int) -> list[Any]:
-    return [PodShape("default", f"{id(kind)}-{index}", kind) for index in range(count)]
+    return [PodInfo("default", f"{id(kind)}-{index}", kind) for index in range(count)]
 
 
 def _offer(cpu: int, memory: int, pods: int) -> dict[str, str]:

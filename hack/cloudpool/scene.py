@@ -14,7 +14,7 @@ from controllers.kernel.refs import NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET,
 from hack.cloudpool.pool import Pool, serving
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.gateways.cloudpool.backend import BackendOptions
-from nodewright.gateways.cloudpool.doors import Doors
+from nodewright.gateways.cloudpool.listener import ListenerOptions
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
 from nodewright.gateways.cloudpool.scaler import ScalerOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
@@ -28,7 +28,7 @@ REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 def options_for(pool: Pool, **more: Any) -> ProxyOptions:
     return ProxyOptions(
         BackendOptions(pool.url, more.pop("backend_timeout", 30.0)),
-        more.pop("doors", Doors(port=0)),
+        more.pop("listener", ListenerOptions(port=0)),
         ScalerOptions(**{"api_timeout": 30.0, **more.pop("scaler", {})}),
         more.pop("drain_timeout", 60.0),
     )

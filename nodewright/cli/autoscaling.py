@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -184,27 +181,6 @@ class Flags:
     check_capacity_processor_instance: Annotated[
         str, _option("--check-capacity-processor-instance", "NAME", "Serve only checks that ask for this instance.")
     ] = ""
-
-
-def with_autoscaler(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` with an option for each field of ``Flags``; it gets them as its argument ``autoscaler``."""
-    hints = get_type_hints(Flags, include_extras=True)
-    mine = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
-        for each in fields(Flags)
-    ]
-    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "autoscaler"]
-
-    def with_flags(**given: Any) -> None:
-        flags = Flags(**{each.name: given.pop(each.name) for each in mine})
-        command(**given, autoscaler=flags)
-
-    functools.update_wrapper(with_flags, command)
-    annotations = {name: hint for name, hint in command.__annotations__.items() if name != "autoscaler"}
-    with_flags.__annotations__ = {**annotations, **{each.name: each.annotation for each in mine}}
-    keywords = (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)
-    vars(with_flags)["__signature__"] = inspect.Signature([*keywords, *mine])
-    return with_flags
 
 
 def tells_where_alone(flags: Flags) -> bool:

@@ -215,8 +215,27 @@ def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callab
 
 def _enabled(name: str, wanted: list[str], usually: bool) -> bool:
     """The first word that names it decides."""
-    said = next((word for word in wanted if word.removeprefix("-") == name), "")
-    return not said.startswith("-") if said else usually
+    spelling = next((word for word in wanted if word.removeprefix("-") == name), "")
+    return not spelling.startswith("-") if spelling else usually
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionFlags:
+    """As they are typed."""
+
+    leader_elect: LeaderElect = True
+    leader_elect_lease_duration: LeaseDuration = "15s"
+    leader_elect_renew_deadline: RenewDeadline = "10s"
+    leader_elect_retry_period: RetryPeriod = "2s"
+    leader_elect_resource_name: ResourceName = ""
+    leader_elect_resource_namespace: ResourceNamespace = ""
+
+    def election(self) -> Election:
+        """Raises CliError (usage)."""
+        terms = terms_of(
+            self.leader_elect_lease_duration, self.leader_elect_renew_deadline, self.leader_elect_retry_period
+        )
+        return Election(self.leader_elect, terms, self.leader_elect_resource_name, self.leader_elect_resource_namespace)
 
 
 def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Terms:

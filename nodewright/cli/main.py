@@ -162,8 +162,8 @@ def _as_usage_error(error: Exception, argv: Sequence[str]) -> CliError | None:
         return None
     command = f"nodewright {argv[0]}" if argv and argv[0] in COMMANDS else "nodewright"
     command = getattr(getattr(error, "ctx", None), "command_path", command)
-    said = str(describe()).replace("Value error, ", "").replace("Input should be", "must be")
-    return CliError(said, f"`{command} --help` shows what there is", USAGE)
+    message = str(describe()).replace("Value error, ", "").replace("Input should be", "must be")
+    return CliError(message, f"`{command} --help` shows what there is", USAGE)
 
 
 def _unknown(name: str) -> CliError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,16 +46,25 @@ ProtectTaints = Annotated[
 Given = list[str] | None
 
 
-def policy_of(allow_labels: Given, protect_labels: Given, allow_taints: Given, protect_taints: Given) -> NodePolicy:
-    """Raises CliError (usage)."""
-    from controllers.kernel.node_policy import ALLOWED_AT_FIRST, NodePolicy  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class NodePolicyFlags:
+    """As they are typed."""
 
-    return NodePolicy(
-        (*ALLOWED_AT_FIRST, *_rules("--allow-node-labels", allow_labels)),
-        tuple(_rules("--protect-node-labels", protect_labels)),
-        tuple(_rules("--allow-node-taints", allow_taints)),
-        tuple(_rules("--protect-node-taints", protect_taints)),
-    )
+    allow_node_labels: AllowLabels = None
+    protect_node_labels: ProtectLabels = None
+    allow_node_taints: AllowTaints = None
+    protect_node_taints: ProtectTaints = None
+
+    def policy(self) -> NodePolicy:
+        """Raises CliError (usage)."""
+        from controllers.kernel.node_policy import ALLOWED_AT_FIRST, NodePolicy  # noqa: PLC0415
+
+        return NodePolicy(
+            (*ALLOWED_AT_FIRST, *_rules("--allow-node-labels", self.allow_node_labels)),
+            tuple(_rules("--protect-node-labels", self.protect_node_labels)),
+            tuple(_rules("--allow-node-taints", self.allow_node_taints)),
+            tuple(_rules("--protect-node-taints", self.protect_node_taints)),
+        )
 
 
 def _rules(option: str, given: Given) -> Iterable[Rule]:

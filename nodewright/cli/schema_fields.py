@@ -91,8 +91,8 @@ class Fields:
 
     def _field(self, parent: Any, path: tuple[str, ...], schema: Any) -> SchemaField:
         branches = self._branches(schema)
-        said = _words(_mapping(schema).get("description"))
-        said = said or next((text for each in branches if (text := _words(each.get("description")))), "")
+        description = _words(_mapping(schema).get("description"))
+        description = description or next((text for each in branches if (text := _words(each.get("description")))), "")
         required = any(path[-1] in _list(each.get("required")) for each in self._inner(parent))
         values = tuple(str(value) for each in branches for value in _list(each.get("enum")))
         values += tuple(str(each["const"]) for each in branches if "const" in each)
@@ -101,7 +101,7 @@ class Fields:
             type=" or ".join(dict.fromkeys(self._type(each, DEEPEST) for each in branches)) or "anything",
             required=required,
             default=_mapping(schema).get("default"),
-            description=said,
+            description=description,
             values=values,
             limits=tuple(dict.fromkeys(text for each in branches for text in _limits(each))),
             nested=bool(self._below(schema)),

@@ -31,7 +31,7 @@ def console(file: IO[str] | None = None) -> Console:
     else:
         width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else FILE_WIDTH
         made = Console(file=stream, highlight=False, width=width, soft_wrap=False)
-    made.push_render_hook(_Door(stream))  # type: ignore[arg-type]
+    made.push_render_hook(_LineCleaner(stream))  # type: ignore[arg-type]
     return made
 
 
@@ -63,7 +63,7 @@ def _printable(text: str, stream: IO[str]) -> str:
     return text
 
 
-class _Door:
+class _LineCleaner:
     """A render hook of rich: wraps all that is printed to ``stream``."""
 
     def __init__(self, stream: IO[str]) -> None:

@@ -67,11 +67,11 @@ DenyCidrs = Annotated[
 class Trust:
     """As they are typed. The methods raise CliError (usage) naming the option."""
 
-    remediation_kinds: str = ""
-    tls: WorkloadTls = WorkloadTls.VERIFIED
-    memory: int = 512
-    allow: str = ""
-    deny: str = ""
+    remediation_kinds: RemediationKinds = ""
+    workload_tls: TlsOption = WorkloadTls.VERIFIED
+    workload_memory: Memory = 512
+    server_allow_cidrs: AllowCidrs = ""
+    server_deny_cidrs: DenyCidrs = ""
 
     def template_kinds(self) -> frozenset[TemplateKind]:
         from api.remediation import template_kind  # noqa: PLC0415
@@ -86,15 +86,16 @@ class Trust:
 
         from providers.base.addresses import default_policy  # noqa: PLC0415
 
-        allowed, denied = _cidrs("--server-allow-cidrs", self.allow), _cidrs("--server-deny-cidrs", self.deny)
+        allowed = _cidrs("--server-allow-cidrs", self.server_allow_cidrs)
+        denied = _cidrs("--server-deny-cidrs", self.server_deny_cidrs)
         return replace(default_policy(), allowed=allowed, denied=denied)
 
     def workloads(self) -> WorkloadOptions:
         from nodewright.runtime.kube.servers import ServerPolicy, Tls  # noqa: PLC0415
         from nodewright.runtime.workloads.options import WorkloadOptions  # noqa: PLC0415
 
-        servers = ServerPolicy(Tls(self.tls.value), self.addresses())
-        return WorkloadOptions(memory=self.memory << 20, servers=servers)
+        servers = ServerPolicy(Tls(self.workload_tls.value), self.addresses())
+        return WorkloadOptions(memory=self.workload_memory << 20, servers=servers)
 
     def take_effect(self) -> None:
         """For providers, which look at the policy of the process."""

@@ -16,7 +16,7 @@ from nodewright.runtime.cache.store import Change
 _log = structlog.get_logger("nodewright.machines")
 
 
-_TOLD_KINDS = frozenset((MACHINE, NODE))
+_RECORDED_KINDS = frozenset((MACHINE, NODE))
 
 
 def tell(action: Action) -> None:
@@ -24,9 +24,9 @@ def tell(action: Action) -> None:
     match action:
         case CreateHost() | UpdateHost() | DeleteHost():
             _log.info(f"{type(action).__name__.removesuffix('Host').lower()} host", why=action.why)
-        case Create(kind=kind) if kind in _TOLD_KINDS:
+        case Create(kind=kind) if kind in _RECORDED_KINDS:
             _log.info(f"create {kind.name} {key_of(action.body).name}", why=action.why)
-        case Delete(target=Ref(kind=kind)) if kind in _TOLD_KINDS:
+        case Delete(target=Ref(kind=kind)) if kind in _RECORDED_KINDS:
             _log.info(f"delete {kind.name} {action.target.key.name}", why=action.why)
         case _:
             pass

@@ -86,14 +86,14 @@ def holder_of(lease: Obj) -> Holder:
     meta = lease.get("metadata")
     annotations = meta.get("annotations") if isinstance(meta, Mapping) else None
     text = annotations.get(names.LEASE_HOLDER_ANNOTATION) if isinstance(annotations, Mapping) else None
-    said = _read(text)
-    if not identity or said.get("identity") != identity:
+    parsed = _read(text)
+    if not identity or parsed.get("identity") != identity:
         return Holder(identity)
-    process, serves = said.get("process"), said.get("serves")
+    process, serves = parsed.get("process"), parsed.get("serves")
     return Holder(
         identity,
-        str(said.get("command") or ""),
-        str(said.get("host") or ""),
+        str(parsed.get("command") or ""),
+        str(parsed.get("host") or ""),
         process if isinstance(process, Mapping) else {},
         tuple(_claim(each) for each in serves if isinstance(each, Mapping)) if isinstance(serves, list) else (),
     )
@@ -136,16 +136,16 @@ def _contradict(first: list[Requirement], second: list[Requirement]) -> bool:
     return not may_be_absent and not may_be_there
 
 
-def _claim(said: Mapping[str, Any]) -> Claim:
-    return Claim(*(str(said.get(name) or "") for name in ("controller", "cluster", "namespace", "machines")))
+def _claim(parsed: Mapping[str, Any]) -> Claim:
+    return Claim(*(str(parsed.get(name) or "") for name in ("controller", "cluster", "namespace", "machines")))
 
 
 def _read(text: object) -> Mapping[str, Any]:
     try:
-        said = json.loads(text) if isinstance(text, str) and len(text) <= _MOST_TEXT else {}
+        decoded = json.loads(text) if isinstance(text, str) and len(text) <= _MOST_TEXT else {}
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, Mapping) else {}
+    return decoded if isinstance(decoded, Mapping) else {}
 
 
 _MOST_TEXT = 65536

@@ -99,8 +99,8 @@ def _checks(checks: Iterable[Obj]) -> Iterator[GaugeMetricFamily]:
     unhealthy = 0.0
     for check in checks:
         status = _part(check, "status")
-        said = find(_conditions(status), HealthCheckCondition.REMEDIATION_ALLOWED)
-        reasons[_reason(said)] += 1
+        condition = find(_conditions(status), HealthCheckCondition.REMEDIATION_ALLOWED)
+        reasons[_reason(condition)] += 1
         unhealthy += max(_number(status.get("expectedMachines")) - _number(status.get("currentHealthy")), 0)
     yield _family(metrics.CHECKS, [((reason,), count) for reason, count in reasons.items()])
     yield _family(metrics.UNHEALTHY, [((), unhealthy)])
@@ -154,10 +154,10 @@ def _waits_for(status: Mapping[str, Any]) -> str:
 
 
 def _reason(condition: Mapping[str, Any] | None) -> str:
-    said = (condition or {}).get("reason")
-    if not said:
+    reason = (condition or {}).get("reason")
+    if not reason:
         return _UNSAID
-    return said if isinstance(said, str) and said in _REASONS else _OTHER
+    return reason if isinstance(reason, str) and reason in _REASONS else _OTHER
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:

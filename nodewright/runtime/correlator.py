@@ -36,23 +36,23 @@ class Correlated:
 
 class Correlator:
     def __init__(self) -> None:
-        self._said: dict[Identity, dict[str, float]] = {}
+        self._recorded: dict[Identity, dict[str, float]] = {}
         """Sentences of each group of similar events, with when each was said last."""
         self._budgets: dict[Identity, TokenBucket] = {}
 
     def correlate(self, event: Event, now: float) -> Correlated:
         """Which Event this is an occurrence of."""
         group = (*_object(event), event.type, event.reason)
-        said = self._said.pop(group, {})
-        said = {why: at for why, at in said.items() if now - at < SIMILAR_WITHIN}
-        known = event.why in said
-        if known or len(said) < MOST_SIMILAR:
-            said[event.why] = now
+        recorded = self._recorded.pop(group, {})
+        recorded = {why: at for why, at in recorded.items() if now - at < SIMILAR_WITHIN}
+        known = event.why in recorded
+        if known or len(recorded) < MOST_SIMILAR:
+            recorded[event.why] = now
             result = Correlated((*group, event.why), event.why)
         else:
             result = Correlated((*group, COMBINED), COMBINED + event.why, combined=True)
-        self._said[group] = said
-        _forget_oldest(self._said)
+        self._recorded[group] = recorded
+        _forget_oldest(self._recorded)
         return result
 
     def may_write(self, event: Event, now: float) -> bool:

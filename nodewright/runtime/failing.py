@@ -61,7 +61,7 @@ class MalformedError(Exception):
         self.faults = tuple(faults)
 
 
-def said_of(error: Exception, controller: str) -> Condition:
+def condition_of(error: Exception, controller: str) -> Condition:
     """The condition for a reconcile that raised. An exception's own text stays in the log: it may quote a Secret."""
     if isinstance(error, MalformedError):
         message = f"{error}. Nothing is done until the spec is corrected"
@@ -73,17 +73,17 @@ def said_of(error: Exception, controller: str) -> Condition:
     return Condition(RECONCILED, "False", Reason.RECONCILE_FAILED, message)
 
 
-def saying(kind: Kind, obj: Obj, said: Condition, now: datetime) -> tuple[Action, ...]:
-    """What tells ``said`` to whoever looks at ``obj``; nothing if it says so already."""
+def saying(kind: Kind, obj: Obj, condition: Condition, now: datetime) -> tuple[Action, ...]:
+    """What tells ``condition`` to whoever looks at ``obj``; nothing if it says so already."""
     target = ref_of(kind, obj)
-    event = Event(target, "Warning", said.reason, said.message)
+    event = Event(target, "Warning", condition.reason, condition.message)
     if kind not in KINDS_WITH_CONDITIONS:
         return (event,)
     conditions = status_of(obj).get("conditions")
     before, generation = find(conditions, RECONCILED), generation_of(obj)
-    if before is not None and (before.get("reason"), before.get("message")) == (said.reason, said.message):
+    if before is not None and (before.get("reason"), before.get("message")) == (condition.reason, condition.message):
         return ()
-    patch = {"status": {"conditions": merge(conditions, (said,), generation, now)}}
+    patch = {"status": {"conditions": merge(conditions, (condition,), generation, now)}}
     why = f"reconciling {target} failed"
     return (Patch(target, patch, why, "status", resource_version_of(obj)), event)
 
@@ -116,9 +116,12 @@ def pointing_out(kind: Kind, obj: Obj, now: datetime) -> tuple[Action, ...]:
     text = "; ".join(map(str, found)) + " It has no effect as it is written"
     if before is not None and before.get("message") == text:
         return ()
-    said = Condition(FIELDS_KNOWN, "False", Reason.UNKNOWN_FIELD, text)
-    merged = merge(conditions, (said,), generation_of(obj), now)
-    return (_note(target, merged, f"{target} has a misspelt field", obj), Event(target, "Warning", said.reason, text))
+    condition = Condition(FIELDS_KNOWN, "False", Reason.UNKNOWN_FIELD, text)
+    merged = merge(conditions, (condition,), generation_of(obj), now)
+    return (
+        _note(target, merged, f"{target} has a misspelt field", obj),
+        Event(target, "Warning", condition.reason, text),
+    )
 
 
 def _note(target: Ref, conditions: list[Any], why: str, obj: Obj) -> Patch:
@@ -170,7 +173,7 @@ class Notes:
         if primary is None:
             return
         try:
-            actions = saying(self._reconciler.kind, primary, said_of(error, self._reconciler.name), self._now())
+            actions = saying(self._reconciler.kind, primary, condition_of(error, self._reconciler.name), self._now())
             if actions:
                 await self._executor.execute(Plan(tuple((action,) for action in actions)))
         except Exception:

@@ -213,7 +213,9 @@ class Kubelets:
             if (node.get("spec") or {}).get("providerID") != body["spec"]["providerID"]:
                 raise
         uid: str = node["metadata"]["uid"]
-        if _said(node.get("status") or {}) != _said(status):  # it was there already, or its status was not taken
+        if _condition_states(node.get("status") or {}) != _condition_states(
+            status
+        ):  # it was there already, or its status was not taken
             await self._client.report_status(Ref(NODE, Key("", name), uid), status)
         return uid
 
@@ -255,7 +257,7 @@ def _look(host: SimulatedHost, now: datetime) -> _Seen:
     return _Seen(host.id, host.kubelet_runs(now), ready_since(host, now), host.request_at(now).spec_hash)
 
 
-def _said(status: Mapping[str, Any]) -> set[tuple[str, str]]:
+def _condition_states(status: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {(c.get("type", ""), c.get("status", "")) for c in status.get("conditions") or ()}
 
 

@@ -29,8 +29,8 @@ from nodewright.runtime.claims import Claim, Holder, holder_of
 from nodewright.runtime.kube.client import ClientLimits, Page
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
+from nodewright.runtime.other_holders import OtherHolders
 from nodewright.runtime.process_identity import is_gone, this_process
-from nodewright.runtime.rivals import Rivals
 
 _log = structlog.get_logger("nodewright.leadership")
 
@@ -159,7 +159,7 @@ class LeaseLeadership:
         self._key = Key(options.namespace, options.name)
         self._options = options
         self._candidate = Candidate(options.identity or new_identity(), options.terms)
-        self._rivals = Rivals(client, self._key, options, self._clock_now)
+        self._other_holders = OtherHolders(client, self._key, options, self._clock_now)
         self._alone = False
         """Whether no other live Lease overlapped with ours once we held it."""
         self._made_again = False
@@ -170,7 +170,7 @@ class LeaseLeadership:
         """Whether ``_seen`` is what the server holds, as far as we know."""
         self._lost = asyncio.Event()
         self._why_lost = ""
-        self._said = ("", 0.0)
+        self._logged = ("", 0.0)
         self._keeping: asyncio.Task[None] | None = None
         self._random = random.Random()  # noqa: S311  (jitter)
         metrics.of(metrics.LEADER, self.name).set(0)
@@ -209,7 +209,7 @@ class LeaseLeadership:
                 blocked = True
             while True:
                 await asyncio.sleep(self._random.uniform(terms.retry_period, terms.longest_pause))
-                if not (blocked and await self._look_for_rivals()):
+                if not (blocked and await self._look_for_other_holders()):
                     break
         metrics.of(metrics.LEADER, self.name).set(1)
         self._keeping = asyncio.create_task(self._keep(), name=f"lease {self.name}")
@@ -237,17 +237,17 @@ class LeaseLeadership:
 
     async def _is_alone(self) -> bool:
         """With the Lease in hand: whether nobody else works on what it stands for. If somebody does, it is let go."""
-        other_holder = await self._look_for_rivals()
+        other_holder = await self._look_for_other_holders()
         if other_holder:
             await self._let_go()
             self._read = False
         self._alone = not other_holder and self._has_lease
         return self._alone
 
-    async def _look_for_rivals(self) -> str:
+    async def _look_for_other_holders(self) -> str:
         """Why this process must wait for others than the holder of its own Lease, "" if it need not."""
         try:
-            found = await self._rivals.find()
+            found = await self._other_holders.find()
         except KubeError as error:
             why = f"the Leases of others could not be read: {error}"
             self._say(why)
@@ -305,7 +305,7 @@ class LeaseLeadership:
 
     async def _check_again(self) -> None:
         """While our Lease was missing (somebody had deleted it) another process may have begun. Raises KubeError."""
-        found = await self._rivals.find()
+        found = await self._other_holders.find()
         self._made_again = False
         if found is not None:
             self._lose(f"it was deleted, and {found[1]} works now by the Lease {found[0]}")
@@ -370,14 +370,14 @@ class LeaseLeadership:
         if not self._options.waits:
             self._lose(why)
             raise HeldElsewhereError(why)
-        if why != self._said[0] and self._options.on_wait is not None:
+        if why != self._logged[0] and self._options.on_wait is not None:
             self._options.on_wait(why)
         self._say(why)
 
     def _say(self, why: str) -> None:
-        said, at = self._said
-        if why != said or self._clock() - at > _SAY_AGAIN:
-            self._said = (why, self._clock())
+        last, at = self._logged
+        if why != last or self._clock() - at > _SAY_AGAIN:
+            self._logged = (why, self._clock())
             _log.info("waiting for the lease", lease=self.name, why=why)
 
 

@@ -88,15 +88,15 @@ class Lifetimes:
         if is_deleting(machine):
             return MachinePhase.DELETING
         status = machine.get("status")
-        said = (status.get("phase") if isinstance(status, Mapping) else None) or MachinePhase.PENDING
-        if not isinstance(said, str) or said not in _PHASES:
+        phase = (status.get("phase") if isinstance(status, Mapping) else None) or MachinePhase.PENDING
+        if not isinstance(phase, str) or phase not in _PHASES:
             return MachinePhase.UNKNOWN
-        if said not in _ON_THE_WAY:
-            return str(said)
+        if phase not in _ON_THE_WAY:
+            return str(phase)
         host_id = provider_id(machine)
-        if host_id is None and before == said:
-            return said  # a Machine that was just made, as most that are new
-        seen = [MachinePhase(said)]
+        if host_id is None and before == phase:
+            return phase  # a Machine that was just made, as most that are new
+        seen = [MachinePhase(phase)]
         if before in _ON_THE_WAY:
             seen.append(MachinePhase(before))
         if host_id:

@@ -141,7 +141,7 @@ KUBE_RETRIES = _counter("kube_retries_total", "Requests sent again.", "verb", "w
 WATCH_EVENTS = _counter("watch_events_total", "Events read from watches.", "kind", "type")
 WATCH_ENDS = _counter("watch_ends_total", "Watches that ended, by why.", "kind", "why")
 LISTS = _counter("lists_total", "Complete lists read, by why.", "kind", "why")
-WORKLOAD_CLUSTERS = _gauge("workload_clusters", "Clusters with an API of their own: Reached or Unreached.", "state")
+WORKLOAD_CLUSTERS = _gauge("workload_clusters", "Clusters with an API of their own: Reachable or Unreachable.", "state")
 CACHE_OBJECTS = _gauge("cache_objects", "Objects in the cache.", "kind")
 MALFORMED = _counter(
     "malformed_objects_total", "Versions of objects of which parts of a wrong type were left out, or all.", "kind"

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controllers.kernel.wording import some_of
+
 FIRST_AFTER = 2.0
 """Seconds that something has to be missing before it is worth a line: watches end and begin anew all the time."""
 _FIRST_PAUSE = 30.0
@@ -34,7 +36,7 @@ class Outages:
         self._began: float | None = None
         self._next = 0.0
         self._pause = _FIRST_PAUSE
-        self._said = False
+        self._logged = False
 
     def look(self, now: float, problems: Mapping[str, str]) -> Line | None:
         """``problems``: by plural of a kind, why it is not current. ``now``: seconds of a monotonic clock."""
@@ -45,7 +47,7 @@ class Outages:
         if now < self._next:
             return None
         self._next, self._pause = now + self._pause, min(self._pause * 2, _LONGEST_PAUSE)
-        self._said = True
+        self._logged = True
         cause, times = Counter(_cause(kind, text) for kind, text in problems.items()).most_common(1)[0]
         others = "" if times == len(problems) else f" (and {len(problems) - times} for another reason)"
         return Line(
@@ -53,9 +55,9 @@ class Outages:
         )
 
     def _over(self, now: float) -> Line | None:
-        began, said = self._began, self._said
-        self._began, self._said = None, False
-        if began is None or not said:
+        began, logged = self._began, self._logged
+        self._began, self._logged = None, False
+        if began is None or not logged:
             return None
         return Line("everything can be read again", f"after {now - began:.0f} s", wrong=False)
 
@@ -67,6 +69,4 @@ def _cause(kind: str, text: str) -> str:
 
 
 def _kinds(problems: Mapping[str, str]) -> str:
-    names = sorted(problems)
-    more = len(names) - _MOST_KINDS
-    return ", ".join(names[:_MOST_KINDS]) + (f" and {more} more" if more > 0 else "")
+    return some_of(sorted(problems), _MOST_KINDS)

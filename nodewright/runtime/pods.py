@@ -149,8 +149,8 @@ class Binder(_PodReconciles):
 
     def _condition(self, decided: Refuse) -> dict[str, Any]:
         says, since = decided.says, format_time(self._now())
-        said = {"reason": says.reason, "message": says.message}
-        return {"type": "PodScheduled", "status": "False", **said, "lastTransitionTime": since}
+        wording = {"reason": says.reason, "message": says.message}
+        return {"type": "PodScheduled", "status": "False", **wording, "lastTransitionTime": since}
 
     def _forget_seen(self) -> None:
         for uid in list(self._bound):

@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.refs import Kind
+from controllers.kernel.wording import some_of
 from nodewright.crds import load_crds
 from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import KubeClient
@@ -18,7 +19,7 @@ from nodewright.runtime.rights import Right, to_begin, to_work
 
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 _RETRY = 1.0
-_MOST_TOLD = 12
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,16 @@ class Preflight:
         await self._rights(client)
 
     async def _until_it_answers(self, client: KubeClient) -> None:
-        said = ""
+        message = ""
         while True:
             try:
                 await client.version()
             except NoAnswer as error:
-                if not said:
-                    said = (
+                if not message:
+                    message = (
                         f"waiting: no answer from the API server: {error}; see whether it runs and is the one you mean"
                     )
-                    self.say(said)
+                    self.say(message)
                 await asyncio.sleep(_RETRY)
             except ApiError as error:
                 _refuse_strangers(error)
@@ -171,5 +172,4 @@ _CUSTOM = (names.GROUP, "autoscaling.x-k8s.io")
 
 
 def _some(words: list[str]) -> str:
-    more = len(words) - _MOST_TOLD
-    return ", ".join(words[:_MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return some_of(words, _MOST_NAMED)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from nodewright.runtime.turns import Turns
+from nodewright.runtime.fair_queue import FairQueue
 
 K = TypeVar("K")
 
@@ -69,7 +69,7 @@ class WorkQueue(Generic[K]):
         """Keys that are handed out, by group."""
         self._set_aside: set[K] = set()
         """Keys that are handed out and take no worker."""
-        self._lanes: tuple[Turns[K], ...] = tuple(Turns() for _ in Lane)
+        self._lanes: tuple[FairQueue[K], ...] = tuple(FairQueue() for _ in Lane)
         self._waiting: dict[K, tuple[Lane, float]] = {}
         self._busy: dict[K, Lane | None] = {}
         self._failures: dict[K, int] = {}

@@ -22,9 +22,9 @@ from controllers.kernel.digest import digest
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
 from nodewright.runtime import metrics
 from nodewright.runtime.correlator import Correlated, Correlator
+from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.limits import TokenBucket
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.turns import Turns
 
 _log = structlog.get_logger("nodewright.events")
 
@@ -64,7 +64,7 @@ class _Lines:
     """Events that wait to be written. Namespaces take turns, and one of them has at most half of the places."""
 
     def __init__(self) -> None:
-        self._waiting: Turns[tuple[Event, _Sentence]] = Turns()
+        self._waiting: FairQueue[tuple[Event, _Sentence]] = FairQueue()
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()

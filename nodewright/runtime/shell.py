@@ -29,11 +29,11 @@ from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.failing import MalformedError, Notes, is_own_note
-from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.slots import working_for
 from nodewright.runtime.loop_time import LoopTime
 from nodewright.runtime.options import ReconcilerOptions
+from nodewright.runtime.plan_metrics import PLAN_METRICS
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster, Workloads
@@ -293,8 +293,8 @@ class Controller:
         result = self._settle(key, decided.plan, execution)
         if execution.ok and not (await self._notes.take_back(key) and await self._notes.point_out(key)):
             self._retry(key)
-        if decided.plan.figures:
-            FIGURES.report(self.reconciler.name, decided.plan.figures, execution.ok)
+        if decided.plan.samples:
+            PLAN_METRICS.report(self.reconciler.name, decided.plan.samples, execution.ok)
         if execution.writes:
             await self._rest(key, decided.plan)
         return result

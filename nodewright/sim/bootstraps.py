@@ -71,10 +71,10 @@ class Bootstraps:
             uid = action.machine.uid
             conversation = remove(Removal(action.machine, action.secret, action.ids, action.founds))
         self._data.pop(uid, None)
-        said = self._converse(conversation, action.why)
-        if isinstance(said, Refused):
-            raise ApiError(409, said.reason, said.message)
-        self._data[uid] = said
+        result = self._converse(conversation, action.why)
+        if isinstance(result, Refused):
+            raise ApiError(409, result.reason, result.message)
+        self._data[uid] = result
 
     def _converse(self, conversation: Generator[Call, Obj | None, Any], why: str) -> Any:
         answer: Obj | None = None

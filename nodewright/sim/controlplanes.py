@@ -51,7 +51,7 @@ _READY_POD = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Declared:
     """What a seed declares and what is done to it."""
 
     replicas: int
@@ -60,12 +60,12 @@ class Story:
     updates: str
 
     @staticmethod
-    def drawn(random: Random) -> Story:
+    def drawn(random: Random) -> Declared:
         in_place, updates = random.choice(
             [("Never", "Replace"), ("Prefer", "InPlace"), ("Prefer", "Replace"), ("Require", "InPlace")]
         )
         surge = random.choice([0, 1, 1])
-        return Story(random.choice([1, 3, 3, 5] if surge else [3, 5]), surge, in_place, updates)
+        return Declared(random.choice([1, 3, 3, 5] if surge else [3, 5]), surge, in_place, updates)
 
     def body(self) -> dict[str, Any]:
         config = {**users.SIMULATED, "cloud": {"name": "sim"}, "updates": self.updates}
@@ -101,17 +101,17 @@ class ControlPlanes(Engine):
         )
         self.process = self._start()
         self.strikes = 0
-        self.told = Story.drawn(Random(f"control plane {seed}"))  # noqa: S311
+        self.declared = Declared.drawn(Random(f"control plane {seed}"))  # noqa: S311
 
     # -- what people and chance do
 
     def _declare(self) -> None:
         self.plane.create(CLUSTER, users.cluster())
-        self.plane.create(CONTROL_PLANE, self.told.body())
+        self.plane.create(CONTROL_PLANE, self.declared.body())
         check = users.health_check()
         check["spec"]["selector"] = {"matchLabels": {names.CONTROL_PLANE_NAME_LABEL: NAME.name}}
         self.plane.create(MACHINE_HEALTH_CHECK, check)
-        self._say(f"declares a control plane: {self.told}")
+        self._say(f"declares a control plane: {self.declared}")
         self._set_faults(self.scenario.faults)
 
     def _rough(self) -> None:
@@ -124,7 +124,7 @@ class ControlPlanes(Engine):
             self._step()
 
     def _scale(self) -> None:
-        replicas = self.random.choice([1, 3, 5] if self.told.surge else [3, 5])
+        replicas = self.random.choice([1, 3, 5] if self.declared.surge else [3, 5])
         self._say(f"somebody scales to {replicas}")
         self.plane.patch(CONTROL_PLANE, NAME, {"spec": {"replicas": replicas}}, "scale")
 
@@ -165,8 +165,12 @@ class ControlPlanes(Engine):
 
     def _is_updating(self) -> bool:
         for machine in self.plane.list(MACHINE):
-            said = find(status_of(machine).get("conditions"), "UpToDate")
-            if said is None or said["status"] != "True" or said.get("observedGeneration", 0) < generation_of(machine):
+            condition = find(status_of(machine).get("conditions"), "UpToDate")
+            if (
+                condition is None
+                or condition["status"] != "True"
+                or condition.get("observedGeneration", 0) < generation_of(machine)
+            ):
                 return True
         return False
 
@@ -223,8 +227,8 @@ class ControlPlanes(Engine):
         uids = {uid_of(machine) for machine in machines}
         members = self.etcd.members.values()
         if {m.uid for m in members} != uids or len(self.etcd.voters) != replicas or self.etcd.healthy != replicas:
-            told = [(m.name, m.learner, self.etcd.works(m)) for m in members]
-            found.append(f"etcd has other members than Machines: {told}")
+            reported = [(m.name, m.learner, self.etcd.works(m)) for m in members]
+            found.append(f"etcd has other members than Machines: {reported}")
         found += [
             f"host {host.name} has no Machine"
             for host in self.world.hosts()

@@ -34,7 +34,7 @@ FETCH_EVERY = 1000
 """Reconciles; the plane remembers only so many changes for a watch that does not fetch them."""
 GRAIN = 0.05
 """Seconds; twice as often as the running program's simulated kubelets look at their hosts."""
-STORY_TAIL = 60
+TRACE_TAIL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Result:
     crashes: int
     virtual_seconds: float
     writes: Mapping[str, int]
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The end of the story, for a failing test."""
-        lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.story[-STORY_TAIL:]]
+        lines = [f"seed {self.seed}: {self.breach or 'all held'}", *self.trace[-TRACE_TAIL:]]
         return "\n".join(lines)
 
 
@@ -78,7 +78,7 @@ class Engine:
         self.random = Random(seed)  # noqa: S311 (luck, not secrets)
         self.scenario = scenario
         self.clock = VirtualClock()
-        self.story: list[str] = []
+        self.trace: list[str] = []
         self.plane = Plane(self.clock, crds, self.random)
         self.guard = Guard(self.plane)
         self.world = World(Cloud(name="sim", seed=seed), self.clock)
@@ -185,7 +185,7 @@ class Engine:
                 if number % FETCH_EVERY == FETCH_EVERY - 1:
                     self.process.poll()
                 if self.process.ready():
-                    self._round()
+                    self._reconcile()
         raise Breach("the reconcilers never come to rest: one of them writes for ever")
 
     def _step(self) -> None:
@@ -194,12 +194,12 @@ class Engine:
         if waiting and self.random.random() >= self._faults.lag:
             choices += [self.process.deliver] * 4
         if self.process.ready():
-            choices += [self._round] * 4
+            choices += [self._reconcile] * 4
         choices += [self._tick] * (1 if len(choices) > 1 else 4)
         self.random.choice(choices)()
         self._check()
 
-    def _round(self) -> None:
+    def _reconcile(self) -> None:
         try:
             self.process.run_one()
         except Crash as crash:
@@ -274,7 +274,7 @@ class Engine:
         self.process = self._start()
 
     def _say(self, what: str) -> None:
-        self.story.append(f"{self.clock.elapsed:8.2f}s  {what}")
+        self.trace.append(f"{self.clock.elapsed:8.2f}s  {what}")
 
     def _result(self, breach: str) -> Result:
         return Result(
@@ -284,5 +284,5 @@ class Engine:
             self.crashes,
             self.clock.elapsed,
             dict(self.plane.writes),
-            tuple(self.story),
+            tuple(self.trace),
         )

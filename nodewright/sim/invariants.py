@@ -192,10 +192,10 @@ class Guard:
         if not digest or machine is None:
             return
         if self._serves(machine):
-            told = self._promised(machine, believed)
-            lost = self._lost_of(told)
+            announced = self._promised(machine, believed)
+            lost = self._lost_of(announced)
             left = sum(1 for m in seen if self._serves(m) or (is_deleting(m) and uid_of(m) in lost)) - 1
-            least = min(believed.least, told.bounds.least)
+            least = min(believed.least, announced.bounds.least)
             if left < least:
                 raise Breach(f"updating {action.target} in place leaves {left} available of at least {least}")
         changes = int("spec" in action.patch)  # else its spec says so already: a person was faster

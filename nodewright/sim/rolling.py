@@ -43,7 +43,7 @@ def run(machines: int, surge: int) -> Rolled:
     engine.plane.create(MACHINE_DEPLOYMENT, body)
     engine.settle_quietly(lambda: _done(engine, machines))
     before = {uid_of(machine) for machine in engine.plane.list(MACHINE)}
-    engine.story.clear()
+    engine.trace.clear()
     fewest, begun = machines, engine.clock.elapsed
     version = {"template": {"spec": {"versions": {"kubelet": users.VERSIONS[1]}}}}
     engine.plane.patch(MACHINE_DEPLOYMENT, users.DEPLOYMENT, {"spec": version})
@@ -58,7 +58,7 @@ def run(machines: int, surge: int) -> Rolled:
     waves = math.ceil(machines / surge)
     return Rolled(
         machines=machines,
-        steps=len({line[:10] for line in engine.story if _SCALES in line}) + 1,  # the new MachineSet comes with a size
+        steps=len({line[:10] for line in engine.trace if _SCALES in line}) + 1,  # the new MachineSet comes with a size
         least_steps=waves + 1,
         virtual_seconds=engine.clock.elapsed - begun,
         least_seconds=waves * (BOOT["bootSeconds"] + BOOT["joinSeconds"]) + BOOT["deleteSeconds"],

@@ -73,7 +73,7 @@ REACTIONS: dict[ErrorClass, Reaction] = {
     ErrorClass.RATE_LIMITED: Reaction(5, 120, opens_breaker=True, meaning="Too many calls; Retry-After is kept."),
     ErrorClass.UNAVAILABLE: Reaction(2, 120, opens_breaker=True, meaning="The provider's API is down."),
     ErrorClass.TIMEOUT: Reaction(
-        2, 60, meaning="No answer in time; the call may have worked, so the next round reads before it acts."
+        2, 60, meaning="No answer in time; the call may have worked, so the next reconcile reads before it acts."
     ),
     ErrorClass.CONFLICT: Reaction(1, 30, meaning="The host is busy with another change."),
     ErrorClass.NOT_FOUND: Reaction(5, 120, meaning="Something the request names does not exist (yet)."),

@@ -40,10 +40,10 @@ def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -
     """The error that an answer of 400 or above means. ``reads``: the request would have changed nothing."""
     request_id = headers.get("x-openstack-request-id") or headers.get("X-Openstack-Request-Id") or ""
     # Whoever names the cloud could have another service's answers read to him: only OpenStack's own are quoted.
-    said = _message(body)
-    message = (said if _REQUEST_ID.fullmatch(request_id) else "") or f"the cloud answered {status}"
+    reported = _message(body)
+    message = (reported if _REQUEST_ID.fullmatch(request_id) else "") or f"the cloud answered {status}"
     text = f"{message} ({request_id})" if _REQUEST_ID.fullmatch(request_id) else message
-    error_class = _class_of(status, said, reads)
+    error_class = _class_of(status, reported, reads)
     if not reads and status >= 500:
         kind = Ended if status == 500 else Ambiguous  # others come from what stands before a service, and says no more
         return kind(error_class, text, _retry_after(headers))

@@ -93,11 +93,11 @@ class Counter:
 
     async def _servers(self) -> dict[str, tuple[Thing, ...]]:
         listed = await all_of(self._requests, COMPUTE, "/servers/detail", PAGE)
-        seen = {str(one["id"]): self._told(one) for one in listed}
+        seen = {str(one["id"]): self._as_known(one) for one in listed}
         self._known = {identity: one for identity, one in seen.items() if ownership_tags.uid_of_server(one)}
         return _by_uid(list(self._known.values()), ownership_tags.uid_of_server)
 
-    def _told(self, server: Thing) -> Thing:
+    def _as_known(self, server: Thing) -> Thing:
         if not hosts.is_of_a_lost_cell(server):
             return server
         known = self._known.get(str(server["id"]))

@@ -48,7 +48,7 @@ class _NoPlace:
     error_class: ErrorClass
     text: str
     times: int
-    told: bool = False
+    reported: bool = False
 
 
 class Leftovers:
@@ -104,8 +104,8 @@ class Leftovers:
     def raise_if_no_place(self, uid: str) -> None:
         """Raises ProviderError once after each time that there was no place for the Machine's server."""
         known = self._no_place.get(uid)
-        if known is not None and not known.told:
-            known.told = True
+        if known is not None and not known.reported:
+            known.reported = True
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (known.times - 1))
             raise ProviderError(known.error_class, known.text, pause)
 
@@ -194,7 +194,7 @@ class Leftovers:
     def _note_no_place(self, uid: str, server: Thing, error_class: ErrorClass, text: str) -> None:
         known = self._no_place.get(uid)
         self._expected.add(uid)
-        if known is not None and not known.told:
+        if known is not None and not known.reported:
             return  # the same server, seen again while it goes
         zone = hosts.zone_of(server)
         if zone and error_class is ErrorClass.STOCK_OUT:

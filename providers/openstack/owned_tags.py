@@ -38,8 +38,8 @@ class Marking:
 def metadata_of_new(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
     """All metadata of a server that is made."""
     joins = ownership_tags.bootstrap_format(request, config)
-    told = {ownership_tags.BOOTSTRAP: joins} if joins else {}
-    return {**ownership_tags.metadata_of(request, config), **told, **_memory(_of_config(config))}
+    join_tags = {ownership_tags.BOOTSTRAP: joins} if joins else {}
+    return {**ownership_tags.metadata_of(request, config), **join_tags, **_memory(_of_config(config))}
 
 
 def marking(server: Mapping[str, Any], request: HostRequest, config: OpenStackMachineConfig) -> Marking:

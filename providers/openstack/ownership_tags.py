@@ -131,8 +131,8 @@ def parts_text(parts: Mapping[str, str]) -> str:
 
 def changed_parts(server: Mapping[str, Any], wanted: Mapping[str, str]) -> set[str]:
     """The parts in which a server differs from what is wanted; all of them if it doesn't say."""
-    told = str((server.get("metadata") or {}).get(PARTS) or "")
-    have = dict(part.split("=", 1) for part in told.split(",") if "=" in part)
+    parts = str((server.get("metadata") or {}).get(PARTS) or "")
+    have = dict(part.split("=", 1) for part in parts.split(",") if "=" in part)
     return {name for name, digest in wanted.items() if have.get(name) != digest}
 
 

@@ -110,14 +110,14 @@ class Session:
             known = errors.of_exception(error, reads)
             if known.error_class is ErrorClass.UNAUTHORIZED:
                 self._connection = None
-            raise self._told(known) from None  # its text may show what was sent
+            raise self._redacted(known) from None  # its text may show what was sent
         if answer.status == 401:
             self._connection = None
         if 300 <= answer.status < 400:
             text = f"the cloud answers {service} with a redirect ({answer.status}), which is not followed"
             raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
         if answer.status >= 400:
-            raise self._told(errors.of_answer(reads, answer.status, answer.headers, answer.body))
+            raise self._redacted(errors.of_answer(reads, answer.status, answer.headers, answer.body))
         return answer.body if isinstance(answer.body, dict) else {}
 
     async def _connected(self) -> Any:
@@ -130,7 +130,7 @@ class Session:
                 except ProviderError:
                     raise
                 except Exception as error:
-                    raise self._told(errors.of_exception(error, reads=True)) from None
+                    raise self._redacted(errors.of_exception(error, reads=True)) from None
             return self._connection
 
     def _open(self, login: Login) -> Any:
@@ -145,7 +145,7 @@ class Session:
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    def _told(self, error: ProviderError) -> ProviderError:
+    def _redacted(self, error: ProviderError) -> ProviderError:
         message = errors.redact(error.message, self._secrets)
         return error if message == error.message else type(error)(error.error_class, message, error.retry_after)
 

@@ -128,9 +128,9 @@ class World:
 
     def adjust(self, settings: Cloud) -> None:
         """Take over what ``settings`` says explicitly (its name and seed stay what they were)."""
-        said = {name: getattr(settings, name) for name in settings.model_fields_set - {"name", "seed"}}
-        if said:
-            self.settings = self.settings.model_copy(update=said)
+        settings_given = {name: getattr(settings, name) for name in settings.model_fields_set - {"name", "seed"}}
+        if settings_given:
+            self.settings = self.settings.model_copy(update=settings_given)
 
     # What its operators see and do: the kubelets, people, and the simulation's bad luck. These never fail.
 

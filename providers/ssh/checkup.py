@@ -36,28 +36,28 @@ class Finding:
     remedy: str
 
 
-def findings(told: Mapping[str, str], now: float) -> tuple[Finding, ...]:
-    """What is wrong with a host that answered ``told``. ``now``: seconds since 1970, of the clock that is right."""
+def findings(answers: Mapping[str, str], now: float) -> tuple[Finding, ...]:
+    """What is wrong with a host that answered ``answers``. ``now``: seconds since 1970, of the clock that is right."""
     found = []
-    init, system = told.get("init", ""), told.get("system", "")
+    init, system = answers.get("init", ""), answers.get("system", "")
     if init != "systemd":
         found.append(Finding(f"process 1 is {init or 'unknown'}", "steps run as units: install a system with systemd"))
-    if missing := told.get("missing", "").split():
+    if missing := answers.get("missing", "").split():
         found.append(Finding(f"{', '.join(missing)} not found", f"install them on {system or 'the host'}"))
-    if "fetcher" in told:
+    if "fetcher" in answers:
         found.append(Finding("neither curl nor wget is there", "install one; archives are fetched with it"))
-    off = _number(told.get("time")) - now
-    if told.get("time") and abs(off) > CLOCK:
+    off = _number(answers.get("time")) - now
+    if answers.get("time") and abs(off) > CLOCK:
         way = "ahead" if off > 0 else "behind"
         found.append(Finding(f"its clock is {abs(off):.0f} s {way}", "set up chrony or systemd-timesyncd"))
     for name, least, what in (("memory", LEAST_MEMORY, "of memory"), ("disk", LEAST_DISK, "free below /var/lib")):
-        if told.get(name) and _number(told[name]) < least:
-            found.append(Finding(f"{told[name][:12]} MiB {what}", f"a kubelet needs {least} MiB at least"))
-    if "claim" not in told and ("joined" in told or "kubelet" in told):
+        if answers.get(name) and _number(answers[name]) < least:
+            found.append(Finding(f"{answers[name][:12]} MiB {what}", f"a kubelet needs {least} MiB at least"))
+    if "claim" not in answers and ("joined" in answers or "kubelet" in answers):
         text = "it is a Node already, and no Machine's"
         found.append(Finding(text, "take it out of the pool, or take Kubernetes off it: kubeadm reset"))
-    if "quarantine" in told:
-        why = " ".join(told["quarantine"].split())[:300]
+    if "quarantine" in answers:
+        why = " ".join(answers["quarantine"].split())[:300]
         found.append(Finding(f"quarantined: {why}", "see to it, then `nodewright hosts release`"))
     return tuple(found)
 

@@ -43,15 +43,15 @@ class Claim:
         if len(text) > _LONGEST:
             return None
         try:
-            told = json.loads(text)
+            fields = json.loads(text)
         except (ValueError, RecursionError):
             return None
         names = cls.__dataclass_fields__.keys()
-        if not isinstance(told, dict):
+        if not isinstance(fields, dict):
             return None
-        told = {"kept_hash": "", **told}
-        if not all(isinstance(told.get(name), str) for name in names):
+        fields = {"kept_hash": "", **fields}
+        if not all(isinstance(fields.get(name), str) for name in names):
             return None
-        if not told["id"] or not told["machine_uid"]:
+        if not fields["id"] or not fields["machine_uid"]:
             return None
-        return cls(**{name: told[name] for name in names})
+        return cls(**{name: fields[name] for name in names})

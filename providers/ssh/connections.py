@@ -107,7 +107,7 @@ class Connections:
             except (asyncssh.Error, OSError, TimeoutError) as error:
                 connection.abort()
                 if last or isinstance(error, TimeoutError):
-                    raise HostError(Trouble.UNREACHABLE, host, f"does not answer: {_said(error)}") from error
+                    raise HostError(Trouble.UNREACHABLE, host, f"does not answer: {_error_text(error)}") from error
         raise AssertionError("unreachable")
 
     def keep_only(self, names: set[str]) -> None:
@@ -166,8 +166,8 @@ class Connections:
         if process.exit_status is None:
             raise asyncssh.ConnectionLost("the command was cut off")
         if process.exit_status != 0:
-            said = without_secrets(err[-300:].strip()) or f"exit status {process.exit_status}"
-            raise HostError(Trouble.FAILED, host, f"can't do what is asked, as {host.user}: {said}")
+            message = without_secrets(err[-300:].strip()) or f"exit status {process.exit_status}"
+            raise HostError(Trouble.FAILED, host, f"can't do what is asked, as {host.user}: {message}")
         return _answer(out)
 
 
@@ -212,7 +212,7 @@ async def _connect(
         text = f"refuses user {host.user} with the key of Secret {secret}"
         raise HostError(Trouble.REFUSED, host, text) from error
     except (asyncssh.Error, OSError, TimeoutError) as error:
-        raise HostError(Trouble.UNREACHABLE, host, f"can't be reached: {_said(error)}") from error
+        raise HostError(Trouble.UNREACHABLE, host, f"can't be reached: {_error_text(error)}") from error
 
 
 def _host_key(host: SSHHost, text: str) -> asyncssh.SSHKey:
@@ -248,5 +248,5 @@ def _answer(text: str) -> dict[str, str]:
     return answer
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return without_secrets(str(error))[:200] or type(error).__name__

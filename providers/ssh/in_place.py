@@ -20,16 +20,16 @@ def refusal(request: HostRequest, claim: Claim) -> str:
     return "" if request.upgrade.script else request.upgrade.why_not
 
 
-def answer_of(told: Mapping[str, str]) -> UpdateAnswer:
+def answer_of(answers: Mapping[str, str]) -> UpdateAnswer:
     """From the words of ``remote.change``. Raises ProviderError (Conflict) if the host was given back meanwhile."""
-    if "gone" in told:
+    if "gone" in answers:
         raise ProviderError(ErrorClass.CONFLICT, "the host was given back meanwhile")
-    if "changed" in told:
+    if "changed" in answers:
         return Updated()
-    if "joining" in told:
+    if "joining" in answers:
         return NeedsReplacement("the host has not joined its cluster")
-    if "busy" in told:
+    if "busy" in answers:
         return InProgress(_POLL, "the steps for an earlier version of its Machine have to end first")
-    failure = failure_of(told, least=1)
-    progress = " ".join(told.get("progress", "").split())[:200]
+    failure = failure_of(answers, least=1)
+    progress = " ".join(answers.get("progress", "").split())[:200]
     return InProgress(_POLL, failure or (f"step {progress}" if progress else ""))

@@ -15,6 +15,7 @@ from controllers.kernel.conditions import format_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, Key, Kind, Obj, Ref, key_of, uid_of
+from nodewright.apiserver.patch.merge import merged
 from tests.builders.clock import NOW
 from tests.builders.objects import Builder, as_dict
 from tests.builders.view import KINDS, FakeView, kind_of
@@ -22,19 +23,6 @@ from tests.builders.view import KINDS, FakeView, kind_of
 
 class Refused(Exception):
     """409, 404 or AlreadyExists: the action had no effect."""
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
 
 
 class World:
@@ -211,7 +199,7 @@ class World:
             patch: Mapping[str, Any] = {"status": action.patch["status"]} if "status" in action.patch else {}
         else:
             patch = {key: value for key, value in action.patch.items() if key != "status"}
-        changed = merged(body, patch)
+        changed = merged(body, copy.deepcopy(patch))
         if changed == body:
             return
         if changed.get("spec") != body.get("spec"):

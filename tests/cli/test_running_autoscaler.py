@@ -42,7 +42,9 @@ def published(options: AutoscalerOptions = ITS) -> dict[str, Any]:
 
 
 def text_of(found: Running) -> str:
-    return "\n".join([each.text for each in found.told.below] + [one.text for e in found.told.below for one in e.below])
+    return "\n".join(
+        [each.text for each in found.description.below] + [one.text for e in found.description.below for one in e.below]
+    )
 
 
 def test_without_flags_the_options_of_the_running_one_count() -> None:

@@ -53,7 +53,7 @@ def test_one_real_seed_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_week_prints_its_table_and_ends_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["simulate", "--week", "--machines", "3", "--days", "1"]) == 0
+    assert run(["simulate", "--soak", "--machines", "3", "--days", "1"]) == 0
     out = capsys.readouterr().out
     assert "everything converged" in out
     assert "kills of the controllers" in out

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodewright.cli import main
 from nodewright.cli.exits import USAGE
-from nodewright.cli.timeline.entries import LONGEST_MESSAGE, Entry, Source, Told, entries_of
+from nodewright.cli.timeline.entries import LONGEST_MESSAGE, Entry, History, Source, entries_of
 from nodewright.cli.timeline.showing import as_lines, as_value
 from tests.builders import machine, machine_set, node
 
@@ -34,7 +34,7 @@ def told(*events: dict[str, Any], **more: Any) -> list[Entry]:
     owner = machine_set("web").build()
     owner["metadata"]["uid"] = "s-1"
     parts = {"machine": a_machine(), "node_name": "n-0", "node": None, "owners": [owner], **more}
-    return entries_of(Told("web-0", events=events, **parts))
+    return entries_of(History("web-0", events=events, **parts))
 
 
 def of_events(entries: list[Entry]) -> list[str]:
@@ -123,7 +123,7 @@ FIELDS = st.sampled_from(["metadata", "status", "series", "involvedObject", "las
 @given(events=st.lists(st.dictionaries(FIELDS, JSON), max_size=3), body=st.dictionaries(FIELDS, JSON), status=JSON)
 def test_any_json_has_a_timeline(events: list[dict[str, Any]], body: dict[str, Any], status: Any) -> None:
     for machine_ in (body, {**a_machine(), "status": status}, a_machine(conditions=status, lastOperation=status)):
-        for entry in entries_of(Told("web-0", machine_, "n-0", body, [body], events)):
+        for entry in entries_of(History("web-0", machine_, "n-0", body, [body], events)):
             assert as_lines(entry, 80)
             assert as_value(entry)["object"]
 

@@ -121,7 +121,7 @@ def lived(reconcilers: tuple[Reconciler[Any], ...]) -> tuple[Watched, ...]:
     for seed in (1, 2):
         engine = Engine(seed, Scenario(edits=8), watched, load_crds())
         result = engine.run()
-        assert not result.breach, result.told()
+        assert not result.breach, result.summary()
         _end(engine)
     return watched
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.autoscaler.figures import MEASURES
+from controllers.autoscaler.metrics import METRICS
 from nodewright.runtime.metrics import TABLE as OWN
 from nodewright.runtime.metrics import Metric
 from tests.docs.pages import ROOT
@@ -20,8 +20,8 @@ ALERTS = yaml.safe_load((FOLDER / "alerts.yaml").read_text())
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text())
 
 MEASURED = {
-    measure.name: Metric(measure.name, "counter" if measure.total else "gauge", measure.labels, "", measure.meaning)
-    for measure in MEASURES
+    metric.name: Metric(metric.name, "counter" if metric.total else "gauge", metric.labels, "", metric.meaning)
+    for metric in METRICS
 }
 TABLE = {**OWN, **MEASURED}
 """With those that a room gives, under the names of the Cluster Autoscaler."""

@@ -16,6 +16,7 @@ PACKAGES = ("api", "controllers", "nodewright", "providers")
 
 RETIRED = {
     "abroad": "workload cluster",
+    "asking": "pending",
     "belongings": "owned tags",
     "births": "creates",
     "brake": "write throttle",
@@ -24,18 +25,25 @@ RETIRED = {
     "condemned": "selected for deletion",
     "cooling": "cooldown",
     "customs": "custom resources",
-    "forsaken": "abandoned",
+    "door": "listener, or subresource",
+    "doors": "listener",
+    "figure": "sample",
+    "figures": "samples, or metrics",
     "foresight": "dryrun",
+    "forsaken": "abandoned",
     "furniture": "layout",
     "hopeless": "unprovisionable, or permanent",
     "luck": "chance",
     "mates": "peers",
     "outlook": "cluster router",
     "purse": "PDB budgets",
+    "remains": "leftover",
     "ripe": "eligible",
     "rival": "other autoscaler, or other holder",
+    "rivals": "other holders, or claimants",
     "room": "reconciler, or headroom",
     "rooms": "reconcilers",
+    "said": "message, condition, answer, or what else it is",
     "seat": "reserve",
     "seating": "reservations",
     "seats": "reservation, or pod counts",
@@ -48,8 +56,11 @@ RETIRED = {
     "surroundings": "drain context, or dependencies",
     "taste": "display options",
     "tenants": "pods by node",
+    "told": "reported, message, or what else it is",
+    "troubles": "faults, or problems",
     "unclear": "unresolved",
     "unreached": "unreachable",
+    "week": "soak",
     "wish": "desired, or spec",
     "wished": "requested",
     "wishes": "desired",
@@ -57,9 +68,15 @@ RETIRED = {
 """A retired word → the word of today."""
 
 ALLOWED: dict[str, frozenset[str]] = {
+    "story": frozenset({"nodewright/cli/commands/demo.py", "nodewright/cli/demo/story.py"}),
+    "trial": frozenset(
+        f"controllers/provisioningrequest/{name}.py"
+        for name in ("classes", "deciding", "metrics", "plan", "trial_snapshot")
+    ),
     "standing": frozenset({"nodewright/apiserver/store/garbage.py", "nodewright/cli/commands/run.py"}),
 }
-"""Words that are retired but for these files: owners of garbage collection, and a process on standby."""
+"""Words that are retired but for these files: owners of garbage collection and a process on standby;
+the demo's story; a trial is a request tried on a snapshot."""
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

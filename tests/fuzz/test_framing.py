@@ -18,7 +18,7 @@ from nodewright.apiserver.app import APIServer, APIServerConfig, Limits
 from nodewright.crds import load_crds
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.admission.server import AdmissionServer
-from nodewright.gateways.cloudpool.doors import Doors
+from nodewright.gateways.cloudpool.listener import ListenerOptions
 from nodewright.runtime import metrics
 from nodewright.runtime.observability import ObservabilityServer
 from tests.api.samples import GOOD
@@ -115,7 +115,7 @@ async def test_the_cloudpool_proxy_answers_broken_framing(count: int, caplog: py
 
     async with scene() as stage:
         stage.pool.instead.update({f"POST {path}": accepted for path, _ in CALLS})
-        proxy = await stage.start(doors=Doors(port=0, header_timeout=SHORT, read_timeout=SHORT))
+        proxy = await stage.start(listener=ListenerOptions(port=0, header_timeout=SHORT, read_timeout=SHORT))
         requests = [whole(b"POST", path.encode(), JSON, as_json(body)) for path, body in CALLS]
         await answers(wire_to(proxy.url), [*requests, whole(b"GET", b"/pool", {})], count, caplog)
 

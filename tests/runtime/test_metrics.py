@@ -14,8 +14,8 @@ from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NO
 from nodewright.runtime import collectors, metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.figures import FIGURES
 from nodewright.runtime.lifetimes import Lifetimes
+from nodewright.runtime.plan_metrics import PLAN_METRICS
 from nodewright.runtime.queue import WorkQueue
 from tests.builders import hostile
 from tests.builders.clock import NOW, ago
@@ -165,7 +165,7 @@ def test_every_metric_is_in_the_table_with_the_labels_it_has() -> None:
     made = {name for name in vars(metrics).values() if isinstance(name, metrics.Metric)}
     assert {metric.name for metric in made} == counted_now
     reconcilers = CollectorRegistry()
-    reconcilers.register(FIGURES)  # what rooms said in this process before is in tables of their own
+    reconcilers.register(PLAN_METRICS)  # what rooms said in this process before is in tables of their own
     kept = scraped(metrics.REGISTRY) - scraped(reconcilers)
     assert set(metrics.TABLE) == kept | counted_now
 

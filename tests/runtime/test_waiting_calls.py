@@ -13,9 +13,9 @@ from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE_SET, Key
 from controllers.kernel.view import HostNeed, HostPresent, HostReads, HostUnknown
 from controllers.orphans.sweep import Orphan
+from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.scope import Scope
-from nodewright.runtime.turns import Turns
 from providers.base.contract import Host, HostState, Updated
 from providers.base.errors import ErrorClass
 from tests.builders.objects import machine_set
@@ -182,7 +182,7 @@ def test_what_is_asked_of_one_machine_costs_the_same_however_many_calls_wait(wai
 
 
 def test_items_with_a_key_are_replaced_in_their_place_and_removed() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for item in ("a", "b", "c"):
         turns.append("", item, item)
     turns.append("", "newer b", "b")

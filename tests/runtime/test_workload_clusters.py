@@ -68,7 +68,7 @@ async def test_a_cluster_that_is_lost_freezes_and_says_so_while_others_go_on(cou
         await blue.stop()
         await town.scale("blue", 1)
         await town.until(lambda: country.said("blue").get("status") == "False")
-        await town.until(lambda: _counted() == {"Reached": 1, "Unreached": 1})
+        await town.until(lambda: _counted() == {"Reachable": 1, "Unreachable": 1})
         await town.until(lambda: any(_holds(machine) for machine in country.machines("blue")))
         await town.scale("green", 4)
         await town.until(lambda: country.ready("green") == 4)

@@ -24,5 +24,5 @@ LUCK = {
 def test_no_token_outlives_its_machine_and_none_is_shared(luck: str) -> None:
     for seed in range(2):
         result = run_seed(seed, Scenario(edits=8, faults=LUCK[luck], bootstrap=True, config=SLOW))
-        assert not result.breach, result.told()
+        assert not result.breach, result.summary()
         assert result.writes["create Secret"] >= 2, "no bootstrap data was made"

@@ -18,7 +18,7 @@ LONG_SEEDS = range(200, 1000)
 def check(seed: int) -> ControlPlanes:
     engine = ControlPlanes(seed, ROUGH)
     result = engine.run()
-    assert not result.breach, result.told()
+    assert not result.breach, result.summary()
     return engine
 
 

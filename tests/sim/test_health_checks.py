@@ -20,7 +20,7 @@ LONG_SEEDS = range(2, 300)
 def _holds(seed: int) -> Engine:
     engine = Engine(seed, BREAKING, reconcilers(), load_crds())
     result = engine.run()
-    assert not result.breach, result.told()
+    assert not result.breach, result.summary()
     return engine
 
 
@@ -34,12 +34,12 @@ def test_broken_machines_are_replaced_and_no_minimum_is_broken(seed: int) -> Non
 def test_without_a_check_a_broken_host_stays() -> None:
     """The simulation would find it: so the test above tells something."""
     unchecked = replace(BREAKING, health_check=False)
-    told = (Engine(seed, unchecked, reconcilers(), load_crds()).run() for seed in QUICK_SEEDS)
-    assert any("is not Ready" in result.breach for result in told)
+    summary = (Engine(seed, unchecked, reconcilers(), load_crds()).run() for seed in QUICK_SEEDS)
+    assert any("is not Ready" in result.breach for result in summary)
 
 
 @pytest.mark.slow
 def test_many_seeds() -> None:
-    told = [Engine(seed, BREAKING, reconcilers(), load_crds()).run() for seed in LONG_SEEDS]
-    breaches = [result for result in told if result.breach]
-    assert not breaches, "\n\n".join(result.told() for result in breaches[:3])
+    summary = [Engine(seed, BREAKING, reconcilers(), load_crds()).run() for seed in LONG_SEEDS]
+    breaches = [result for result in summary if result.breach]
+    assert not breaches, "\n\n".join(result.summary() for result in breaches[:3])

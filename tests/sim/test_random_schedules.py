@@ -29,31 +29,31 @@ ONE_KIND_OF_LUCK = {
 def test_one_kind_of_bad_luck_never_breaks_an_invariant(luck: str) -> None:
     for seed in range(2):
         result = run_seed(seed, Scenario(edits=8, faults=ONE_KIND_OF_LUCK[luck]))
-        assert not result.breach, result.told()
+        assert not result.breach, result.summary()
 
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
 def test_all_bad_luck_at_once_never_breaks_an_invariant(seed: int) -> None:
     result = run_seed(seed, Scenario())
-    assert not result.breach, result.told()
+    assert not result.breach, result.summary()
 
 
 def test_equal_seeds_tell_equal_stories() -> None:
     first, second = (run_seed(7, Scenario(edits=4)) for _ in range(2))
-    assert first.story == second.story
+    assert first.trace == second.trace
 
 
 def test_the_bad_luck_really_happens() -> None:
     """A simulation whose faults never strike would prove nothing."""
     results = [run_seed(seed, Scenario()) for seed in range(3)]
     assert sum(result.crashes for result in results) > 0
-    told = "\n".join(line for result in results for line in result.story)
-    assert "is lost" in told
-    assert "failed:" in told
+    summary = "\n".join(line for result in results for line in result.trace)
+    assert "is lost" in summary
+    assert "failed:" in summary
 
 
 @pytest.mark.slow
 def test_1000_random_schedules_break_no_invariant() -> None:
     summary = run(Options(seeds=LONG_SEEDS))
     assert summary.results == LONG_SEEDS
-    assert not summary.failed, "\n\n".join(result.told() for result in summary.failed[:3])
+    assert not summary.failed, "\n\n".join(result.summary() for result in summary.failed[:3])

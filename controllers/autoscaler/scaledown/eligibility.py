@@ -14,7 +14,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref
 from controllers.scheduling import removal
 from controllers.scheduling.pods_by_node import PodsByNode
-from controllers.scheduling.shapes import CPU, MEMORY, NodeShape, gpu_of
+from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, gpu_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Context:
 
     cluster: ClusterState
     projected: ProjectedCluster
-    nodes: Mapping[str, NodeShape]
+    nodes: Mapping[str, NodeInfo]
     owners: Mapping[str, Owner]
     pods_by_node: PodsByNode
     given_up: Mapping[Key, str]
@@ -154,8 +154,8 @@ def _is_protected(context: Context, owner: Owner) -> Staying | None:
     if owner.machine.protected:
         why = f"the membership status of its Machine {owner.machine.key} protects it (evictable: false)"
         return Staying(Needed.DISABLED, why)
-    said = context.cluster.workload.protected.get(owner.name)
-    return Staying(Needed.DISABLED, said) if said is not None else None
+    protection = context.cluster.workload.protected.get(owner.name)
+    return Staying(Needed.DISABLED, protection) if protection is not None else None
 
 
 def _group_has_its_minimum(context: Context, owner: Owner) -> Staying | None:

@@ -66,7 +66,7 @@ def media_type(request: web.BaseRequest) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-async def in_turns(read: Callable[[], T], content: bytes, kind: str) -> T:
+async def off_the_loop(read: Callable[[], T], content: bytes, kind: str) -> T:
     """Run a decoder of this body, in a thread if it is long YAML: reading that takes up to half a second."""
     if "yaml" in kind and len(content) > _LONG_YAML:
         return await asyncio.to_thread(read)

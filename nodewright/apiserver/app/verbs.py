@@ -11,7 +11,7 @@ from aiohttp import web
 
 from nodewright.apiserver.app import options
 from nodewright.apiserver.app.authentication import User
-from nodewright.apiserver.app.bodies import Body, decode, decode_patch, in_turns, media_type, read_bytes
+from nodewright.apiserver.app.bodies import Body, decode, decode_patch, media_type, off_the_loop, read_bytes
 from nodewright.apiserver.app.config import Limits
 from nodewright.apiserver.app.discovery import subresource_verbs, verbs_of
 from nodewright.apiserver.app.negotiation import PLAIN, wanted_object
@@ -164,7 +164,7 @@ class Verbs:
         content = await read_bytes(context.request, self._layers.limits)
         kind = media_type(context.request)
         read = partial(decode_patch, content, kind, builtin=context.resource.builtin)
-        patch_type, body = await in_turns(read, content, kind)
+        patch_type, body = await off_the_loop(read, content, kind)
         asked = options.write_options(query, "patch", user_agent(context.request))
         force = options.apply_force(query, is_apply=patch_type == "apply")
         duplicates = _duplicates(body, context.resource, asked.field_validation)
@@ -192,7 +192,7 @@ class Verbs:
     async def _body(self, context: RequestContext) -> Body:
         content = await read_bytes(context.request, self._layers.limits)
         kind = media_type(context.request)
-        body = await in_turns(partial(decode, content, kind), content, kind)
+        body = await off_the_loop(partial(decode, content, kind), content, kind)
         if context.resource.builtin and not context.target.subresource:
             # A typed client may leave the kind out where the URL says it (runtime.Decoder's defaults).
             body.content.setdefault("kind", context.resource.kind)
@@ -204,7 +204,7 @@ class Verbs:
         if not content:
             return None
         kind = media_type(context.request)
-        body = await in_turns(partial(decode, content, kind), content, kind)
+        body = await off_the_loop(partial(decode, content, kind), content, kind)
         decoded: Obj = body.content
         return decoded
 

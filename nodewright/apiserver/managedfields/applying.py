@@ -81,9 +81,9 @@ def _check(resource: Resource, applied: Obj) -> None:
     if faults:
         metadata = applied.get("metadata") or {}
         where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}"
-        said = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+        message = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
         raise ApiError(
-            400, "BadRequest", f"failed to create typed patch object ({where}, Kind={resource.kind}): {said}"
+            400, "BadRequest", f"failed to create typed patch object ({where}, Kind={resource.kind}): {message}"
         )
 
 

@@ -21,9 +21,9 @@ def _faults(shape: Shape, value: Any, path: tuple[str, ...]) -> Iterator[str]:
     if value is None or shape.kind == "any":
         return
     if shape.kind == "scalar":
-        said = _scalar_fault(shape.type, value)
-        if said:
-            yield f"{display(path)}: {said}"
+        fault = _scalar_fault(shape.type, value)
+        if fault:
+            yield f"{display(path)}: {fault}"
     elif shape.kind == "map" or (shape.kind == "atomic" and shape.type == "object"):
         yield from _map_faults(shape, value, path)
     elif not isinstance(value, list):
@@ -79,10 +79,10 @@ def _list_faults(shape: Shape, items: list[Any], path: tuple[str, ...]) -> Itera
     for place, item in enumerate(items):
         element = item_element(shape, item)
         if element is None:
-            said = "associative list with keys has an element that omits all key fields"
+            message = "associative list with keys has an element that omits all key fields"
             keys = " ".join(quote(key) for key in shape.keys)
             rest = "(and doesn't have default values for any key fields)"
-            yield f"{display(path)}: element {place}: {said} [{keys}] {rest}"
+            yield f"{display(path)}: element {place}: {message} [{keys}] {rest}"
             continue
         if element in seen:
             yield f"{display(path)}: duplicate entries for key {display((element,))}"

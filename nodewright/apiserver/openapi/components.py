@@ -123,10 +123,10 @@ class Components:
             return shown
         self._schemas[shown] = {}
         kind = builtins.get(name)
-        told = descriptions.of_fields(name)
+        described = descriptions.of_fields(name)
         properties: Obj = _type_meta() if kind.group_version else {}
         for field in kind.fields.values():
-            properties[field.name] = self._field(field, told.get(field.name, ""))
+            properties[field.name] = self._field(field, described.get(field.name, ""))
         schema: Obj = {"type": "object", "properties": properties}
         description = descriptions.of_type(name)
         if description:

@@ -92,7 +92,7 @@ def _models() -> Path | None:
 def _read(source: str) -> Iterator[tuple[str, str]]:
     attributes = _MAP.search(source)
     names = dict(_ENTRY.findall(attributes.group(1))) if attributes else {}
-    for attribute, told in _GETTER.findall(source):
-        text = _NOQA.sub("", told).strip()
+    for attribute, texts in _GETTER.findall(source):
+        text = _NOQA.sub("", texts).strip()
         if attribute in names and text:
             yield names[attribute], text.replace('\\"', '"').replace("\\\\", "\\")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nodewright.apiserver.values import ApiError, Obj
@@ -15,12 +16,16 @@ def apply_merge(current: Obj, patch: Any) -> Obj:
         kind = json_kind(patch)
         text = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         raise ApiError.bad_request(text)
-    return _merge(current, patch)
+    found: Obj = merged(current, patch)
+    return found
 
 
-def _merge(target: Any, patch: Obj) -> Obj:
-    result = dict(target) if isinstance(target, dict) else {}
-    changed = not isinstance(target, dict)
+def merged(target: Any, patch: Any) -> Any:
+    """``target`` after the patch (RFC 7386): shares what stays, and ``target`` itself if nothing changes."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(target) if isinstance(target, Mapping) else {}
+    changed = not isinstance(target, Mapping)
     for key, value in patch.items():
         if value is None:
             if key in result:
@@ -28,7 +33,7 @@ def _merge(target: Any, patch: Obj) -> Obj:
                 changed = True
             continue
         before = result.get(key)
-        after = _merge(before, value) if isinstance(value, dict) else value
+        after = merged(before, value)
         if after is not before or key not in result:
             result[key] = after
             changed = True

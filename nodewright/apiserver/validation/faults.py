@@ -146,8 +146,8 @@ def _wrong_type(path: str, wanted: str, got: str) -> Cause:
     )
 
 
-def _invalid(path: str, value: Any, said: str) -> Cause:
-    return Cause(path, "FieldValueInvalid", f"Invalid value: {value_text(value)}: {path} in body should {said}")
+def _invalid(path: str, value: Any, message: str) -> Cause:
+    return Cause(path, "FieldValueInvalid", f"Invalid value: {value_text(value)}: {path} in body should {message}")
 
 
 def _nowhere(message: str) -> Cause:
@@ -274,16 +274,16 @@ def _branch_faults(spot: _Spot) -> Iterator[Cause]:
         tried = _try_all(spot, rule["oneOf"])
         matched = sum(not faults for faults in tried)
         if matched != 1:
-            said = f"Found {matched} valid alternatives" if matched else "Found none valid"
-            yield _nowhere(f"{name} must validate one and only one schema (oneOf). {said}")
+            message = f"Found {matched} valid alternatives" if matched else "Found none valid"
+            yield _nowhere(f"{name} must validate one and only one schema (oneOf). {message}")
             if not matched:
                 yield from _closest(tried)
     if rule.get("allOf"):
         tried = _try_all(spot, rule["allOf"])
         yield from (fault for faults in tried for fault in faults)
         if any(tried):
-            said = ". None validated" if all(tried) else ""
-            yield _nowhere(f"{name} must validate all the schemas (allOf){said}")
+            message = ". None validated" if all(tried) else ""
+            yield _nowhere(f"{name} must validate all the schemas (allOf){message}")
     if rule.get("not") is not None and not any(_try_all(spot, [rule["not"]])[0]):
         yield _nowhere(f"{name} must not validate the schema (not)")
 

@@ -193,11 +193,11 @@ def _reason_of(error: Exception) -> str:
 def _wording(rule: Rule, spot: _Spot) -> str:
     if rule.message_expression is not None:
         try:
-            said = rule.message_expression.run(spot.value, spot.old, rule.optional_old)
+            message = rule.message_expression.run(spot.value, spot.old, rule.optional_old)
         except _EVALUATION_ERRORS:
-            said = None
-        if isinstance(said, str) and 0 < len(said.strip()) <= MAX_MESSAGE and "\n" not in said.strip():
-            return said.strip()
+            message = None
+        if isinstance(message, str) and 0 < len(message.strip()) <= MAX_MESSAGE and "\n" not in message.strip():
+            return message.strip()
     return rule.message or f"failed rule: {rule.text}"
 
 

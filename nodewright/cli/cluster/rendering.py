@@ -19,7 +19,7 @@ from controllers.machine.reconciler import RECONCILER
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.cluster.snapshot import now_view, read_cluster
 from nodewright.cli.exits import CliError
-from nodewright.runtime.bootstrap.targets import Site, ask, told
+from nodewright.runtime.bootstrap.targets import Site, ask, with_server
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError
 from nodewright.runtime.workloads.options import WorkloadOptions
@@ -56,8 +56,8 @@ async def rendered(target: Target, namespace: str | None, name: str, form: Boots
     found = observed.bootstrapping if isinstance(observed, Observed) else None
     if need.problems or found is None or found.refused is not None or found.order is None:
         faults = [f"{problem.path}: {problem.message}" for problem in need.problems]
-        said = f"{found.refused.reason}: {found.refused.message}" if found and found.refused else "; ".join(faults)
-        raise CliError(f"no bootstrap data can be made for Machine {key}: {said}")
+        message = f"{found.refused.reason}: {found.refused.message}" if found and found.refused else "; ".join(faults)
+        raise CliError(f"no bootstrap data can be made for Machine {key}: {message}")
     render = found.order.render
     if form is not None and isinstance(render, Rendering):
         render = replace(render, format=form)
@@ -78,7 +78,7 @@ async def _join_target(client: KubeClient, need: BootstrapNeed) -> JoinTarget | 
     now = datetime.now(UTC)
     home = Site(client, "the API server")
     if need.cluster is None:
-        return told(await ask(home, client, now), need.endpoint, home)
+        return with_server(await ask(home, client, now), need.endpoint, home)
     secret = kubeconfig_secret_of(need.cluster)
     try:
         options = WorkloadOptions()
@@ -86,9 +86,9 @@ async def _join_target(client: KubeClient, need: BootstrapNeed) -> JoinTarget | 
     except ApiError as error:
         if not error.not_found:
             raise
-        return told(await ask(home, client, now), need.endpoint, home)
+        return with_server(await ask(home, client, now), need.endpoint, home)
     except ConfigurationError as error:
         raise CliError(f"Cluster {need.cluster} can't be reached: {error}") from error
     async with KubeClient(connection, "cli", options.client) as there:
         site = Site(there, f"the API server of Cluster {need.cluster}", is_workload=True)
-        return told(await ask(site, there, now), need.endpoint, site)
+        return with_server(await ask(site, there, now), need.endpoint, site)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone, with_autoscaler
+from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.fleet.running_autoscaler import Given, read_running
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -46,7 +47,7 @@ def _root() -> None:
 
 
 @group.command("explain", cls=Command, short_help="Why a pod gets no Node, why a group or a Node stays as it is")
-@with_autoscaler
+@with_flags
 def explain(  # noqa: PLR0913  (one parameter per option)
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")
@@ -68,15 +69,15 @@ def explain(  # noqa: PLR0913  (one parameter per option)
 
     kind, name = one_object(kind, name, "pod/web-0")
     given = Given(options_of(autoscaler), tells_where_alone(autoscaler))
-    said, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
+    answer, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
 
     def branch(one: Answer) -> Branch:
         return Branch(one.text, children=tuple(map(branch, one.below)))
 
     if output is not Output.TEXT:
-        show({**branch_value(branch(said)), "autoscaler": branch_value(branch(running))}, output)
+        show({**branch_value(branch(answer)), "autoscaler": branch_value(branch(running))}, output)
         return
-    for tree in (said, running):
+    for tree in (answer, running):
         for prefix, line in rows(branch(tree)):
             say(f"{prefix}{line.name}")
 
@@ -110,7 +111,7 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], gi
             observe(look(), options)
             await hosts.shapes_are_known()
             view = look()
-            return _answer(observe(view, options), view, kind, key), found.told
+            return _answer(observe(view, options), view, kind, key), found.description
         finally:
             await hosts.close(0.0)
 

@@ -150,10 +150,10 @@ def lines(value: dict[str, Any], below: list[SchemaField], width: int, *, brief:
     if below:
         found += ["", "FIELDS"]
     for each in below:
-        said = as_value(each)
+        shown = as_value(each)
         found.append(f"  {each.path}  {each.type}{', required' if each.required else ''}")
         if not brief:
-            found += [*_folded(each.description, "      ", width), *_facts(said, "      ", width)]
+            found += [*_folded(each.description, "      ", width), *_facts(shown, "      ", width)]
     return found
 
 

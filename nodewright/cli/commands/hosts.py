@@ -127,13 +127,13 @@ async def _checked(ways: Connections, pool: Pool, host: SSHHost) -> Checked:
 
     address = f"{host.address}:{host.port}"
     try:
-        told = await ways.run(host, pool.secret, remote.check())
+        answer = await ways.run(host, pool.secret, remote.check())
     except HostError as error:
         return Checked(host.name, address, "", (Finding(str(error), error.remedy),))
     except ProviderError as error:
         raise CliError(error.message) from error
-    system = " ".join(f"{told.get('system', '')} {told.get('machine', '')}".split())[:80]
-    return Checked(host.name, address, system, findings(told, time.time()))
+    system = " ".join(f"{answer.get('system', '')} {answer.get('machine', '')}".split())[:80]
+    return Checked(host.name, address, system, findings(answer, time.time()))
 
 
 @group.command("add", cls=Command, short_help="Put a machine into a pool, with its host key")
@@ -223,11 +223,11 @@ def release(
         (host,) = hosts_named(found, [name])
         async with connections(at.client, at.namespace) as ways:
             try:
-                told = await ways.run(host, found.secret, remote.check())
-                if "claim" in told or "quarantine" not in told:
-                    what = "is a Machine's" if "claim" in told else "is not in quarantine"
+                answer = await ways.run(host, found.secret, remote.check())
+                if "claim" in answer or "quarantine" not in answer:
+                    what = "is a Machine's" if "claim" in answer else "is not in quarantine"
                     raise CliError(f"host {name} {what}: nothing was changed", "`nodewright hosts list` shows it")
-                say(f"host {name} is in quarantine: {told['quarantine']}")
+                say(f"host {name} is in quarantine: {answer['quarantine']}")
                 if not yes and not typer.confirm("Has that been seen to?"):
                     raise CliError("nothing was changed")
                 if "freed" not in await ways.run(host, found.secret, remote.free()):

@@ -93,8 +93,8 @@ def _left_alone(crd: dict[str, Any], before: dict[str, Any]) -> str:
     needed = next(version["name"] for version in crd["spec"]["versions"] if version.get("storage"))
     managers = sorted({str(entry.get("manager")) for entry in before["metadata"].get("managedFields") or ()})
     served = [version["name"] for version in before["spec"]["versions"] if version.get("served")]
-    said = f"{name} left as it is: installed by {', '.join(managers) or 'somebody else'}; --force replaces it"
-    return said if needed in served else f"{said} (it serves {', '.join(served)}, and {needed} is needed)"
+    message = f"{name} left as it is: installed by {', '.join(managers) or 'somebody else'}; --force replaces it"
+    return message if needed in served else f"{message} (it serves {', '.join(served)}, and {needed} is needed)"
 
 
 def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:

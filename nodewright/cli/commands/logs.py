@@ -16,7 +16,7 @@ from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Key, Kind
-    from nodewright.cli.timeline.entries import Entry, Told
+    from nodewright.cli.timeline.entries import Entry, History
     from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Tell the story of a Machine in the order of time: events, conditions, calls of its provider, its Node's too.
@@ -70,32 +70,32 @@ async def _tell(target: Target, wanted: tuple[str | None, str], showing: _Showin
     connection = await connect(target)
     key = Key(wanted[0] or connection.namespace, wanted[1])
     async with client_of(connection) as client:
-        told = await _read(client, key)
-        entries = entries_of(told)
-        if told.machine is None and not entries:
+        history = await _read(client, key)
+        entries = entries_of(history)
+        if history.machine is None and not entries:
             hint = "Events live for an hour; `kubectl get machines` lists what is there, -n names another namespace"
             raise CliError(f"nothing is known of Machine {key}", hint)
         _show_first(key, entries, showing)
-        uid = _uid(told)
-        while showing.follow and told.machine is not None and _uid(told) == uid:
+        uid = _uid(history)
+        while showing.follow and history.machine is not None and _uid(history) == uid:
             await asyncio.sleep(EVERY_SECONDS)
             seen = set(entries)
-            told = await _read(client, key)
-            entries = entries_of(told)
-            for entry in entries if _uid(told) in {"", uid} else ():
+            history = await _read(client, key)
+            entries = entries_of(history)
+            for entry in entries if _uid(history) in {"", uid} else ():
                 if entry not in seen:
                     _show_next(entry, showing.output)
-    if told.machine is None or _uid(told) != uid:
+    if history.machine is None or _uid(history) != uid:
         say(f"nodewright: Machine {key} is gone; these are its last events", err=True)
 
 
-def _uid(told: Told) -> str:
-    return str(told.machine["metadata"].get("uid", "")) if told.machine is not None else ""
+def _uid(history: History) -> str:
+    return str(history.machine["metadata"].get("uid", "")) if history.machine is not None else ""
 
 
-async def _read(client: KubeClient, key: Key) -> Told:
+async def _read(client: KubeClient, key: Key) -> History:
     from controllers.kernel.refs import MACHINE, NODE, Key  # noqa: PLC0415
-    from nodewright.cli.timeline.entries import Told  # noqa: PLC0415
+    from nodewright.cli.timeline.entries import History  # noqa: PLC0415
 
     machine = await _get(client, MACHINE, key)
     node_name = await _node_of(client, machine, key.namespace)
@@ -106,7 +106,7 @@ async def _read(client: KubeClient, key: Key) -> Told:
         events += await client.events_about(key.namespace, owner["metadata"]["name"], MOST_EVENTS)
     if node_name and (node_name, _NODE_EVENTS) != (key.name, key.namespace):
         events += await client.events_about(_NODE_EVENTS, node_name, MOST_EVENTS)
-    return Told(key.name, machine, node_name, node, owners, events)
+    return History(key.name, machine, node_name, node, owners, events)
 
 
 async def _node_of(client: KubeClient, machine: dict[str, Any] | None, namespace: str) -> str:

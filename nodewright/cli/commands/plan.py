@@ -34,7 +34,7 @@ class Output(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Inputs:
     objects: tuple[Mapping[str, Any], ...]
     target: Target | None
     namespace: str
@@ -57,7 +57,7 @@ def command(
     objects = _checked(files or [])
     on_live = not files or live or kubeconfig is not None or context is not None
     target = Target(kubeconfig, context) if on_live else None
-    prospects = asyncio.run(_foresee(_Ask(objects, target, "default")))
+    prospects = asyncio.run(_foresee(_Inputs(objects, target, "default")))
     title = _title(objects, on_live)
     if output is Output.JSON:
         from nodewright.cli.dryrun.showing import as_data  # noqa: PLC0415
@@ -98,7 +98,7 @@ def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
     return objects
 
 
-async def _foresee(ask: _Ask) -> list[Prospect]:
+async def _foresee(ask: _Inputs) -> list[Prospect]:
     from nodewright.cli.dryrun.foresee import DryRun  # noqa: PLC0415
     from nodewright.cli.dryrun.in_memory import InMemoryCluster  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
@@ -147,6 +147,6 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     for prefix, branch in rows(as_tree(prospects, title, DisplayOptions(everything))):
         line = Text(prefix, "dim").append(f"{MARKS[branch.mood]} " if branch.mood else "", STYLES[branch.mood])
         line.append(branch.name, "bold" if "/" in branch.name else "")
-        said = ": ".join(part for part in (branch.reason, branch.message) if part)
-        out.print(line.append(f" — {said}" if said else "", "dim"), soft_wrap=True)
+        message = ": ".join(part for part in (branch.reason, branch.message) if part)
+        out.print(line.append(f" — {message}" if message else "", "dim"), soft_wrap=True)
     out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)

@@ -205,17 +205,21 @@ async def _follow(found: Deployment, following: Following) -> None:
         running = revision_of(body)
         if revision and running != revision:
             raise CliError(f"revision {revision} is not the running one, which is {running}")
-        said: RolloutStatus = rollout_status(body)
-        if said.state == "failed":
-            raise CliError(said.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
-        done = said.state == "done" and not (following.gone and said.going)
-        text = said.text if done or said.state != "done" else f"Waiting for old Machines to be gone: {said.going}..."
+        rollout: RolloutStatus = rollout_status(body)
+        if rollout.state == "failed":
+            raise CliError(rollout.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
+        done = rollout.state == "done" and not (following.gone and rollout.going)
+        text = (
+            rollout.text
+            if done or rollout.state != "done"
+            else f"Waiting for old Machines to be gone: {rollout.going}..."
+        )
         if text != printed:
             say(text)
             sys.stdout.flush()
         printed = text
-        if done and said.going:
-            say(f"{said.going}; --wait-gone waits for that", err=True)
+        if done and rollout.going:
+            say(f"{rollout.going}; --wait-gone waits for that", err=True)
         if done or not following.watch:
             return
         await asyncio.sleep(POLL_SECONDS)

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.names import SYSTEM_NAMESPACE
-from nodewright.cli import election, node_policy, trust
-from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
+from nodewright.cli import election, trust
+from nodewright.cli.autoscaling import Flags, must_scale, options_of
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
+from nodewright.cli.flags import with_flags
+from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.provisioning import provisioning_of
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
+    from controllers.kernel.joining import Limits
     from controllers.kernel.node_policy import NodePolicy
     from nodewright.runtime.kube.connection import Connection
     from nodewright.runtime.options import RunOptions
@@ -48,53 +51,37 @@ class Orphans(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    work: election.Work
-    election: election.Election
-    kubelets: bool
-    cloud: Path | None
-    orphans: str
-    hosts_in_flight: int
-    host: str
-    health: int | None
-    metrics: int | None
-    mark: str
-    trust: trust.Trust
-    nodes: NodePolicy
+class WorkFlags:
+    """What this process works on."""
 
-
-@with_autoscaler
-def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    controllers: election.Controllers = "*",
-    machine_selector: election.MachineSelector = "",
+    controllers: election.Controllers = "*"
+    machine_selector: election.MachineSelector = ""
     namespace: Annotated[
         str,
         typer.Option(
             "--namespace", "-n", metavar="NS", help="Serve only the objects of that namespace. [default: all]"
         ),
-    ] = "",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    leader_elect: election.LeaderElect = True,
-    leader_elect_lease_duration: election.LeaseDuration = "15s",
-    leader_elect_renew_deadline: election.RenewDeadline = "10s",
-    leader_elect_retry_period: election.RetryPeriod = "2s",
-    leader_elect_resource_name: election.ResourceName = "",
-    leader_elect_resource_namespace: election.ResourceNamespace = "",
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFlags:
+    """How hosts are made, simulated and swept."""
+
     simulated_kubelets: Annotated[
         bool,
         typer.Option(
             "--simulated-kubelets/--no-simulated-kubelets",
             help="Register the Nodes of simulated hosts, and start pods there.",
         ),
-    ] = True,
+    ] = True
     simulated_cloud: Annotated[
         Path | None,
         typer.Option("--simulated-cloud", metavar="DIR", help="Keep simulated hosts there. [default: in memory only]"),
-    ] = None,
+    ] = None
     orphan_hosts: Annotated[
         Orphans, typer.Option("--orphan-hosts", help="What becomes of hosts that no Machine knows.")
-    ] = Orphans.REPORT,
+    ] = Orphans.REPORT
     management_cluster_id: Annotated[
         str,
         typer.Option(
@@ -102,13 +89,13 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             metavar="ID",
             help="Mark of this cluster on its hosts. [default: the UID of the Namespace kube-system]",
         ),
-    ] = "",
+    ] = ""
     hosts_in_flight: Annotated[
         int,
         typer.Option(
             "--hosts-in-flight", min=1, metavar="N", help="Hosts of one provider account that come up at once."
         ),
-    ] = 1000,
+    ] = 1000
     cluster_hosts_in_flight: Annotated[
         int | None,
         typer.Option(
@@ -117,7 +104,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             metavar="N",
             help="Hosts of one Cluster that come up at once, unless it says so itself. [default: no limit]",
         ),
-    ] = None,
+    ] = None
     bootstrap_token_lifetime: Annotated[
         str,
         typer.Option(
@@ -125,16 +112,27 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             metavar="TIME",
             help="No more hosts come up than can join in that time, unless a Cluster says so. [default: no limit]",
         ),
-    ] = "",
-    listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")
-    ] = "127.0.0.1",
+    ] = ""
+
+    @property
+    def limits(self) -> Limits:
+        """Raises CliError (usage)."""
+        return election.limits_of(self.cluster_hosts_in_flight, self.bootstrap_token_lifetime)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFlags:
+    """Where health and metrics are served."""
+
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where health and metrics listen.")] = (
+        "127.0.0.1"
+    )
     health_port: Annotated[
         int | None,
         typer.Option(
             "--health-port", metavar="N", min=0, max=65535, help="Serve /healthz there. [default: not served]"
         ),
-    ] = None,
+    ] = None
     metrics_port: Annotated[
         int | None,
         typer.Option(
@@ -144,7 +142,17 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             max=65535,
             help="Serve metrics and /readyz there. [default: not served]",
         ),
-    ] = None,
+    ] = None
+
+    def must_be_free(self) -> None:
+        """Raises CliError."""
+        must_be_free(self.listen, {"--health-port": self.health_port, "--metrics-port": self.metrics_port})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNodeFlags:
+    """The Node of this process, and what Nodes are labelled with."""
+
     node_name: Annotated[
         str,
         typer.Option(
@@ -153,47 +161,51 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             metavar="NAME",
             help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
         ),
-    ] = "",
-    node_owner_label: election.NodeOwnerLabel = False,
-    allow_node_labels: node_policy.AllowLabels = None,
-    protect_node_labels: node_policy.ProtectLabels = None,
-    allow_node_taints: node_policy.AllowTaints = None,
-    protect_node_taints: node_policy.ProtectTaints = None,
+    ] = ""
+    node_owner_label: election.NodeOwnerLabel = False
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """Options that were made sense of, and those that need none."""
+
+    work: election.Work
+    election: election.Election
+    hosts: HostFlags
+    serve: ServeFlags
+    trust: trust.Trust
+    nodes: NodePolicy
+
+
+@with_flags
+def command(  # noqa: PLR0913  (one parameter per group of options)
+    *,
+    where: WorkFlags,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    elect: election.ElectionFlags,
+    hosts: HostFlags,
+    serve: ServeFlags,
+    own_node: OwnNodeFlags,
+    node_policy: NodePolicyFlags,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
-    remediation_kinds: trust.RemediationKinds = "",
-    workload_tls: trust.TlsOption = trust.WorkloadTls.VERIFIED,
-    workload_memory: trust.Memory = 512,
-    server_allow_cidrs: trust.AllowCidrs = "",
-    server_deny_cidrs: trust.DenyCidrs = "",
+    trusted: trust.Trust,
     traces: Annotated[
         bool, typer.Option("--traces", help="Send OpenTelemetry spans, where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
-    *,
     autoscaler: Flags,
 ) -> None:
     from nodewright.runtime import tracing  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
-    choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    limits = election.limits_of(cluster_hosts_in_flight, bootstrap_token_lifetime)
-    trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
-    options = election.ControllerOptions(
-        partial(options_of, autoscaler), partial(provisioning_of, autoscaler), trusted.template_kinds()
-    )
-    work = election.work_named(controllers, machine_selector, node_name, limits, options, namespace)
-    work = election.with_owner_label(work) if node_owner_label else work
-    if namespace:
-        _can_be_narrowed(work, orphan_hosts)
+    choice = elect.election()
+    work = _work(where, own_node, hosts, partial(_controllers, autoscaler, trusted))
     must_scale(autoscaler, any(reconciler.name == "autoscaler" for reconciler in work.reconcilers))
-    how = _How(
-        work, choice, simulated_kubelets, simulated_cloud, orphan_hosts.value, hosts_in_flight,
-        listen, health_port, metrics_port, _mark(management_cluster_id), trusted,
-        node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints),
-    )  # fmt: skip
+    _mark(hosts.management_cluster_id)
+    how = _How(work, choice, hosts, serve, trusted, node_policy.policy())
     trusted.take_effect()
-    must_be_free(listen, {"--health-port": health_port, "--metrics-port": metrics_port})
+    serve.must_be_free()
     if traces:
         _start_traces()
     configure(json=log_format.json, level=log_level.value)
@@ -201,6 +213,26 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         asyncio.run(_run(Target(kubeconfig, context), how))
     finally:
         tracing.stop()
+
+
+def _controllers(autoscaler: Flags, trusted: trust.Trust) -> election.ControllerOptions:
+    return election.ControllerOptions(
+        partial(options_of, autoscaler), partial(provisioning_of, autoscaler), trusted.template_kinds()
+    )
+
+
+def _work(
+    where: WorkFlags, own_node: OwnNodeFlags, hosts: HostFlags, controllers: Callable[[], election.ControllerOptions]
+) -> election.Work:
+    """Raises CliError (usage)."""
+    limits = hosts.limits
+    work = election.work_named(
+        where.controllers, where.machine_selector, own_node.node_name, limits, controllers(), where.namespace
+    )
+    work = election.with_owner_label(work) if own_node.node_owner_label else work
+    if where.namespace:
+        _can_be_narrowed(work, hosts.orphan_hosts)
+    return work
 
 
 def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
@@ -213,12 +245,12 @@ def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
         raise CliError("--namespace does not divide the work of certificatesigningrequest", hint, USAGE)
 
 
-def _mark(text: str) -> str:
+def _mark(text: str) -> None:
+    """Raises CliError (usage) if it can't be the value of a label."""
     from api.selectors import label_value_error  # noqa: PLC0415
 
     if problem := label_value_error(text):
         raise CliError(f"--management-cluster-id: {problem}", code=USAGE)
-    return text
 
 
 def _start_traces() -> None:
@@ -278,6 +310,7 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         standing_by.set()
         say(f"waiting: {why}; this process takes over when that one ends")
 
+    cloud = how.hosts.simulated_cloud
     lease = how.election.options(how.work, stand_by)
     check = Preflight(how.work.reconcilers, how.work.namespace, lease.namespace, say)
     return RunOptions(
@@ -285,17 +318,17 @@ def _options(connection: Connection, how: _How) -> RunOptions:
         machines=how.work.machines,
         namespace=how.work.namespace,
         preflight=check.run,
-        simulated_kubelets=how.kubelets,
-        hosts_in_memory=how.cloud is None,
+        simulated_kubelets=how.hosts.simulated_kubelets,
+        hosts_in_memory=cloud is None,
         leader_election=lease,
-        on_leading=_takes_over(how.cloud, standing_by) if how.cloud is not None else None,
-        orphan_hosts=OrphanHosts(how.orphans),
-        management_cluster=how.mark,
+        on_leading=_takes_over(cloud, standing_by) if cloud is not None else None,
+        orphan_hosts=OrphanHosts(how.hosts.orphan_hosts.value),
+        management_cluster=how.hosts.management_cluster_id,
         workloads=how.trust.workloads(),
-        hosts=HostOptions(hosts_in_flight=how.hosts_in_flight),
-        listen_host=how.host,
-        health_port=how.health,
-        metrics_port=how.metrics,
+        hosts=HostOptions(hosts_in_flight=how.hosts.hosts_in_flight),
+        listen_host=how.serve.listen,
+        health_port=how.serve.health_port,
+        metrics_port=how.serve.metrics_port,
     )
 
 

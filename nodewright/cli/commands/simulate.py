@@ -11,14 +11,14 @@ from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.sim.report import Summary
-    from nodewright.sim.week import Report
+    from nodewright.sim.soak import Report
 
 HELP = """Run random schedules of all controllers on a virtual clock, with crashes, stale views and lost events.
 
-Every schedule follows from its seed; a failing one prints its story. With --week one large cluster lives through a week
+Every schedule follows from its seed; a failing one prints its trace. With --soak one large cluster lives through a week
 in which everything goes wrong that does in one. Exit code 0: no rule was broken; 1: one was.
 """
-STORY_TAIL = 60
+TRACE_TAIL = 60
 
 
 def command(
@@ -29,11 +29,11 @@ def command(
         int, typer.Option("--first-seed", metavar="N", min=0, help="Seed of the first; the others follow.")
     ] = 0,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes; 0: one per core.")] = 0,
-    week: Annotated[bool, typer.Option("--week", help="One large cluster for --days, in place of schedules.")] = False,
-    machines: Annotated[int, typer.Option("--machines", metavar="N", min=3, max=10_000, help="Of the --week.")] = 1000,
-    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=365, help="Of the --week.")] = 7,
+    soak: Annotated[bool, typer.Option("--soak", help="One large cluster for --days, in place of schedules.")] = False,
+    machines: Annotated[int, typer.Option("--machines", metavar="N", min=3, max=10_000, help="Of the --soak.")] = 1000,
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=365, help="Of the --soak.")] = 7,
 ) -> None:
-    if week:
+    if soak:
         _live(machines, days, first_seed)
     else:
         _schedules(seeds, first_seed, workers)
@@ -41,10 +41,10 @@ def command(
 
 def _live(machines: int, days: int, seed: int) -> None:
     from nodewright.cli.progress import counting  # noqa: PLC0415
-    from nodewright.sim.week import Options, Week  # noqa: PLC0415
+    from nodewright.sim.soak import Options, Soak  # noqa: PLC0415
 
     with counting("days", days) as tell:
-        report = Week(Options(machines, days, seed)).run(lambda passed: tell(passed, ""))
+        report = Soak(Options(machines, days, seed)).run(lambda passed: tell(passed, ""))
     for line in _table(report.rows()) + _end_of(report):
         say(line)
     if report.breach:
@@ -56,7 +56,7 @@ def _end_of(report: Report) -> list[str]:
         return []
     options = report.options
     flags = f"--machines {options.machines} --days {options.days} --first-seed {options.seed}"
-    return ["", *report.story[-STORY_TAIL:], f"again: nodewright simulate --week {flags}"]
+    return ["", *report.trace[-TRACE_TAIL:], f"again: nodewright simulate --soak {flags}"]
 
 
 def _schedules(seeds: int, first_seed: int, workers: int) -> None:
@@ -78,7 +78,7 @@ def _lines(summary: Summary) -> list[str]:
     lines = _table(summary.rows())
     for result in sorted(summary.failed, key=lambda r: r.seed):
         again = f"nodewright simulate --seeds 1 --first-seed {result.seed}"
-        lines += ["", result.told(), f"again: {again}"]
+        lines += ["", result.summary(), f"again: {again}"]
     return lines
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli import node_policy, trust
-from nodewright.cli.autoscaling import Flags, must_scale, options_of, with_autoscaler
+from nodewright.cli import trust
+from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.flags import with_flags
+from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
+    from controllers.kernel.node_policy import NodePolicy
     from nodewright.cli.embedded.session import Session, SessionOptions
 
 HELP = """Start the embedded control plane with the CRDs, the controllers and simulated hosts, in the foreground.
@@ -28,11 +31,13 @@ folder: started again, everything goes on where it was. Exit code 0: stopped as 
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
-@with_autoscaler
-def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+@dataclass(frozen=True, slots=True)
+class PlaneFlags:
+    """What is started, and where its state lies."""
+
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help=f"Where state is kept. [default: {DEFAULT_FOLDER}]")
-    ] = None,
+    ] = None
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
@@ -40,79 +45,94 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
             metavar="FILE",
             help="Where to write the kubeconfig (mode 0600). [default: in the data folder]",
         ),
-    ] = None,
+    ] = None
     port: Annotated[
         int,
         typer.Option(
             "--port", metavar="N", min=0, max=65535, help="Port on loopback; 0: that of the last start, or a free one."
         ),
-    ] = 0,
+    ] = 0
     in_memory: Annotated[
         bool,
         typer.Option(
             "--in-memory", help="Keep no state: it ends with the process; a data folder then only gets the kubeconfig."
         ),
-    ] = False,
-    no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False,
+    ] = False
+    no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False
     scale: Annotated[
         bool, typer.Option("--autoscaler", help="Run the autoscaler too; it reads a good deal more of the cluster.")
-    ] = False,
+    ] = False
     bind_pods: Annotated[
         bool,
         typer.Option(
             "--bind-pods/--no-bind-pods", help="Find Nodes for pods that wait; off where a kube-scheduler does."
         ),
-    ] = True,
+    ] = True
     accept_loss: Annotated[
         bool,
         typer.Option("--accept-loss", help="Start from a damaged state with what can be read of it."),
-    ] = False,
+    ] = False
     anonymous_cluster_info: Annotated[
         bool,
         typer.Option(
             "--anonymous-cluster-info",
             help="Let anybody read the ConfigMap cluster-info in kube-public, for kubeadm's token discovery.",
         ),
-    ] = False,
-    remediation_kinds: trust.RemediationKinds = "",
-    workload_tls: trust.TlsOption = trust.WorkloadTls.VERIFIED,
-    workload_memory: trust.Memory = 512,
-    server_allow_cidrs: trust.AllowCidrs = "",
-    server_deny_cidrs: trust.DenyCidrs = "",
-    allow_node_labels: node_policy.AllowLabels = None,
-    protect_node_labels: node_policy.ProtectLabels = None,
-    allow_node_taints: node_policy.AllowTaints = None,
-    protect_node_taints: node_policy.ProtectTaints = None,
+    ] = False
+
+    @property
+    def folder(self) -> Path | None:
+        """Where state is kept; None: nowhere."""
+        return None if self.in_memory else (self.data_dir or DEFAULT_FOLDER).absolute()
+
+    def kubeconfig_path(self) -> Path | None:
+        """Where the kubeconfig is written; None: in the data folder. Makes the folder that a plane in memory has."""
+        from nodewright.apiserver.app.private_files import private_folder  # noqa: PLC0415
+
+        if self.in_memory and self.data_dir is not None and self.kubeconfig is None:
+            return private_folder(self.data_dir.absolute()) / "kubeconfig"
+        return self.kubeconfig.absolute() if self.kubeconfig else None
+
+
+@with_flags
+def command(
+    *,
+    plane: PlaneFlags,
+    trusted: trust.Trust,
+    node_policy: NodePolicyFlags,
     log_level: LogLevel = Verbosity.WARNING,
     log_format: LogFormat = Format.AUTO,
-    *,
     autoscaler: Flags,
 ) -> None:
     from nodewright.cli.longevity import starting  # noqa: PLC0415
 
-    must_scale(autoscaler, scale)
-    trusted = trust.Trust(remediation_kinds, workload_tls, workload_memory, server_allow_cidrs, server_deny_cidrs)
+    must_scale(autoscaler, plane.scale)
     trusted.template_kinds()
     nodes = None
-    if not no_controllers:  # a plane alone starts sooner without what controllers need
+    if not plane.no_controllers:  # a plane alone starts sooner without what controllers need
         trusted.take_effect()
-        nodes = node_policy.policy_of(allow_node_labels, protect_node_labels, allow_node_taints, protect_node_taints)
+        nodes = node_policy.policy()
     with starting():
-        from nodewright.apiserver.app.private_files import private_folder  # noqa: PLC0415
-        from nodewright.cli.embedded.session import SessionOptions  # noqa: PLC0415
         from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
-        (configure_late if no_controllers else configure)(json=log_format.json, level=log_level.value)
-        if in_memory and data_dir is not None and kubeconfig is None:
-            kubeconfig = private_folder(data_dir.absolute()) / "kubeconfig"
-        folder = None if in_memory else (data_dir or DEFAULT_FOLDER).absolute()
-        options = options_of(autoscaler) if scale else None
-        requests = provisioning_of(autoscaler) if scale else None
-        where = kubeconfig.absolute() if kubeconfig else None
-        desired = SessionOptions(
-            folder, where, port, not no_controllers, bind_pods, options, requests, trust=trusted, nodes=nodes
-        )
-        asyncio.run(_serve(replace(desired, accept_loss=accept_loss, anonymous_cluster_info=anonymous_cluster_info)))
+        (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
+        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler)))
+
+
+def _session_options(
+    plane: PlaneFlags, trusted: trust.Trust, nodes: NodePolicy | None, autoscaler: Flags
+) -> SessionOptions:
+    """Raises CliError (usage)."""
+    from nodewright.cli.embedded.session import SessionOptions  # noqa: PLC0415
+
+    where = plane.kubeconfig_path()
+    options = options_of(autoscaler) if plane.scale else None
+    requests = provisioning_of(autoscaler) if plane.scale else None
+    desired = SessionOptions(
+        plane.folder, where, plane.port, not plane.no_controllers, plane.bind_pods, options, requests,
+        trust=trusted, nodes=nodes,
+    )  # fmt: skip
+    return replace(desired, accept_loss=plane.accept_loss, anonymous_cluster_info=plane.anonymous_cluster_info)
 
 
 async def _serve(desired: SessionOptions) -> None:

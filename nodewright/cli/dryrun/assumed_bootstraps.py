@@ -36,9 +36,9 @@ class AssumedBootstraps:
             order = action.order
             present = DataPresent(order.ids[0], self._now() + TOKEN_LIFE, order.digest)
             uid = order.machine.uid
-            said: BootstrapData = present
+            data: BootstrapData = present
         else:
-            uid, said = action.machine.uid, DataAbsent()
-        changed = self._data.get(uid) != said
-        self._data[uid] = said
+            uid, data = action.machine.uid, DataAbsent()
+        changed = self._data.get(uid) != data
+        self._data[uid] = data
         return changed

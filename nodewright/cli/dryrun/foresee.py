@@ -112,14 +112,14 @@ class DryRun:
             changed = False
             for reconciler in self._reconcilers:
                 for key in self.in_memory.keys(reconciler.kind):
-                    changed = self._round(reconciler, key) or changed
+                    changed = self._reconcile(reconciler, key) or changed
             if not changed:
                 return list(self._prospects.values())
         raise RuntimeError(
             f"the controllers would still be busy after {MOST_RECONCILES} reconciles: two of them disagree"
         )
 
-    def _round(self, reconciler: Reconciler[Any], key: Key) -> bool:
+    def _reconcile(self, reconciler: Reconciler[Any], key: Key) -> bool:
         """One plan, carried out on paper; whether it changed anything."""
         view = self._view(reconciler, key)
         need = reconciler.needs(key, view)

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key, Kind, Obj, key_of, uid_of
+from nodewright.apiserver.patch.merge import merged
 from nodewright.cli.cluster.snapshot import now_view, objects_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 
@@ -112,16 +113,3 @@ class InMemoryCluster:
             for obj in objects_of(self.cache, kind):
                 if any(r.get("uid") == uid for r in obj["metadata"].get("ownerReferences") or ()):
                     yield kind, obj
-
-
-def merged(value: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386), sharing nothing that changes."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(value) if isinstance(value, Mapping) else {}
-    for name, change in patch.items():
-        if change is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), change)
-    return result

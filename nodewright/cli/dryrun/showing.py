@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controllers.kernel.plan import Failed
+from controllers.kernel.wording import some_of
 from nodewright.cli.dryrun.foresee import Deed, Prospect
 from nodewright.cli.tree.branch import Branch, Mood
 
@@ -78,9 +79,7 @@ def _deeds(deeds: Iterable[Deed]) -> Iterator[Branch]:
         what = group[0].what
         if len(group) > 1:
             names = [deed.what.rsplit(" ", 1)[1] for deed in group]
-            what = (
-                f"{verb}: {', '.join(names[:ALIKE])}{f' and {len(names) - ALIKE} more' if len(names) > ALIKE else ''}"
-            )
+            what = f"{verb}: {some_of(names, ALIKE)}"
         yield Branch(what, Mood.PLAIN, message=why)
 
 

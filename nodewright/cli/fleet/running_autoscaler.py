@@ -28,10 +28,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """``options``: those to decide by. ``told``: what there is to say of the one that runs."""
+    """``options``: those to decide by. ``description``: what there is to say of the one that runs."""
 
     options: AutoscalerOptions
-    told: Answer
+    description: Answer
 
 
 async def read_running(client: KubeClient, given: Given) -> Running:

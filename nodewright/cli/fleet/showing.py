@@ -90,12 +90,12 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
     since = age(problem.since, fleet.now)
     if since:
         lines[0].append(f"  for {since}", "dim")
-    said = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
-    if len(said) > _MOST_MESSAGE_LINES:
-        said = [*said[: _MOST_MESSAGE_LINES - 1], said[_MOST_MESSAGE_LINES - 1] + " …"]
+    wrapped = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
+    if len(wrapped) > _MOST_MESSAGE_LINES:
+        wrapped = [*wrapped[: _MOST_MESSAGE_LINES - 1], wrapped[_MOST_MESSAGE_LINES - 1] + " …"]
     advice = f"→ {problem.next_step}" if problem.next_step else ""
     steps = textwrap.wrap(advice, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
-    return [*lines, *(Text(f"    {line}") for line in (*said, *steps))]
+    return [*lines, *(Text(f"    {line}") for line in (*wrapped, *steps))]
 
 
 def _folded(text: str, width: int) -> list[Text]:

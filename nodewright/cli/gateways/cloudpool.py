@@ -11,7 +11,9 @@ import typer
 
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
-from nodewright.cli.gateways import doors
+from nodewright.cli.flags import with_flags
+from nodewright.cli.gateways import listener_flags
+from nodewright.cli.gateways.listener_flags import ListenerFlags
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.screen import say
 
@@ -27,7 +29,9 @@ _FIRST_LOOK = 3.0
 """Seconds for the cluster to show which pools are there, before it is said that they are served."""
 
 
-def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
+@with_flags
+def command(  # noqa: PLR0913  (one parameter per option or group of them)
+    *,
     pools: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,16 +45,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Option("--state-file", metavar="FILE", help="Keep what clients configure there. [default: in memory]"),
     ] = None,
     stopped: Annotated[bool, typer.Option("--stopped/--no-stopped", help="Pools wait for a client's start.")] = False,
-    listen: doors.Listen = "127.0.0.1",
-    port: doors.Port = 9010,
-    metrics_port: doors.MetricsPort = None,
-    cert_file: doors.CertFile = None,
-    key_file: doors.KeyFile = None,
-    client_ca: doors.ClientCa = None,
-    users_file: doors.UsersFile = None,
-    in_flight: doors.InFlight = 400,
-    allow_hosts: doors.AllowHosts = None,
-    insecure: doors.Insecure = False,
+    listener: ListenerFlags = ListenerFlags(port=9010),  # noqa: B008 - frozen
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     log_level: LogLevel = Verbosity.INFO,
@@ -59,12 +54,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     instances = _instances(pools or [], stopped, state_file)
-    hosts = tuple(allow_hosts or ())
-    asked = doors.Asked(
-        listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
-    )
     configure(json=log_format.json, level=log_level.value)
-    asyncio.run(_run(Target(kubeconfig, context), instances, asked))
+    asyncio.run(_run(Target(kubeconfig, context), instances, listener))
 
 
 def _instances(pools: list[str], stopped: bool, state_file: Path | None) -> Instances:
@@ -83,12 +74,12 @@ def _instances(pools: list[str], stopped: bool, state_file: Path | None) -> Inst
         raise CliError(str(error), "Remove it, or name another --state-file") from error
 
 
-async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None:
+async def _run(target: Target, instances: Instances, flags: ListenerFlags) -> None:
     from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
 
     connection = await connect(target)
-    options = ServerOptions(asked.doors())
+    options = ServerOptions(flags.listener())
 
     async def start(stack: AsyncExitStack) -> Any:
         client = await stack.enter_async_context(KubeClient(connection, "cloudpool"))
@@ -99,4 +90,4 @@ async def _run(target: Target, instances: Instances, asked: doors.Asked) -> None
         return server
 
     with plain_errors():
-        await doors.serve(asked, start, asyncio.Event)
+        await listener_flags.serve(flags, start, asyncio.Event)

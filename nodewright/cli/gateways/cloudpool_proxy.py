@@ -14,7 +14,9 @@ from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.cluster.access import plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
-from nodewright.cli.gateways import doors
+from nodewright.cli.flags import with_flags
+from nodewright.cli.gateways import listener_flags
+from nodewright.cli.gateways.listener_flags import ListenerFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.screen import say
 
@@ -36,67 +38,71 @@ _FIRST_LOOK = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    asked: doors.Asked
-    drain_timeout: float
-    local_storage: bool
-    system_pods: bool
-    strict: bool
-    election: election.Election
+class ScaleDownFlags:
+    """What a scale-down may do to Nodes."""
 
-
-def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    config_file: Annotated[Path, typer.Option("--config-file", metavar="FILE", help="The configuration, JSON.")] = Path(
-        "/etc/elastisys/kubeaware-cloudpool-proxy.json"
-    ),
-    listen: doors.Listen = "127.0.0.1",
-    port: doors.Port = 8080,
-    metrics_port: doors.MetricsPort = None,
-    cert_file: doors.CertFile = None,
-    key_file: doors.KeyFile = None,
-    client_ca: doors.ClientCa = None,
-    users_file: doors.UsersFile = None,
-    in_flight: doors.InFlight = 400,
-    allow_hosts: doors.AllowHosts = None,
-    insecure: doors.Insecure = False,
     drain_timeout: Annotated[
         str, typer.Option("--drain-timeout", metavar="TIME", help="After it a Node that is not empty is put back.")
-    ] = "10m",
+    ] = "10m"
     local_storage: Annotated[
         bool,
         typer.Option(
             "--skip-nodes-with-local-storage/--no-skip-nodes-with-local-storage",
             help="Pods with emptyDir or hostPath keep their Node.",
         ),
-    ] = True,
+    ] = True
     system_pods: Annotated[
         bool,
         typer.Option(
             "--skip-nodes-with-system-pods/--no-skip-nodes-with-system-pods",
             help="Young kube-system pods without a PodDisruptionBudget keep their Node.",
         ),
-    ] = False,
+    ] = False
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="A scale-down that falls short is an error, not a 200.")
-    ] = False,
-    leader_elect: election.LeaderElect = True,
-    leader_elect_lease_duration: election.LeaseDuration = "15s",
-    leader_elect_renew_deadline: election.RenewDeadline = "10s",
-    leader_elect_retry_period: election.RetryPeriod = "2s",
-    leader_elect_resource_name: election.ResourceName = "",
-    leader_elect_resource_namespace: election.ResourceNamespace = "",
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class KlogFlags:
+    """Options of the original's logging; all but ``--v`` are taken and do nothing."""
+
     verbosity: Annotated[
         int | None, typer.Option("--v", metavar="N", help="The original's log level; from 4 on as --log-level=debug.")
-    ] = None,
-    _switches: Annotated[
+    ] = None
+    switches: Annotated[
         bool, typer.Option("--logtostderr", "--alsologtostderr", hidden=True, help="Taken for the original's sake.")
-    ] = False,
-    _values: Annotated[
+    ] = False
+    values: Annotated[
         str,
         typer.Option(
             "--stderrthreshold", "--vmodule", "--log_dir", "--log_backtrace_at", hidden=True, help="The same."
         ),
-    ] = "",
+    ] = ""
+
+    @property
+    def debug(self) -> bool:
+        return self.verbosity is not None and self.verbosity >= _DEBUG_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    listener: ListenerFlags
+    scale_down: ScaleDownFlags
+    drain_timeout: float
+    election: election.Election
+
+
+@with_flags
+def command(  # noqa: PLR0913  (one parameter per group of options)
+    *,
+    config_file: Annotated[Path, typer.Option("--config-file", metavar="FILE", help="The configuration, JSON.")] = Path(
+        "/etc/elastisys/kubeaware-cloudpool-proxy.json"
+    ),
+    listener: ListenerFlags = ListenerFlags(port=8080),  # noqa: B008 - frozen
+    scale_down: ScaleDownFlags,
+    elect: election.ElectionFlags,
+    klog: KlogFlags,
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
@@ -112,15 +118,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         config = load(config_file)
     except ConfigError as error:
         raise CliError(str(error), "--config-file names it; docs/tasks/cloudpool-proxy.md has its fields") from error
-    terms = election.terms_of(leader_elect_lease_duration, leader_elect_renew_deadline, leader_elect_retry_period)
-    choice = election.Election(leader_elect, terms, leader_elect_resource_name, leader_elect_resource_namespace)
-    hosts = tuple(allow_hosts or ())
-    asked = doors.Asked(
-        listen, port, metrics_port, cert_file, key_file, client_ca, users_file, in_flight, hosts, insecure
-    )
-    how = _How(asked, _seconds(drain_timeout), local_storage, system_pods, strict, choice)
-    debug = verbosity is not None and verbosity >= _DEBUG_FROM
-    configure(json=log_format.json, level=Verbosity.DEBUG.value if debug else log_level.value)
+    how = _How(listener, scale_down, _seconds(scale_down.drain_timeout), elect.election())
+    configure(json=log_format.json, level=Verbosity.DEBUG.value if klog.debug else log_level.value)
     asyncio.run(_run(config, how))
 
 
@@ -139,9 +138,9 @@ def _options(config: ProxyConfig, how: _How) -> ProxyOptions:
     from nodewright.gateways.cloudpool.proxy import ProxyOptions  # noqa: PLC0415
     from nodewright.gateways.cloudpool.scaler import ScalerOptions  # noqa: PLC0415
 
-    rules = Rules(how.local_storage, how.system_pods)
-    scaler = ScalerOptions(rules, config.api_timeout, how.strict)
-    return ProxyOptions(backend_of(config), how.asked.doors(config.server_timeout), scaler, how.drain_timeout)
+    rules = Rules(how.scale_down.local_storage, how.scale_down.system_pods)
+    scaler = ScalerOptions(rules, config.api_timeout, how.scale_down.strict)
+    return ProxyOptions(backend_of(config), how.listener.listener(config.server_timeout), scaler, how.drain_timeout)
 
 
 async def _run(config: ProxyConfig, how: _How) -> None:
@@ -168,7 +167,7 @@ async def _run(config: ProxyConfig, how: _How) -> None:
         return proxy
 
     with plain_errors():
-        await doors.serve(how.asked, start, lambda: lost[0].lost)
+        await listener_flags.serve(how.listener, start, lambda: lost[0].lost)
     if lost and lost[0].lost.is_set():
         leave_at_once(CliError(lost[0].why_lost, "Another process may work now; start this one again to stand by"))
 

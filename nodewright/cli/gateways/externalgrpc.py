@@ -12,6 +12,7 @@ import typer
 
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command, Group
 from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLevel, Verbosity
 from nodewright.cli.ports import must_be_free
@@ -36,89 +37,76 @@ group = typer.Typer(cls=Group, help=HELP, invoke_without_command=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tls:
-    certificate: Path | None
-    key: Path | None
-    client_ca: Path | None
-    insecure: bool
+class TlsFlags:
+    """As they are typed. ``given``: the files among them."""
 
-    @property
-    def given(self) -> tuple[Path, ...]:
-        return tuple(path for path in (self.certificate, self.key, self.client_ca) if path is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class _How:
-    host: str
-    port: int
-    tls: _Tls
-    reflection: bool
-    deadline: float
-    at_once: int
-    namespace: str
-    cluster: str
-    gpu_label: str
-    group_options: bool
-    prices: Path | None
-    provider_shapes: bool
-    metrics_host: str
-    metrics_port: int | None
-
-
-@group.callback()
-def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    ctx: typer.Context,
-    listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")
-    ] = 8086,
     cert_file: Annotated[
         Path | None,
         typer.Option("--tls-cert-file", metavar="FILE", help="Certificate, with its chain behind it (PEM)."),
-    ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="Its key (PEM).")
-    ] = None,
+    ] = None
+    key_file: Annotated[Path | None, typer.Option("--tls-private-key-file", metavar="FILE", help="Its key (PEM).")] = (
+        None
+    )
     client_ca_file: Annotated[
         Path | None,
         typer.Option("--client-ca-file", metavar="FILE", help="Callers need a certificate of one of these CAs (PEM)."),
-    ] = None,
+    ] = None
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Serve plaintext to anybody who can reach it, also beyond loopback.")
-    ] = False,
-    reflection: Annotated[bool, typer.Option("--reflection", help="Serve gRPC reflection as well.")] = False,
+    ] = False
+
+    @property
+    def given(self) -> tuple[Path, ...]:
+        return tuple(path for path in (self.cert_file, self.key_file, self.client_ca_file) if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressFlags:
+    """Where calls are taken."""
+
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")] = (
+        8086
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFlags:
+    """What is served, and how."""
+
+    reflection: Annotated[bool, typer.Option("--reflection", help="Serve gRPC reflection as well.")] = False
     deadline: Annotated[
         float, typer.Option("--deadline", min=0.1, metavar="SECONDS", help="Longest time for one change of a size.")
-    ] = 10.0,
+    ] = 10.0
     max_concurrent_calls: Annotated[
         int, typer.Option("--max-concurrent-calls", min=1, metavar="N", help="Further calls are refused.")
-    ] = 256,
+    ] = 256
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="Serve groups of it only. [default: all]")
-    ] = "",
+    ] = ""
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="NAME", help="Serve groups of this Cluster only. [default: all]")
-    ] = "",
+    ] = ""
     gpu_label: Annotated[
         str, typer.Option("--gpu-label", metavar="LABEL", help="Label by which Nodes with GPUs are told.")
-    ] = "cluster-api/accelerator",
+    ] = "cluster-api/accelerator"
     node_group_options: Annotated[
         bool,
         typer.Option("--node-group-options", help="Answer NodeGroupGetOptions from annotations of the groups."),
-    ] = False,
+    ] = False
     price_table: Annotated[
         Path | None,
         typer.Option("--price-table", metavar="FILE", help="Prices of Nodes and pods (YAML). [default: none are told]"),
-    ] = None,
+    ] = None
     provider_shapes: Annotated[
         bool,
         typer.Option(
             "--provider-shapes/--no-provider-shapes", help="Ask providers what hosts are like that do not exist yet."
         ),
-    ] = True,
+    ] = True
     metrics_listen: Annotated[
         str, typer.Option("--metrics-listen", metavar="HOST", help="Where health and metrics listen.")
-    ] = "127.0.0.1",
+    ] = "127.0.0.1"
     metrics_port: Annotated[
         int | None,
         typer.Option(
@@ -128,7 +116,24 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
             max=65535,
             help="Serve health and metrics there. [default: not served]",
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    address: AddressFlags
+    tls: TlsFlags
+    serve: ServeFlags
+
+
+@group.callback()
+@with_flags
+def serve(  # noqa: PLR0913  (one parameter per group of options)
+    *,
+    ctx: typer.Context,
+    address: AddressFlags,
+    tls: TlsFlags,
+    serving: ServeFlags,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     log_level: LogLevel = Verbosity.INFO,
@@ -136,25 +141,10 @@ def serve(  # noqa: PLR0913, PLR0917  (one parameter per option)
 ) -> None:
     if ctx.invoked_subcommand is not None:
         return
-    how = _How(
-        listen,
-        port,
-        _Tls(cert_file, key_file, client_ca_file, insecure),
-        reflection,
-        deadline,
-        max_concurrent_calls,
-        namespace,
-        cluster,
-        gpu_label,
-        node_group_options,
-        price_table,
-        provider_shapes,
-        metrics_listen,
-        metrics_port,
-    )
+    how = _How(address, tls, serving)
     _check(how)
-    must_be_free(listen, {"--port": port})
-    must_be_free(metrics_listen, {"--metrics-port": metrics_port})
+    must_be_free(address.listen, {"--port": address.port})
+    must_be_free(serving.metrics_listen, {"--metrics-port": serving.metrics_port})
     from nodewright.gateways.externalgrpc.core_log import redirected  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.loop import new_event_loop  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
@@ -218,9 +208,9 @@ def _check(how: _How) -> None:
     if tls.given and len(tls.given) < 3:
         needed = "--tls-cert-file, --tls-private-key-file and --client-ca-file"
         raise CliError(f"{needed} belong together: the Cluster Autoscaler has no other form of TLS", "", USAGE)
-    if Listening(how.host, bool(tls.given), tls.insecure).refused:
+    if Listening(how.address.listen, bool(tls.given), tls.insecure).refused:
         hint = "`nodewright gateway externalgrpc certs` makes them; --insecure serves plaintext all the same"
-        raise CliError(f"certificates are needed to listen on {how.host}, which is not loopback", hint, USAGE)
+        raise CliError(f"certificates are needed to listen on {how.address.listen}, which is not loopback", hint, USAGE)
 
 
 async def _serve(target: Target, how: _How) -> None:
@@ -244,8 +234,8 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
     stop_on_signals(stop)
     gateway = Gateway(connection, options)
     async with AsyncExitStack() as stack:
-        if how.metrics_port is not None:
-            watching = ObservabilityServer(how.metrics_host, how.metrics_port, gateway)
+        if how.serve.metrics_port is not None:
+            watching = ObservabilityServer(how.serve.metrics_listen, how.serve.metrics_port, gateway)
             await stack.enter_async_context(watching)
         safety = "mutual TLS" if options.server.tls is not None else "plaintext"
 
@@ -266,21 +256,21 @@ def _options(how: _How) -> GatewayOptions:
     from providers.base.registry import Registry  # noqa: PLC0415
 
     return GatewayOptions(
-        only=Filter(how.namespace, how.cluster),
-        reads=ReadOptions(how.gpu_label, how.group_options, _prices(how.prices)),
+        only=Filter(how.serve.namespace, how.serve.cluster),
+        reads=ReadOptions(how.serve.gpu_label, how.serve.node_group_options, _prices(how.serve.price_table)),
         server=ServerOptions(
-            host=how.host,
-            port=how.port,
+            host=how.address.listen,
+            port=how.address.port,
             tls=tls,
-            reflection=how.reflection,
-            deadline=how.deadline,
-            at_once=how.at_once,
+            reflection=how.serve.reflection,
+            deadline=how.serve.deadline,
+            at_once=how.serve.max_concurrent_calls,
         ),
-        providers=Registry.installed() if how.provider_shapes else None,
+        providers=Registry.installed() if how.serve.provider_shapes else None,
     )
 
 
-def _credentials(tls: _Tls) -> ServerTls | None:
+def _credentials(tls: TlsFlags) -> ServerTls | None:
     try:
         from nodewright.gateways.externalgrpc.tls import ServerTls, TlsError, TlsFiles  # noqa: PLC0415
     except ModuleNotFoundError as error:

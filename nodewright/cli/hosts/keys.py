@@ -31,9 +31,9 @@ async def host_key(address: str, port: int) -> HostKey:
         async with asyncio.timeout(_SECONDS):
             key = await asyncssh.get_server_host_key(address, port, server_host_key_algs=list(_ALGORITHMS), config=None)
     except (asyncssh.Error, OSError, TimeoutError) as error:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        message = " ".join(str(error).split())[:200] or type(error).__name__
         raise CliError(
-            f"{address}:{port} shows no host key: {said}", "Is its sshd running, and reachable from here?"
+            f"{address}:{port} shows no host key: {message}", "Is its sshd running, and reachable from here?"
         ) from error
     if key is None:
         raise CliError(f"{address}:{port} shows no host key")

@@ -113,8 +113,8 @@ def _syntax_error(error: yamltext.TextError, chunk: str, line_offset: int) -> Br
     before = lines[error.line - 1][: error.column] if error.line <= len(lines) else ""
     hint = " (a tab: indent with spaces)" if "\t" in before else ""
     known = error.problem == yamltext.NO_ALIASES
-    said = f"{error.problem}: {_WRITE_OUT}" if known else f"not valid YAML: {error.problem}{hint}"
-    return Broken(Position(line_offset + error.line, error.column), said)
+    message = f"{error.problem}: {_WRITE_OUT}" if known else f"not valid YAML: {error.problem}{hint}"
+    return Broken(Position(line_offset + error.line, error.column), message)
 
 
 class _Refused(Exception):
@@ -143,8 +143,8 @@ class _Reader:
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
-                said = f"{yamltext.NO_MERGE_KEYS}: {_WRITE_OUT}"
-                raise _Refused(Broken(self._at(key_node), said, path))
+                message = f"{yamltext.NO_MERGE_KEYS}: {_WRITE_OUT}"
+                raise _Refused(Broken(self._at(key_node), message, path))
             if not isinstance(key_node, yaml.ScalarNode):
                 self.broken.append(Broken(self._at(key_node), "a key must be text", path))
                 continue

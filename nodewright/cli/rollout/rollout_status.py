@@ -54,11 +54,11 @@ def _state_of(body: Obj) -> RolloutStatus:
 
 
 def _failure(progressing: Mapping[str, Any]) -> str:
-    said = {
+    reported = {
         Reason.PROGRESS_DEADLINE_EXCEEDED: "exceeded its progress deadline",
         Reason.ROLLED_BACK: "was rolled back",
     }.get(progressing["reason"], "can't be rolled out")
-    return f"{said}: {progressing.get('message') or ''}".rstrip(": ")
+    return f"{reported}: {progressing.get('message') or ''}".rstrip(": ")
 
 
 def _counted(title: str, body: Obj, wanted: int) -> RolloutStatus:

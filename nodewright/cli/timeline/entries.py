@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class History:
     """What was read of a Machine. ``machine`` and ``node`` are None where they are gone; ``owners``: nearest first.
 
     ``name`` is the Machine's, ``node_name`` that of its Node ("" if none is known).
@@ -65,16 +65,16 @@ class Told:
     events: Sequence[Mapping[str, Any]] = ()
 
 
-def entries_of(told: Told) -> list[Entry]:
+def entries_of(history: History) -> list[Entry]:
     """Oldest first; what has no time stands before all others."""
-    machine = f"Machine/{told.name}"
-    found = set(_of_events(told))
-    if told.machine is not None:
-        found |= set(_of_machine(machine, told.machine))
-    if told.node is not None:
-        node = f"Node/{told.node_name}"
-        found |= set(_of_object(node, told.node))
-        found |= set(_of_conditions(node, _part(told.node, "status").get("conditions"), good_types=("Ready",)))
+    machine = f"Machine/{history.name}"
+    found = set(_of_events(history))
+    if history.machine is not None:
+        found |= set(_of_machine(machine, history.machine))
+    if history.node is not None:
+        node = f"Node/{history.node_name}"
+        found |= set(_of_object(node, history.node))
+        found |= set(_of_conditions(node, _part(history.node, "status").get("conditions"), good_types=("Ready",)))
     return sorted(found, key=lambda one: (one.at or _DAWN, _RANKS[one.source], one.object, one.reason, one.message))
 
 
@@ -84,15 +84,15 @@ def uid_of_latest(name: str, events: Iterable[Mapping[str, Any]]) -> str:
     return max(about, key=lambda one: one[0], default=(_DAWN, ""))[1]
 
 
-def _of_events(told: Told) -> Iterator[Entry]:
-    machine_uid = _uid(told.machine) or uid_of_latest(told.name, told.events)
-    uids = {f"Machine/{told.name}": {machine_uid}}
-    if told.node_name:
+def _of_events(history: History) -> Iterator[Entry]:
+    machine_uid = _uid(history.machine) or uid_of_latest(history.name, history.events)
+    uids = {f"Machine/{history.name}": {machine_uid}}
+    if history.node_name:
         # The kubelet names its Node by name in the place of the uid (kubernetes pkg/kubelet, nodeRef).
-        uids[f"Node/{told.node_name}"] = {_uid(told.node), told.node_name}
-    owners = {_title(owner): _uid(owner) for owner in told.owners}
-    mentioned = re.compile(rf"(?<![A-Za-z0-9.-]){re.escape(told.name)}(?![A-Za-z0-9-]|\.[A-Za-z0-9])")
-    for event in told.events:
+        uids[f"Node/{history.node_name}"] = {_uid(history.node), history.node_name}
+    owners = {_title(owner): _uid(owner) for owner in history.owners}
+    mentioned = re.compile(rf"(?<![A-Za-z0-9.-]){re.escape(history.name)}(?![A-Za-z0-9-]|\.[A-Za-z0-9])")
+    for event in history.events:
         subject, uid = _subject(event), _text(_involved(event), "uid")
         own = subject in uids and (not uid or uid in uids[subject])
         owners_ = subject in owners and uid in {"", owners[subject]}
@@ -108,7 +108,7 @@ def _of_event(subject: str, event: Mapping[str, Any]) -> Entry:
         source=Source.EVENT,
         object=subject,
         reason=_short(_text(event, "reason")),
-        message=_said(_text(event, "message")),
+        message=_one_line(_text(event, "message")),
         wrong=event.get("type") == "Warning",
         count=counted if isinstance(counted, int) and counted > 1 else 1,
         first=parse_time(event.get("firstTimestamp")),
@@ -127,12 +127,12 @@ def _of_machine(title: str, machine: Mapping[str, Any]) -> Iterator[Entry]:
             Source.OPERATION,
             title,
             _short(what) or "Operation",
-            _said(_text(operation, "description")),
+            _one_line(_text(operation, "description")),
             operation.get("state") == "Failed",
         )
     replacement = _part(status, "replacement")
     if replacement:
-        at, why = parse_time(replacement.get("startedAt")), _said(_text(replacement, "reason"))
+        at, why = parse_time(replacement.get("startedAt")), _one_line(_text(replacement, "reason"))
         yield Entry(at, Source.OBJECT, title, "HostReplacement", why)
     for name, reason in _STAGES.items():
         at = parse_time(_part(status, "deletion").get(name))
@@ -169,8 +169,8 @@ def _of_conditions(title: str, conditions: Any, good_types: Sequence[str] = ()) 
         type_, status = _short(str(each["type"])), _short(_text(each, "status"))
         wrong = bool(good_types) and (status == "True") != (type_ in good_types)
         moment = parse_time(each.get("lastTransitionTime"))
-        said = _short(_text(each, "reason")), _said(_text(each, "message"))
-        alike.setdefault((moment, status, *said, wrong), []).append(type_)
+        wording = _short(_text(each, "reason")), _one_line(_text(each, "message"))
+        alike.setdefault((moment, status, *wording, wrong), []).append(type_)
     for (at, status, reason, message, wrong), types in alike.items():
         what = f"{', '.join(sorted(types))}={status}"
         yield Entry(at, Source.CONDITION, title, what, f"{reason}: {message}" if reason and message else reason, wrong)
@@ -215,7 +215,7 @@ def _short(text: str) -> str:
     return " ".join(text[:_LONGEST_REASON].split())
 
 
-def _said(text: str) -> str:
+def _one_line(text: str) -> str:
     """On one line, bounded, without what looks like a credential: anybody may write Events."""
     whole = " ".join(without_secrets(text[: 4 * LONGEST_MESSAGE]).split())
     return whole if len(whole) <= LONGEST_MESSAGE else whole[:LONGEST_MESSAGE] + "…"

@@ -39,10 +39,10 @@ def as_lines(entry: Entry, width: int) -> list[Text]:
     stamp = format_time(entry.at) if entry.at is not None else "-"
     mark = MARKS[Mood.BAD] if entry.wrong else MARKS[Mood.PLAIN]
     times = f" ({entry.count}×)" if entry.count > 1 else ""
-    said = f": {entry.message}" if entry.message else ""
+    message = f": {entry.message}" if entry.message else ""
     indent = " " * (_STAMP + 3)
     wrapped = textwrap.wrap(
-        f"{entry.object} {entry.reason}{times}{said}",
+        f"{entry.object} {entry.reason}{times}{message}",
         max(width, 50),
         initial_indent=indent,
         subsequent_indent=indent + "  ",

@@ -92,20 +92,20 @@ class _Gardener:
             since=parse_time(going) or parse_time(ready.get("lastTransitionTime")),
             message=str(ready.get("message", "")) if ready.get("status") != "True" else "",
             advice=advice_for(str(ready.get("reason", ""))) if mood_of_condition(ready) is Mood.BAD else "",
-            children=(*lines_of(self._telling(conditions, ready), self._display.every_condition), *below),
+            children=(*lines_of(self._message(conditions, ready), self._display.every_condition), *below),
         )
 
-    def _telling(self, conditions: list[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def _message(self, conditions: list[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Conditions that say more than the object's own line. Under one that is wrong, mere waiting says nothing."""
         if self._display.every_condition:
             return conditions
-        said = str(shown.get("message", "")) if shown.get("status") != "True" else ""
+        message = str(shown.get("message", "")) if shown.get("status") != "True" else ""
         bad = mood_of_condition(shown) is Mood.BAD
         return [
             c
             for c in conditions
             if c is not shown
-            and not (c.get("message") and str(c["message"]) in said)
+            and not (c.get("message") and str(c["message"]) in message)
             and not (bad and (mood_of_condition(c) is Mood.BUSY or c.get("reason") == shown.get("reason")))
         ]
 
@@ -195,7 +195,7 @@ class _Gardener:
             return branches
         alike: dict[tuple[str, str, str], list[Branch]] = {}
         for branch in branches:
-            alike.setdefault((branch.mood, branch.state, _told(branch).reason), []).append(branch)
+            alike.setdefault((branch.mood, branch.state, _described(branch).reason), []).append(branch)
         shown: list[Branch] = []
         for group in alike.values():
             shown.extend([_as_one(group)] if len(group) >= ALIKE else group)
@@ -216,7 +216,7 @@ def _node_elsewhere(name: str, machine: Obj) -> Branch:
     )
 
 
-def _told(machine: Branch) -> Branch:
+def _described(machine: Branch) -> Branch:
     """The line with the reason: the Machine's own, or of one that is Ready all the same its first bad condition."""
     bad = (line for line in machine.children if line.mood is Mood.BAD and line.reason)
     return machine if machine.reason or machine.mood is not Mood.BAD else next(bad, machine)
@@ -225,13 +225,13 @@ def _told(machine: Branch) -> Branch:
 def _as_one(group: list[Branch]) -> Branch:
     """What is left out below must not be all that says why. The one that has been so for the longest time speaks."""
     first = min(group, key=lambda branch: (branch.since is None, branch.since, branch.name))
-    told = _told(first)
+    shown = _described(first)
     some = ", ".join(b.name.split("/", 1)[1] for b in (first, *(b for b in group if b is not first))[:2])
-    others = len({_told(b).message for b in group}) - 1
+    others = len({_described(b).message for b in group}) - 1
     more = f", {counted(others, 'other message')}" if others else ""
-    message = f"{told.message} ({some}, …{more})" if told.message else f"{some}, …"
+    message = f"{shown.message} ({some}, …{more})" if shown.message else f"{some}, …"
     one = replace(first, name=f"{len(group)} Machines", message=message, children=())
-    return replace(one, reason=told.reason, advice=told.advice)
+    return replace(one, reason=shown.reason, advice=shown.advice)
 
 
 def _counts(obj: Obj) -> str:

@@ -51,14 +51,14 @@ def lines(tree: Branch, now: datetime, width: int) -> list[Text]:
     for cells, (prefix, branch) in zip(table[1:], branches, strict=True):
         below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
         if free >= LEAST_WIDTH:
-            said = _said(branch, free)
-            drawn.append(line_of([*cells, Text(said[0] if said else "")], [*widths, 0]))
+            message_lines = _wrapped(branch, free)
+            drawn.append(line_of([*cells, Text(message_lines[0] if message_lines else "")], [*widths, 0]))
             gap = " " * (width - free - len(below))
-            drawn.extend(Text(below, "dim").append(gap + more, "not dim") for more in said[1:])
+            drawn.extend(Text(below, "dim").append(gap + more, "not dim") for more in message_lines[1:])
         else:
-            said = _said(branch, max(LEAST_WIDTH, width - len(below) - GAP))
+            message_lines = _wrapped(branch, max(LEAST_WIDTH, width - len(below) - GAP))
             drawn.append(line_of(cells, widths))
-            drawn.extend(Text(below, "dim").append(" " * GAP + more, "not dim") for more in said)
+            drawn.extend(Text(below, "dim").append(" " * GAP + more, "not dim") for more in message_lines)
     return drawn
 
 
@@ -75,7 +75,7 @@ def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
     ]
 
 
-def _said(branch: Branch, free: int) -> list[str]:
+def _wrapped(branch: Branch, free: int) -> list[str]:
     """Message and advice in lines that are broken between words only: names and fields stay whole."""
     parts = (branch.message, f"→ {branch.advice}" if branch.advice else "")
     paragraphs = [line for part in parts for line in part.splitlines()]

@@ -31,14 +31,14 @@ def latest(events: Iterable[Mapping[str, Any]], tree: Branch, namespace: str, ui
 
     ``uids``: of objects that are there, by ``Kind/name``: Events of a deleted namesake live on for an hour.
     """
-    names, said = names_in(tree), messages_in(tree)
+    names, messages = names_in(tree), messages_in(tree)
     about = [
         e
         for e in events
         if e.get("type") == "Warning" and _subject(e, namespace) in names and not _is_of_a_namesake(e, namespace, uids)
     ]
     lines = [_line(event) for event in sorted(about, key=_moment, reverse=True)]
-    return [line for line in lines if line.message not in said][:MOST]
+    return [line for line in lines if line.message not in messages][:MOST]
 
 
 def _subject(event: Mapping[str, Any], namespace: str) -> str:

@@ -137,8 +137,8 @@ def _refusal(request: Mapping[str, Any], errors: tuple[FieldError, ...]) -> dict
     """A Status as an API server writes it for an invalid object."""
     kind = child(request, "kind")
     obj_name = text_of(request, "name") or text_of(child(child(request, "object"), "metadata"), "generateName")
-    told = [str(error) for error in errors]
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    texts = [str(error) for error in errors]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{text_of(kind, 'kind')}.{text_of(kind, 'group')}"
     return {
         "status": "Failure",

@@ -131,10 +131,10 @@ class Evacuator:
             node = self._node(name)
             if node is None or uid_of(node) != case.uid:
                 raise EvacuationError(f"Node {name} was deleted by somebody else")
-            told = case.goes_on()
-            if told:
-                await self._put_back(name, told)
-                raise EvacuationError(told)
+            reason = case.goes_on()
+            if reason:
+                await self._put_back(name, reason)
+                raise EvacuationError(reason)
             step = next_step(self._evacuating(case, node))
             self.busy[name] = step.why
             match step:
@@ -184,10 +184,10 @@ class Evacuator:
         except BackendError as error:
             await self._put_back(case.victim.node, "the backend does not answer")
             raise EvacuationError(str(error), of_backend=True) from error
-        told = case.goes_on()
-        if told:
-            await self._put_back(case.victim.node, told)
-            raise EvacuationError(told)
+        reason = case.goes_on()
+        if reason:
+            await self._put_back(case.victim.node, reason)
+            raise EvacuationError(reason)
         if found is None or not found.allocated or found.doubt or not found.membership.evictable:
             why = f"machine {machine} is protected now" if found else f"machine {machine} has left the pool"
             await self._put_back(case.victim.node, why)
@@ -273,11 +273,11 @@ class Evacuator:
         def no_host(action: HostAction) -> bool:
             raise LookupError(f"a cloudpool proxy has no hosts: {action.why}")
 
-        def told(event: Event) -> None:
+        def report(event: Event) -> None:
             _log.info(event.reason, why=event.why)
 
         watching = self.watching
-        return ExecutorDeps(watching.client, watching.cache, no_host, told, watching.now, evictions=AskedOnce())
+        return ExecutorDeps(watching.client, watching.cache, no_host, report, watching.now, evictions=AskedOnce())
 
 
 class AskedOnce(EvictionPace):

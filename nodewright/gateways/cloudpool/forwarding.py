@@ -37,12 +37,12 @@ async def forward(request: web.Request, target: Target, backend: Backend, read_t
     """
     url = backend.url_of(target.encoded)
     body = _Body(request, read_timeout) if request.body_exists else None
-    asking = backend.session.request(
+    pending = backend.session.request(
         request.method, url, headers=_passed_on(request, backend), data=body and body.arriving(), allow_redirects=False
     )
     answer: web.StreamResponse | None = None
     try:
-        async with asking as response:
+        async with pending as response:
             answer = web.StreamResponse(
                 status=response.status, reason=response.reason, headers=_without(response.headers, _HOP_BY_HOP)
             )

@@ -37,14 +37,14 @@ class Machines:
         self._watching = watching
         self._api_timeout = api_timeout
         self._executor = Executor("cloudpool", _executor_deps(watching))
-        self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 
     def look(self, kind: Kind, key: Key) -> Pool:
         """What the caches show."""
-        told = next((why for why in self._watching.problems().values() if why), "")
-        if told:
-            raise OperationError(502, "the API server can't be reached", told)
+        problem = next((why for why in self._watching.problems().values() if why), "")
+        if problem:
+            raise OperationError(502, "the API server can't be reached", problem)
         found = pool.observe(kind, key, self._watching.view())
         if found is None:
             raise OperationError(502, f"there is no {kind} {key}", "the pool is served as soon as there is one")
@@ -86,7 +86,7 @@ class Machines:
             await self._change(kind, key, lambda _: Plan())
 
     async def _change(self, kind: Kind, key: Key, decide: Decide) -> None:
-        async with self._turns.setdefault((kind, key), asyncio.Lock()):
+        async with self._locks.setdefault((kind, key), asyncio.Lock()):
             await self._answering()
             for _ in range(_TRIES):
                 answer = await self._decided(kind, key, decide)
@@ -153,7 +153,7 @@ def _executor_deps(watching: Watching) -> ExecutorDeps:
     def no_host(action: HostAction) -> bool:
         raise LookupError(f"a cloudpool has no hosts of its own: {action.why}")
 
-    def told(event: Event) -> None:
+    def report(event: Event) -> None:
         _log.info(event.reason, why=event.why)
 
-    return ExecutorDeps(watching.client, watching.cache, no_host, told, watching.now)
+    return ExecutorDeps(watching.client, watching.cache, no_host, report, watching.now)

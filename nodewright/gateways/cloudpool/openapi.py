@@ -92,8 +92,8 @@ _MEANINGS = {
 
 
 def _operation(id_: str, answers: dict[str, Any], *errors: str, body: str = "") -> dict[str, Any]:
-    told = {code: {"description": _MEANINGS[code], **_content(_ref("Error"))} for code in errors}
-    found: dict[str, Any] = {"operationId": id_, "responses": {**answers, **told}}
+    responses = {code: {"description": _MEANINGS[code], **_content(_ref("Error"))} for code in errors}
+    found: dict[str, Any] = {"operationId": id_, "responses": {**answers, **responses}}
     if body:
         found["requestBody"] = {"required": True, **_content(_ref(body))}
     return found

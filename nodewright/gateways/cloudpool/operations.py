@@ -67,13 +67,13 @@ class Operations:
     async def _do(self, topic: str, key: Hashable, work: Work) -> None:
         def stops() -> str:
             newest = self._newest.get(topic, key)
-            told = self._closing or self._forbidden()
-            return told or (f"superseded by a later request: {newest}" if newest != key else "")
+            refusal = self._closing or self._forbidden()
+            return refusal or (f"superseded by a later request: {newest}" if newest != key else "")
 
         async with self._turn:
-            told = stops()
-            if told:
-                raise OperationError(503 if self._closing else 500, "not begun", told)
+            refusal = stops()
+            if refusal:
+                raise OperationError(503 if self._closing else 500, "not begun", refusal)
             await work(stops)
 
     def _end(self, key: Hashable, task: asyncio.Task[None]) -> None:

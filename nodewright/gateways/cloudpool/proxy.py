@@ -12,11 +12,11 @@ from aiohttp import web
 
 from controllers.cloudpool.messages import desired_size_of, dismissal_of
 from controllers.kernel.digest import digest
-from nodewright.gateways.cloudpool import doors as door_keeping
+from nodewright.gateways.cloudpool import listener as guarding
 from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
-from nodewright.gateways.cloudpool.doors import ROUTE, TARGET, DoorKeeper, Doors, read_body
 from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions
 from nodewright.gateways.cloudpool.forwarding import forward
+from nodewright.gateways.cloudpool.listener import ROUTE, TARGET, ListenerOptions, RequestGuard, read_body
 from nodewright.gateways.cloudpool.openapi import document
 from nodewright.gateways.cloudpool.operations import OperationError, Operations
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
@@ -36,7 +36,7 @@ class ProxyOptions:
     """Times in seconds."""
 
     backend: BackendOptions
-    doors: Doors = field(default_factory=Doors)
+    listener: ListenerOptions = field(default_factory=ListenerOptions)
     scaler: ScalerOptions = field(default_factory=ScalerOptions)
     drain_timeout: float = 600.0
 
@@ -58,12 +58,12 @@ class CloudpoolProxy:
         self.url = ""
 
     async def __aenter__(self) -> CloudpoolProxy:
-        keeper = DoorKeeper(self._options.doors, "cloudpool-proxy")
-        app = web.Application(client_max_size=door_keeping.MOST_BYTES, middlewares=[keeper.middleware])
+        guard = RequestGuard(self._options.listener, "cloudpool-proxy")
+        app = web.Application(client_max_size=guarding.MOST_BYTES, middlewares=[guard.middleware])
         app.router.add_route("*", "/{path:.*}", self._route)
         await self._stack.enter_async_context(self._backend)
         await self._stack.enter_async_context(self._watching)
-        self.url = await door_keeping.open_doors(app, self._options.doors, self._stack)
+        self.url = await guarding.open_listener(app, self._options.listener, self._stack)
         sweeping = asyncio.create_task(self._sweep(), name="cloudpool sweep")
         self._stack.callback(sweeping.cancel)
         self._stack.push_async_callback(self._scaler.operations.close, "the proxy is being stopped")
@@ -108,28 +108,28 @@ class CloudpoolProxy:
             return self._own(path)
         if request.method == "POST" and path == "/pool/size":
             request[ROUTE] = "set size"
-            size = desired_size_of(await read_body(request, self._options.doors))
+            size = desired_size_of(await read_body(request, self._options.listener))
             self._leads()
             await self._scaler.set_size(size)
             return web.Response()
         if request.method == "POST" and path == "/pool/terminate":
             request[ROUTE] = "terminate"
-            desired = dismissal_of(await read_body(request, self._options.doors))
+            desired = dismissal_of(await read_body(request, self._options.listener))
             self._leads()
             await self._scaler.terminate(desired.machine, desired.decrement)
             return web.Response()
         request[ROUTE] = "forwarded"
         if why := bypasses(request.method, target):
             raise OperationError(403, f"{request.method} {path} is not passed on: {why}", "ask for it below /pool")
-        return await forward(request, target, self._backend, self._options.doors.read_timeout)
+        return await forward(request, target, self._backend, self._options.listener.read_timeout)
 
     def _why_not(self) -> str:
         return "" if self._leadership.held else "another process holds the Lease"
 
     def _leads(self) -> None:
-        told = self._why_not()
-        if told:
-            raise OperationError(503, told, "ask the one that is ready")
+        refusal = self._why_not()
+        if refusal:
+            raise OperationError(503, refusal, "ask the one that is ready")
 
     def _own(self, path: str) -> web.Response:
         if path == f"{OWN}/status":

@@ -132,9 +132,9 @@ class Scaler:
 
         async def remove(victim: Victim) -> None:
             async with slots:
-                told = stops()
-                if told:
-                    raise EvacuationError(told)
+                refusal = stops()
+                if refusal:
+                    raise EvacuationError(refusal)
                 await self._evacuator.remove(victim, True, stops)
 
         results = await asyncio.gather(*(remove(victim) for victim in shrink.victims), return_exceptions=True)
@@ -144,9 +144,9 @@ class Scaler:
             raise unexpected[0]
         if failures:
             gone = [victim.machine.id for victim, result in zip(shrink.victims, results, strict=True) if result is None]
-            told = "; ".join(str(error) for error in failures)
+            refusal = "; ".join(str(error) for error in failures)
             went = f"; gone are {', '.join(gone)}" if gone else ""
-            why = f"scale-down failed: {told}{went}"
+            why = f"scale-down failed: {refusal}{went}"
             blame = any(isinstance(error, EvacuationError) and error.of_backend for error in failures)
             raise OperationError(502 if blame else 500, SET_SIZE, why)
 

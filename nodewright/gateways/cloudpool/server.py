@@ -29,9 +29,9 @@ from controllers.cloudpool.messages import (
 )
 from controllers.cloudpool.pool import READS
 from controllers.kernel.refs import Key, Kind
-from nodewright.gateways.cloudpool import doors as door_keeping
-from nodewright.gateways.cloudpool.doors import ROUTE, DoorKeeper, Doors, read_body
+from nodewright.gateways.cloudpool import listener as guarding
 from nodewright.gateways.cloudpool.instances import Instance, InstanceError, Instances, read_config
+from nodewright.gateways.cloudpool.listener import ROUTE, ListenerOptions, RequestGuard, read_body
 from nodewright.gateways.cloudpool.machines import Machines
 from nodewright.gateways.cloudpool.openapi import document
 from nodewright.gateways.cloudpool.operations import OperationError
@@ -51,7 +51,7 @@ Handler = Callable[[web.Request, Instance], Awaitable[web.Response]]
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    doors: Doors = field(default_factory=Doors)
+    listener: ListenerOptions = field(default_factory=ListenerOptions)
     api_timeout: float = 30.0
 
 
@@ -64,12 +64,12 @@ class CloudpoolServer:
         self._watching = Watching(client, READS, utc_now)
         self._machines = Machines(self._watching, options.api_timeout)
         self._stack = AsyncExitStack()
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
         self.url = ""
 
     async def __aenter__(self) -> CloudpoolServer:
         await self._stack.enter_async_context(self._watching)
-        self.url = await door_keeping.open_doors(self._app(), self._options.doors, self._stack)
+        self.url = await guarding.open_listener(self._app(), self._options.listener, self._stack)
         settling = asyncio.create_task(self._settle(), name="settle cloudpools")
         self._stack.callback(settling.cancel)
         return self
@@ -106,8 +106,8 @@ class CloudpoolServer:
         return ()
 
     def _app(self) -> web.Application:
-        keeper = DoorKeeper(self._options.doors, "cloudpool")
-        app = web.Application(client_max_size=door_keeping.MOST_BYTES, middlewares=[keeper.middleware])
+        guard = RequestGuard(self._options.listener, "cloudpool")
+        app = web.Application(client_max_size=guarding.MOST_BYTES, middlewares=[guard.middleware])
         app.router.add_get("/openapi.json", self._document)
         app.router.add_get(PREFIX, self._list)
         app.router.add_post(f"{PREFIX}/{{name}}", self._create)
@@ -166,9 +166,9 @@ class CloudpoolServer:
 
     def _tell(self, name: str, trouble: str) -> None:
         """Once for each that comes, and once when it has gone."""
-        if trouble == self._troubles.get(name, ""):
+        if trouble == self._problems.get(name, ""):
             return
-        self._troubles[name] = trouble
+        self._problems[name] = trouble
         if trouble:
             _log.warning("a cloudpool can't be served", pool=name, error=trouble)
         else:
@@ -253,17 +253,17 @@ class CloudpoolServer:
     async def _service_state(self, request: web.Request, instance: Instance) -> web.Response:
         title = "setServiceState"
         fields = decoded(await self._body(request), title)
-        machine, said = machine_id_of(fields, title), typed(fields, "serviceState", str, title)
-        if said not in set(ServiceState):
+        machine, state = machine_id_of(fields, title), typed(fields, "serviceState", str, title)
+        if state not in set(ServiceState):
             raise MessageError(f"{title} message", f"serviceState: one of {', '.join(ServiceState)} is needed")
-        await self._machines.set_service_state(*_started(instance), machine, ServiceState(said))
+        await self._machines.set_service_state(*_started(instance), machine, ServiceState(state))
         return web.Response()
 
     async def _membership(self, request: web.Request, instance: Instance) -> web.Response:
         title = "setMembershipStatus"
         fields = decoded(await self._body(request), title)
-        machine, said = machine_id_of(fields, title), typed(fields, "membershipStatus", dict, title)
-        parts = {key.lower(): value for key, value in (said or {}).items()}
+        machine, membership = machine_id_of(fields, title), typed(fields, "membershipStatus", dict, title)
+        parts = {key.lower(): value for key, value in (membership or {}).items()}
         active, evictable = (typed(parts, name, bool, title) for name in ("active", "evictable"))
         if active is None or evictable is None:
             raise MessageError(f"{title} message", "membershipStatus: active and evictable are required")
@@ -271,7 +271,7 @@ class CloudpoolServer:
         return web.Response()
 
     async def _body(self, request: web.Request) -> bytes:
-        return await read_body(request, self._options.doors)
+        return await read_body(request, self._options.listener)
 
 
 def _started(instance: Instance) -> tuple[Kind, Key]:

@@ -60,9 +60,9 @@ class Watching:
                     await reflector.synced.wait()
         except TimeoutError:
             raise NoAnswer(f"no answer within {within:g} s", sent=False) from None
-        told = next((why for why in self.problems().values() if why), "")
-        if told:
-            raise NoAnswer(told, sent=False)
+        problem = next((why for why in self.problems().values() if why), "")
+        if problem:
+            raise NoAnswer(problem, sent=False)
 
     async def _answering(self) -> None:
         """One small read: the caches alone would not tell that the server is gone."""

@@ -17,7 +17,7 @@ from nodewright.gateways.externalgrpc.scaler import RefusedError, Scaler, Unavai
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 
 _log = structlog.get_logger("nodewright.externalgrpc")
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 """Nodes of a request that the log names."""
 
 
@@ -75,11 +75,11 @@ def _as_statuses() -> Iterator[None]:
 
 def audit(name: str, request: object, caller: Sequence[str], outcome: str, why: str) -> None:
     """One line for each call that may change something."""
-    told: dict[str, object] = {"group": getattr(request, "id", "")}
+    fields: dict[str, object] = {"group": getattr(request, "id", "")}
     if isinstance(request, wire.NodeGroupDeleteNodesRequest):
-        ids = [node.providerID or node.name for node in request.nodes[:_MOST_TOLD]]
-        told |= {"nodes": ids, "count": len(request.nodes)}
+        ids = [node.providerID or node.name for node in request.nodes[:_MOST_NAMED]]
+        fields |= {"nodes": ids, "count": len(request.nodes)}
     else:
-        told["delta"] = getattr(request, "delta", 0)
+        fields["delta"] = getattr(request, "delta", 0)
     log = _log.info if outcome == grpc.StatusCode.OK.name else _log.warning
-    log("size change", call=name, caller=list(caller), result=outcome, why=why, **told)
+    log("size change", call=name, caller=list(caller), result=outcome, why=why, **fields)

@@ -47,7 +47,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Logged:
     """Another line of the library. ``level``: debug, warning or error."""
 
     level: str
@@ -61,7 +61,7 @@ class Foreign:
     text: str
 
 
-Found = Refused | Said | Foreign
+Found = Refused | Logged | Foreign
 _LEVELS = {"I": "debug", "W": "warning", "E": "error", "F": "error"}
 
 
@@ -90,7 +90,7 @@ class CoreLines:
             self._reasons.pop(thread, None)
             self._failure = failed[1]
             return [*before, *self._with_peer(text)]
-        return before if self._in_trace else [*before, Said(_LEVELS[level], f"{file}: {text}")]
+        return before if self._in_trace else [*before, Logged(_LEVELS[level], f"{file}: {text}")]
 
     def flush(self) -> list[Found]:
         found = [*self._end_trace(), *map(refused, self._reasons.values())]

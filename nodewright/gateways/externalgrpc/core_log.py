@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 import structlog
 
-from nodewright.gateways.externalgrpc.core_lines import CALLER_LEFT, REASONS, CoreLines, Foreign, Found, Refused, Said
+from nodewright.gateways.externalgrpc.core_lines import CALLER_LEFT, REASONS, CoreLines, Foreign, Found, Logged, Refused
 from nodewright.runtime import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
@@ -45,7 +45,7 @@ class Teller:
         match found:
             case Refused():
                 self._refused(found)
-            case Said(level, text):
+            case Logged(level, text):
                 getattr(_log, level)("gRPC library", text=text)
 
     def _refused(self, found: Refused) -> None:

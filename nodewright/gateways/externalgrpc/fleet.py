@@ -52,7 +52,7 @@ class AmbiguousError(Exception):
     """Several Machines claim one providerID; nobody can say which is meant."""
 
 
-AskShape = Callable[[Mapping[str, Any], str], ShapeRead]
+ReadShape = Callable[[Mapping[str, Any], str], ShapeRead]
 """What a host of a config would be like for a Machine in a namespace; providers are asked in the background."""
 
 
@@ -63,7 +63,7 @@ class Fleet:
     """
 
     def __init__(
-        self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None, shapes: AskShape | None = None
+        self, cache: Cache, now: Callable[[], datetime], only: Filter | None = None, shapes: ReadShape | None = None
     ) -> None:
         self._shapes = shapes
         self._cache = cache
@@ -71,7 +71,7 @@ class Fleet:
         self._discovery = Discovery(filters=(only,) if only is not None else ())
         self._groups: dict[str, NodeGroup] = {}
         self._by_set: dict[str, NodeGroup] = {}
-        self._told: dict[str, str] = {}
+        self._logged_faults: dict[str, str] = {}
         self._stale = True
         self._moved = asyncio.Event()
         self.version = 0
@@ -197,9 +197,9 @@ class Fleet:
         """Each fault once, until it is another one."""
         faults = {f"{each.ref}": f"{each.field}: {each.message}" for each in bad}
         for name, fault in faults.items():
-            if self._told.get(name) != fault:
+            if self._logged_faults.get(name) != fault:
                 _log.warning("no node group", object=name, fault=fault)
-        self._told = faults
+        self._logged_faults = faults
 
 
 def _decides(change: Change) -> bool:
@@ -215,7 +215,7 @@ def _decides(change: Change) -> bool:
 def _is_refuted(machine: Obj) -> bool:
     """The Machine controller found no host of it with that providerID: a person wrote it."""
     status = machine.get("status")
-    said = find(
+    condition = find(
         status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
     )
-    return said is not None and said.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
+    return condition is not None and condition.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}

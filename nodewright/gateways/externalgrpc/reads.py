@@ -69,7 +69,7 @@ class Reads:
         return wire.CleanupResponse()
 
     def NodeGroups(self, _: wire.NodeGroupsRequest) -> wire.NodeGroupsResponse:
-        return wire.NodeGroupsResponse(nodeGroups=map(self._told, self._fleet.groups().values()))
+        return wire.NodeGroupsResponse(nodeGroups=map(self._message, self._fleet.groups().values()))
 
     def NodeGroupForNode(self, request: wire.NodeGroupForNodeRequest) -> bytes:
         """By providerID alone. Asked for every Node in every loop, so answers are kept until the next one."""
@@ -87,7 +87,7 @@ class Reads:
             self._version = self._fleet.version
         answer = self._answers.get(group.id)
         if answer is None:
-            answer = wire.NodeGroupForNodeResponse(nodeGroup=self._told(group)).SerializeToString()
+            answer = wire.NodeGroupForNodeResponse(nodeGroup=self._message(group)).SerializeToString()
             self._answers[group.id] = answer
         return answer
 
@@ -112,9 +112,9 @@ class Reads:
         except ShapeError as error:
             if isinstance(read, ShapeUnknown) and read.asked:
                 raise CallError(_Code.UNAVAILABLE, f"{read.why}; without that, {error}") from error
-            told = any(key.startswith(_TELL_SHAPES) for key in annotations_of(body))
+            has_hints = any(key.startswith(_TELL_SHAPES) for key in annotations_of(body))
             why = f"{error} ({read.why})" if isinstance(read, ShapeUnknown) else str(error)
-            raise CallError(_Code.FAILED_PRECONDITION if told else _Code.UNIMPLEMENTED, why) from error
+            raise CallError(_Code.FAILED_PRECONDITION if has_hints else _Code.UNIMPLEMENTED, why) from error
 
     def NodeGroupGetOptions(
         self, request: wire.NodeGroupAutoscalingOptionsRequest
@@ -184,7 +184,7 @@ class Reads:
         groups = self._fleet.groups()
         return next((name for name in translate.candidate_groups(node) if name in groups), "")
 
-    def _told(self, group: NodeGroup) -> wire.NodeGroup:
+    def _message(self, group: NodeGroup) -> wire.NodeGroup:
         return translate.node_group(group, self._fleet.replicas(group), self._fleet.is_rolling(group))
 
     def _group(self, id_: str) -> NodeGroup:

@@ -52,7 +52,7 @@ class Scaler:
         self._cache = cache
         self._fleet = fleet
         self._executor = Executor(NAME, ExecutorDeps(client, cache, _no_hosts, recorder.record, utc_now))
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """A lock lives as long as somebody holds it or waits for it."""
 
     async def change(self, group_id: str, judge: Callable[[GroupFacts], Decision]) -> None:
@@ -81,7 +81,7 @@ class Scaler:
 
     def turn(self, group_id: str) -> asyncio.Lock:
         """Held by whoever decides on the size of the group and writes it."""
-        return self._turns.setdefault(group_id, asyncio.Lock())
+        return self._locks.setdefault(group_id, asyncio.Lock())
 
     def facts(self, group_id: str) -> GroupFacts:
         """What is known now. Raises RefusedError and UnavailableError."""

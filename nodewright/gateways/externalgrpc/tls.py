@@ -76,8 +76,8 @@ class ServerTls:
 
         files = self._files
         try:
-            trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            trial.load_cert_chain(files.certificate, files.key)
+            scratch = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            scratch.load_cert_chain(files.certificate, files.key)
             expires = x509.load_pem_x509_certificate(content[0]).not_valid_after_utc
         except (ssl.SSLError, ValueError, OSError) as error:
             raise TlsError(f"{files.certificate} and {files.key} are no certificate and its key: {error}") from error

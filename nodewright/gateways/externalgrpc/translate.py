@@ -12,7 +12,7 @@ from api import names
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.scaling.node_group import NodeGroup
-from controllers.scheduling.shapes import CPU, HOSTNAME, Amounts, NodeShape
+from controllers.scheduling.shapes import CPU, HOSTNAME, Amounts, NodeInfo
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 
@@ -72,13 +72,13 @@ def error_of(machine: MachineFacts) -> wire.InstanceErrorInfo | None:
     )
 
 
-def template(node: NodeShape, capacity: Amounts, group: str) -> wire.NodeGroupTemplateNodeInfoResponse:
+def template(node: NodeInfo, capacity: Amounts, group: str) -> wire.NodeGroupTemplateNodeInfoResponse:
     """Under the number of every release. ``group``: id of the node group, see ``candidate_groups``."""
     content = node_of(node, capacity, group).SerializeToString()
     return wire.NodeGroupTemplateNodeInfoResponse(nodeInfo=content, nodeBytes=content)
 
 
-def node_of(shape: NodeShape, capacity: Amounts, group: str) -> core.Node:
+def node_of(shape: NodeInfo, capacity: Amounts, group: str) -> core.Node:
     """A Ready Node of that shape: ``capacity`` is what it has, pods may use what is allocatable."""
     name = shape.name.replace("/", "-").lower()
     system = core.NodeSystemInfo(

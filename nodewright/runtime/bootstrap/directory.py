@@ -146,9 +146,9 @@ class BootstrapDirectory:
             data = known.data if known is not None else DataAbsent() if place.swept_at is not None else UNKNOWN
             if data is UNKNOWN:
                 place.curious.add(uid)
-        return BootstrapReads(target, data, uid in self._running, self._said(need, data))
+        return BootstrapReads(target, data, uid in self._running, self._last_report(need, data))
 
-    def _said(self, need: BootstrapNeed, data: BootstrapData) -> Report | None:
+    def _last_report(self, need: BootstrapNeed, data: BootstrapData) -> Report | None:
         """What the host has said last, for as long as it may have a token to say it with."""
         uid = need.machine.uid
         token_id = data.token_id if isinstance(data, DataPresent) else need.token_id
@@ -194,16 +194,16 @@ class BootstrapDirectory:
         uid = machine.uid
         try:
             async with self._slots:
-                said = await self._outcome(machine, action)
+                outcome = await self._outcome(machine, action)
         except Exception as error:
             _log.exception("bootstrap data failed", machine=str(machine))
-            said = self._refused(uid, str(Reason.WAITING_FOR_BOOTSTRAP_DATA), f"unexpected {type(error).__name__}")
+            outcome = self._refused(uid, str(Reason.WAITING_FOR_BOOTSTRAP_DATA), f"unexpected {type(error).__name__}")
         finally:
             self._running.pop(uid, None)
-        if isinstance(said, DataRefused):
-            log = _log.info if said.failures == 1 else _log.debug
-            log("bootstrap data refused", machine=str(machine), reason=said.reason, why=said.message)
-        self._known[uid] = _Known(said, self._time())
+        if isinstance(outcome, DataRefused):
+            log = _log.info if outcome.failures == 1 else _log.debug
+            log("bootstrap data refused", machine=str(machine), reason=outcome.reason, why=outcome.message)
+        self._known[uid] = _Known(outcome, self._time())
         self._tell(uid)
 
     async def _outcome(self, machine: Ref, action: BootstrapAction) -> BootstrapData:
@@ -223,10 +223,10 @@ class BootstrapDirectory:
             conversation = remove(Removal(action.machine, action.secret, ids, action.founds))
         try:
             async with asyncio.timeout(TIME_LIMIT):
-                said = await converse(conversation, sides)
+                outcome = await converse(conversation, sides)
         except (KubeError, TimeoutError) as error:
             return self._failed(uid, error, is_workload=site is not None and site.is_workload)
-        return self._refused(uid, said.reason, said.message) if isinstance(said, Refused) else said
+        return self._refused(uid, outcome.reason, outcome.message) if isinstance(outcome, Refused) else outcome
 
     def _failed(self, uid: str, error: KubeError | TimeoutError, *, is_workload: bool) -> DataRefused:
         """What an API server answers may be quoted: it is bounded, and it never repeats the data of a Secret."""

@@ -168,17 +168,17 @@ class HostReports:
             if not continue_:
                 break
         watching = asyncio.create_task(self._watch(cluster, client, version))
-        asking = asyncio.create_task(wanted.wait())
+        wanting = asyncio.create_task(wanted.wait())
         try:
-            await asyncio.wait({watching, asking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({watching, wanting}, return_when=asyncio.FIRST_COMPLETED)
             if watching.done():
                 watching.result()
             else:
                 await asyncio.wait({watching}, timeout=self._pauses.relist)
         finally:
-            for task in (watching, asking):
+            for task in (watching, wanting):
                 task.cancel()
-            await asyncio.gather(watching, asking, return_exceptions=True)
+            await asyncio.gather(watching, wanting, return_exceptions=True)
 
     async def _watch(self, cluster: Key | None, client: KubeClient, version: str) -> None:
         batches = client.watch(EVENT, version, self._pauses.watch, names.BOOTSTRAP_NAMESPACE)

@@ -53,7 +53,7 @@ class Sites(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    said: JoinTarget | NoTarget
+    value: JoinTarget | NoTarget
     until: float
 
 
@@ -65,7 +65,7 @@ class Targets:
         self._now = now
         self._changed = changed
         self._known: dict[Key | None, _Known] = {}
-        self._asking: dict[Key | None, asyncio.Task[None]] = {}
+        self._pending: dict[Key | None, asyncio.Task[None]] = {}
 
     def look(self, cluster: Key | None, endpoint: str) -> JoinTarget | NoTarget | None:
         """``endpoint`` takes the place of the server that the cluster names. None: it is being asked."""
@@ -75,38 +75,38 @@ class Targets:
         place = cluster if site.is_workload else None
         known = self._known.get(place)
         if site.client is None:
-            if known is None or isinstance(known.said, NoTarget):
+            if known is None or isinstance(known.value, NoTarget):
                 return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
-            return told(known.said, endpoint, site)
+            return with_server(known.value, endpoint, site)
         if known is None or known.until <= self._time():
             self._ask(place, site, site.client)
         if known is None:
             return None
-        return told(known.said, endpoint, site)
+        return with_server(known.value, endpoint, site)
 
     async def close(self) -> None:
-        tasks = list(self._asking.values())
+        tasks = list(self._pending.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ask(self, place: Key | None, site: Site, client: KubeClient) -> None:
-        if place not in self._asking:
+        if place not in self._pending:
             work = self._answered(place, site, client)
-            self._asking[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
+            self._pending[place] = asyncio.create_task(work, name=f"join target {place}", context=Context())
 
     async def _answered(self, place: Key | None, site: Site, client: KubeClient) -> None:
         before = self._known.get(place)
         try:
-            said = await ask(site, client, self._now())
+            answer = await ask(site, client, self._now())
         except Exception as error:
             _log.exception("join target failed")
-            said = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
+            answer = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
         finally:
-            self._asking.pop(place, None)
-        held = HELD if isinstance(said, JoinTarget) else RETRIED
-        self._known[place] = _Known(said, self._time() + held)
-        if before is None or before.said != said:
+            self._pending.pop(place, None)
+        held = HELD if isinstance(answer, JoinTarget) else RETRIED
+        self._known[place] = _Known(answer, self._time() + held)
+        if before is None or before.value != answer:
             self._changed(place)
 
     @staticmethod
@@ -119,26 +119,26 @@ async def ask(site: Site, client: KubeClient, now: datetime) -> JoinTarget | NoT
     connection = client.connection
     try:
         version = _VERSION.match(str((await client.version()).get("gitVersion") or ""))
-        said = await _cluster_info(client)
+        answer = await _cluster_info(client)
     except KubeError as error:
         return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be asked: {error.plain}")
-    ca = connection.ca or said.ca
+    ca = connection.ca or answer.ca
     fault = ca_fault(ca, now)
     if fault:
         text = f"the CA of {site.title} {fault}; name its PEM as certificate-authority-data in the kubeconfig"
         return NoTarget(str(Reason.INVALID_CERTIFICATE_AUTHORITY), text)
     own = "" if connection.in_cluster else connection.server
-    found = (own, said.server) if site.is_workload else (said.server, own)
+    found = (own, answer.server) if site.is_workload else (answer.server, own)
     server = next((each for each in found if is_reachable(each)), "")
     return JoinTarget(server, ca.decode(), version[1] if version else "")
 
 
-def told(said: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget | NoTarget:
+def with_server(answer: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget | NoTarget:
     """The same with the server that somebody names in its place, "" for nobody."""
-    if isinstance(said, NoTarget):
-        return said
-    if endpoint or said.server:
-        return replace(said, server=endpoint or said.server)
+    if isinstance(answer, NoTarget):
+        return answer
+    if endpoint or answer.server:
+        return replace(answer, server=endpoint or answer.server)
     text = (
         f"nobody says at which URL hosts reach {site.title}: set spec.bootstrap.endpoint of the Cluster or "
         "the Machine, or status.apiEndpoints of the Cluster"
@@ -147,32 +147,32 @@ def told(said: JoinTarget | NoTarget, endpoint: str, site: Site) -> JoinTarget |
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ClusterInfo:
     server: str = ""
     ca: bytes = b""
 
 
-async def _cluster_info(client: KubeClient) -> _Said:
+async def _cluster_info(client: KubeClient) -> _ClusterInfo:
     """What ``kube-public/cluster-info`` says; nothing where there is none or it may not be read."""
     try:
         found = await client.get(CONFIG_MAP, CLUSTER_INFO)
     except ApiError as error:
         if error.code in {401, 403, 404}:
-            return _Said()
+            return _ClusterInfo()
         raise
     text = mapping(found.get("data")).get("kubeconfig")
     if not isinstance(text, str):
-        return _Said()
+        return _ClusterInfo()
     try:
         document = yamltext.load(text)
     except ValueError:
-        return _Said()
+        return _ClusterInfo()
     cluster: Any = next((mapping(each.get("cluster")) for each in objects(mapping(document).get("clusters"))), {})
     try:
         ca = base64.b64decode(str(cluster.get("certificate-authority-data") or ""), validate=True)
     except (binascii.Error, ValueError):
         ca = b""
-    return _Said(str(cluster.get("server") or ""), ca)
+    return _ClusterInfo(str(cluster.get("server") or ""), ca)
 
 
 def is_reachable(server: str) -> bool:

@@ -90,8 +90,8 @@ def _pod(pod: Obj) -> dict[str, Any]:
     if status is not None:
         slimmed["status"] = {**_kept(status, _STATUS), **_shared(_granted(status))}
         if "conditions" in status:
-            said = status["conditions"] or ()
-            slimmed["status"]["conditions"] = [each for each in said if each.get("type") in _CONDITIONS]
+            conditions = status["conditions"] or ()
+            slimmed["status"]["conditions"] = [each for each in conditions if each.get("type") in _CONDITIONS]
     return slimmed
 
 

@@ -78,8 +78,8 @@ class Gateway:
         header = answer.get("header")
         own = _number(header.get("member_id")) if isinstance(header, Mapping) else 0
         errors = answer.get("errors")
-        told = tuple(_text(each) for each in errors[:5]) if isinstance(errors, list) else ()
-        return Status(own, _number(answer.get("leader")), _number(answer.get("dbSize")), told)
+        reported = tuple(_text(each) for each in errors[:5]) if isinstance(errors, list) else ()
+        return Status(own, _number(answer.get("leader")), _number(answer.get("dbSize")), reported)
 
     async def alarms(self, url: str) -> dict[int, tuple[str, ...]]:
         """By member: ``NOSPACE``, ``CORRUPT``."""

@@ -31,7 +31,7 @@ async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime
     except GatewayError:
         alarms = {}
     pairs = zip(listed, statuses, strict=True)
-    return EtcdMembers(tuple(_judged(member, said, alarms.get(member.id, ())) for member, said in pairs), now)
+    return EtcdMembers(tuple(_judged(member, reported, alarms.get(member.id, ())) for member, reported in pairs), now)
 
 
 async def remove(
@@ -49,8 +49,8 @@ async def remove(
         if frozenset(member.id for member in listed) != action.members:
             raise RemovalRefused("etcd has other members than when this was decided")
         needed = [member for member in listed if member.id in action.healthy]
-        for member, said in zip(needed, await asyncio.gather(*(_status(gateway, m) for m in needed)), strict=True):
-            if not isinstance(said, Status) or not said.leader:
+        for member, reported in zip(needed, await asyncio.gather(*(_status(gateway, m) for m in needed)), strict=True):
+            if not isinstance(reported, Status) or not reported.leader:
                 raise RemovalRefused(f"member {member.name} does not work any more")
         through = next((member.url for member in needed if member.url), url)
         try:
@@ -88,15 +88,15 @@ async def _status(gateway: Gateway, member: Listed) -> Status | str:
         return str(error)
 
 
-def _judged(member: Listed, said: Status | str, alarms: tuple[str, ...]) -> EtcdMember:
+def _judged(member: Listed, reported: Status | str, alarms: tuple[str, ...]) -> EtcdMember:
     """Healthy: it answers itself, under its own id, and knows a leader."""
-    if isinstance(said, str):
-        return EtcdMember(member.id, member.name, member.learner, healthy=False, alarms=alarms, why=said)
+    if isinstance(reported, str):
+        return EtcdMember(member.id, member.name, member.learner, healthy=False, alarms=alarms, why=reported)
     why = ""
-    if said.member != member.id:
+    if reported.member != member.id:
         why = "another member answers at its address"
-    elif not said.leader:
+    elif not reported.leader:
         why = "it knows no leader"
     elif "CORRUPT" in alarms:
         why = "its database is corrupt"
-    return EtcdMember(member.id, member.name, member.learner, not why, alarms, said.db_size_bytes, why)
+    return EtcdMember(member.id, member.name, member.learner, not why, alarms, reported.db_size_bytes, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from controllers.bootstrap.console import told
+from controllers.bootstrap.console import last_lines
 from nodewright.runtime.hosts.answers import Answers
 from nodewright.runtime.hosts.scope import Scope
 from providers.base.contract import Host
@@ -33,19 +33,19 @@ class Consoles(Answers[str]):
         which = {"uid": host.machine_uid, "id": host.id}
         key = self.key(which, scope)
         self._hosts[key] = host
-        said = self.look(which, scope)
-        if key not in self._asking:
+        reported = self.look(which, scope)
+        if key not in self._pending:
             self._hosts.pop(key, None)
-        return said or ""
+        return reported or ""
 
     async def _answer(self, config: Mapping[str, Any], scope: Scope) -> str:
-        return told(await scope.console(self._hosts[self.key(config, scope)]))
+        return last_lines(await scope.console(self._hosts[self.key(config, scope)]))
 
     def _failed(self, error: ProviderError) -> str:
         return ""
 
-    def _good_for(self, said: str) -> float:
-        return GOOD_FOR if said else EMPTY_FOR
+    def _good_for(self, reported: str) -> float:
+        return GOOD_FOR if reported else EMPTY_FOR
 
     def _answered(self, key: bytes, before: str | None, now: str) -> None:
         host = self._hosts.pop(key, None)

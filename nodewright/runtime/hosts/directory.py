@@ -121,7 +121,7 @@ class HostDirectory:
         return HostReads(
             self._doubted(read, need, known or need.made_in == UNRECORDED),
             problems,
-            answer=answer.said if answer else None,
+            answer=answer.value if answer else None,
             attempt=scope.attempt(uid, need.spec_hash),
             in_flight=scope.in_flight(uid),
             answered_at=answer.at if answer else None,
@@ -144,8 +144,8 @@ class HostDirectory:
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
-        said = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
-        return ASKED if said is None else said
+        answer = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
+        return ASKED if answer is None else answer
 
     async def consoles_are_known(self) -> None:
         """Wait until no provider is being asked for a console."""
@@ -265,7 +265,7 @@ class HostDirectory:
         uid = need.machine_uid
         for key in dict.fromkeys(key for key in (self._home.get(uid), asked) if key is not None):
             read = self._read(key, need)
-            if not isinstance(read, HostAbsent) or read.remains is not None:
+            if not isinstance(read, HostAbsent) or read.leftover is not None:
                 self._home.setdefault(uid, key)
                 if isinstance(read, HostPresent):
                     self._home[uid] = key
@@ -297,7 +297,7 @@ class HostDirectory:
             return None
         unknown = next((read for read in reads.values() if isinstance(read, HostUnknown)), None)
         for key, read in reads.items():
-            if unknown is None and isinstance(read, HostAbsent) and read.remains is not None:
+            if unknown is None and isinstance(read, HostAbsent) and read.leftover is not None:
                 self._home[need.machine_uid] = key
                 return read
         return unknown or HostAbsent()
@@ -334,10 +334,10 @@ class HostDirectory:
         if not need.live or need.config is None or checked.scope is None or checked.problems:
             return NOBODY_ASKED
         scope = self._unlisted_scope(checked.scope, need.config, need.namespace)
-        said = self._live_checks.look_for(need.machine_uid, need.config, scope)
-        if not isinstance(said, ConfigChecked):
-            return said
-        return ConfigChecked(tuple(_below(need.config_path, problem) for problem in said.problems))
+        answer = self._live_checks.look_for(need.machine_uid, need.config, scope)
+        if not isinstance(answer, ConfigChecked):
+            return answer
+        return ConfigChecked(tuple(_below(need.config_path, problem) for problem in answer.problems))
 
     def _opener(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Callable[[], Provider]:
         def open_provider() -> Provider:

@@ -43,11 +43,11 @@ class Listing:
         """Present or absent if known within ``fresh_within``, else None: list first."""
         listed_at = float("-inf") if self._started is None else self._started
         entry = self._entries.get(uid)
-        remains = entry.host if entry is not None and entry.host.state is HostState.UNFINISHED else None
-        if entry is not None and remains is None:
+        leftover = entry.host if entry is not None and entry.host.state is HostState.UNFINISHED else None
+        if entry is not None and leftover is None:
             return HostPresent(entry.host) if now - max(listed_at, entry.called_at) <= fresh_within else None
         asked_after_call = listed_at > self._called.get(uid, float("-inf"))
-        return HostAbsent(remains) if asked_after_call and now - listed_at <= fresh_within else None
+        return HostAbsent(leftover) if asked_after_call and now - listed_at <= fresh_within else None
 
     def hosts(self) -> tuple[Host, ...]:
         """All that are known, those that share a Machine's UID included."""

@@ -33,11 +33,11 @@ class LiveChecks(Answers[LiveCheck]):
 
     def look_for(self, uid: str, config: Mapping[str, Any], scope: Scope) -> LiveCheck:
         """``uid`` is the Machine that wants to know, "" for none."""
-        said = self.look(config, scope)
+        answer = self.look(config, scope)
         key = self.key(config, scope)
-        if uid and key in self._asking:
+        if uid and key in self._pending:
             self._curious.setdefault(key, set()).add(uid)
-        return ASKED if said is None else said
+        return ASKED if answer is None else answer
 
     async def _answer(self, config: Mapping[str, Any], scope: Scope) -> LiveCheck:
         secrets = sorted(set(secret_values(config)), key=len, reverse=True)
@@ -54,7 +54,7 @@ class LiveChecks(Answers[LiveCheck]):
             return ConfigChecked((ConfigProblem("", error.message),))
         return NotChecked(error.message)
 
-    def _good_for(self, said: LiveCheck) -> float:
+    def _good_for(self, answer: LiveCheck) -> float:
         return GOOD_FOR
 
     def _answered(self, key: bytes, before: LiveCheck | None, now: LiveCheck) -> None:

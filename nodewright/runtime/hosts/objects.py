@@ -28,7 +28,7 @@ class NamespaceObjects:
         try:
             return await self._client.get(guessed_kind(api_version, kind), Key(self._namespace, name))
         except KubeError as error:
-            raise _told(error, f"{kind} {self._namespace}/{name}", "read") from error
+            raise _provider_error(error, f"{kind} {self._namespace}/{name}", "read") from error
 
     async def report(self, obj: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Any]:
         target = ref_of(guessed_kind(str(obj["apiVersion"]), str(obj["kind"])), obj)
@@ -36,15 +36,15 @@ class NamespaceObjects:
         try:
             return await self._client.patch_status(target, status, version)
         except KubeError as error:
-            raise _told(error, str(target), "written to") from error
+            raise _provider_error(error, str(target), "written to") from error
 
 
-def _told(error: KubeError, title: str, verb: str) -> ProviderError:
+def _provider_error(error: KubeError, title: str, verb: str) -> ProviderError:
     if isinstance(error, ApiError) and error.not_found:
         return ProviderError(ErrorClass.NOT_FOUND, f"{title} does not exist")
     if isinstance(error, ApiError) and error.code in {401, 403}:
         return ProviderError(ErrorClass.UNAUTHORIZED, f"{title} may not be {verb}: {error.message}")
     if isinstance(error, ApiError) and error.code == 409:
         return ProviderError(ErrorClass.CONFLICT, f"{title} was changed meanwhile")
-    said = error.reason if isinstance(error, ApiError) else error
-    return ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be {verb}: {said}")
+    reason = error.reason if isinstance(error, ApiError) else error
+    return ProviderError(ErrorClass.UNAVAILABLE, f"{title} can't be {verb}: {reason}")

@@ -14,7 +14,7 @@ import structlog
 from nodewright.runtime import metrics, tracing
 from nodewright.runtime.hosts.limits import backoff
 from nodewright.runtime.hosts.scope import Dependencies, Scope
-from nodewright.runtime.hosts.secrets import told
+from nodewright.runtime.hosts.secrets import redacted
 from providers.base.contract import HostState
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -109,7 +109,7 @@ class Poller:
                 async with asyncio.timeout(self._options.list_timeout):
                     hosts = await self._scope.provider().list()
         except ProviderError as raised:
-            error = told(raised)
+            error = redacted(raised)
         except TimeoutError:
             error = ProviderError(ErrorClass.TIMEOUT, f"no list within {self._options.list_timeout:.0f} s")
         except Exception as raised:

@@ -22,12 +22,12 @@ import structlog
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
 from controllers.kernel.view import Attempt
 from nodewright.runtime import logs, metrics, tracing
+from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.attempts import Attempts
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
-from nodewright.runtime.hosts.secrets import secrets_of, told
-from nodewright.runtime.turns import Turns
+from nodewright.runtime.hosts.secrets import redacted, secrets_of
 from providers.base.contract import Host, Problem, Provider, Shape, ShowsConsole, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -55,7 +55,7 @@ class Answer:
     """What ``update`` said for a spec, and when."""
 
     spec_hash: str
-    said: UpdateAnswer
+    value: UpdateAnswer
     at: datetime
 
 
@@ -97,7 +97,7 @@ class Scope:
         self._answers: dict[str, Answer] = {}
         self._breaker = Breaker(deps.random)
         self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
-        self._queued: tuple[Turns[_Call], ...] = tuple(Turns() for _ in _ORDER)
+        self._queued: tuple[FairQueue[_Call], ...] = tuple(FairQueue() for _ in _ORDER)
         """The calls of ``_waiting``, by their order; their key is the UID."""
         self._waiting: dict[str, _Call] = {}
         """Calls that have not been made yet, by UID."""
@@ -263,7 +263,7 @@ class Scope:
             self._start(call)
         metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
-    def _next_queue(self) -> Turns[_Call] | None:
+    def _next_queue(self) -> FairQueue[_Call] | None:
         for name, index in _ORDER.items():
             calls = self._queued[index]
             if name == "create" and (not len(calls) or self._is_full):
@@ -305,7 +305,7 @@ class Scope:
             with tracing.span(f"provider {call.name}", {"scope": self.name, "uid": call.uid}):
                 await self._make(call)
         except ProviderError as raised:
-            error = told(raised, call.action)
+            error = redacted(raised, call.action)
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise

@@ -18,7 +18,7 @@ def secrets_of(action: HostAction) -> list[str]:
     return sorted(set(secret_values(config)), key=len, reverse=True)
 
 
-def told(error: ProviderError, action: HostAction | None = None) -> ProviderError:
+def redacted(error: ProviderError, action: HostAction | None = None) -> ProviderError:
     """``error`` as it may be told; the same one if there is nothing to hide."""
     message = without(secrets_of(action) if action is not None else (), error.message)
     if message == error.message:
@@ -28,7 +28,7 @@ def told(error: ProviderError, action: HostAction | None = None) -> ProviderErro
 
 def without(secrets: Iterable[str], text: str) -> str:
     """``text`` with these, and whatever looks like a secret, taken out."""
-    told = without_secrets(text)
+    text_without = without_secrets(text)
     for secret in secrets:
-        told = told.replace(secret, HIDDEN)
-    return told
+        text_without = text_without.replace(secret, HIDDEN)
+    return text_without

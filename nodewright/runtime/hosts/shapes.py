@@ -26,5 +26,5 @@ class Shapes(Answers[ShapeRead]):
     def _failed(self, error: ProviderError) -> ShapeRead:
         return ShapeUnknown(without_secrets(str(error)))
 
-    def _good_for(self, said: ShapeRead) -> float:
-        return GOOD_FOR if isinstance(said, Shape) else BAD_FOR
+    def _good_for(self, answer: ShapeRead) -> float:
+        return GOOD_FOR if isinstance(answer, Shape) else BAD_FOR

@@ -31,7 +31,7 @@ class Sweeper:
         self._now = now
         self._removes = removes
         self._memory: Memory = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._strange: set[str] = set()
 
     async def run(self) -> None:
@@ -63,7 +63,7 @@ class Sweeper:
             self._tell(orphan)
         for orphan in found.due if self._removes else ():
             self._hosts.remove(orphan)
-        self._told &= {(orphan.scope, orphan.host.id) for orphan in found.orphans}
+        self._reported &= {(orphan.scope, orphan.host.id) for orphan in found.orphans}
         return found
 
     def _know_accounts_of_sets(self, view: View) -> None:
@@ -81,7 +81,7 @@ class Sweeper:
     def _tell(self, orphan: Orphan) -> None:
         """Once for each host."""
         identity = (orphan.scope, orphan.host.id)
-        if identity not in self._told:
-            self._told.add(identity)
+        if identity not in self._reported:
+            self._reported.add(identity)
             removes = self._removes and orphan.ours
             _log.warning("orphan host", scope=orphan.scope, host=orphan.host.id, why=orphan.why, removes=removes)

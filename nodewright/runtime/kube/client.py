@@ -1,92 +1,33 @@
-"""Ask an API server: get, list, create, patch, scale, delete, evict, watch, all with plain dicts.
-
-What is sent again without asking: reads after any passing failure; writes only when the server certainly did not act on
-them (429, a connection that could not be made). All else is told to the caller, who knows whether a repeat is safe.
-"""
+"""Ask an API server: get, list, create, patch, scale, delete, evict, watch, all with plain dicts."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
-import random
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
-import aiohttp
 import orjson
-from yarl import URL
 
 from controllers.kernel.refs import EVENT, POD, Key, Kind, Obj, Ref
-from nodewright import __version__
-from nodewright.runtime import metrics
 from nodewright.runtime.kube.answers import (
     checked,
     decoded,
     event_of,
     items_of,
     page_marks,
-    read_body,
     remaining_of,
     weight,
 )
-from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import (
-    ApiError,
-    MalformedAnswerError,
-    NoAnswer,
-    NotLeadingError,
-    SilenceError,
-    error_from_answer,
-)
-from nodewright.runtime.kube.lines import LONGEST_LINE, LineSplitter, LineTooLongError
 from nodewright.runtime.kube.paths import collection_path, field_selector, object_path, one_object, with_query
 from nodewright.runtime.kube.requests import delete_options, guarded
-from nodewright.runtime.kube.slots import Slots
+from nodewright.runtime.kube.transport import Call, Transport
+from nodewright.runtime.kube.transport import ClientLimits as ClientLimits  # noqa: PLC0414 - openers of a client import it from here
 
-_JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "nodewright"
-LARGEST_STATUS = 64 << 10
-"""Bytes read of a refusal."""
-_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, EOFError, ValueError)
-"""What the HTTP library raises. ValueError: a host name or header that can't be sent, UnicodeError among it."""
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
-    """``in_flight``: requests at a time (watches not counted); ``share_of_namespace``: of these, those on behalf of one
-    namespace. A third of all keeps an API server busy that is no further away than 20 ms, and leaves it free to answer
-    others soon. Times in seconds.
-
-    ``retry_after_at_most`` bounds a wait that the server asks for; ``watch_silence`` is how long a watch may say
-    nothing at all (API servers send a bookmark about once a minute). ``keep_alive``: an idle connection waits so long
-    for the next burst, since opening one costs more than a request (API servers close theirs after 90 s, proxies 60).
-    ``largest_answer``: bytes of one answer; ``longest_line``: of one event of a watch; ``heaviest_answer``: bytes of
-    memory that either may take once it is parsed. ``lists_in_flight``: pages of lists that are read at a time.
-    """
-
-    in_flight: int = 50
-    connect_timeout: float = 5.0
-    keep_alive: float = 45.0
-    request_timeout: float = 30.0
-    attempts: int = 4
-    backoff: float = 0.2
-    retry_after_at_most: float = 30.0
-    watch_silence: float = 100.0
-    largest_answer: int = 256 << 20
-    longest_line: int = LONGEST_LINE
-    heaviest_answer: int = 4 << 30
-    lists_in_flight: int = 50
-
-    @property
-    def share_of_namespace(self) -> int:
-        return max(1, self.in_flight // 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,101 +43,11 @@ class Page:
     """Objects behind this page; 0 if the server does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    verb: str
-    method: str
-    path: str
-    resource: str
-    body: bytes | None = None
-    content_type: str = _JSON
-
-    @property
-    def reads(self) -> bool:
-        return self.method == "GET"
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}".strip()
-
-
-class KubeClient:
-    """One API server, seen by one controller. An async context manager; safe for many tasks of one event loop.
-
-    All methods raise ApiError (the server said no) and NoAnswer (it said nothing).
-    """
-
-    def __init__(self, connection: Connection, controller: str, limits: ClientLimits | None = None) -> None:
-        self.controller = controller
-        self._agent = f"nodewright/{__version__} ({controller})"
-        self._connection = connection
-        self._limits = limits or ClientLimits()
-        self._slots = Slots(self._limits.in_flight, self._limits.share_of_namespace)
-        self._lists = asyncio.Semaphore(self._limits.lists_in_flight)
-        self._stack = AsyncExitStack()
-        self._requests: aiohttp.ClientSession | None = None
-        self._watches: aiohttp.ClientSession | None = None
-        self._random = random.Random()  # noqa: S311  (jitter)
-        self._may_write: Callable[[], bool] | None = None
-        self._extras: dict[str, Any] = {}
-        if connection.server_name:
-            self._extras["server_hostname"] = connection.server_name
-        self._extras["allow_redirects"] = False
-        if connection.proxy:
-            self._extras["proxy"] = connection.proxy
-
-    async def __aenter__(self) -> KubeClient:
-        context = self._connection.ssl_context()
-        self._requests = await self._stack.enter_async_context(self._session(context, self._limits.in_flight))
-        self._watches = await self._stack.enter_async_context(self._session(context, 0))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.aclose()
-
-    @property
-    def connection(self) -> Connection:
-        """Where the API server is. Holds secrets."""
-        return self._connection
-
-    def named(self, controller: str, agent: str = "") -> KubeClient:
-        """The same connections and limits under another name: API servers tell clients apart by their User-Agent.
-
-        Usable as long as this client is open; not to be entered itself.
-        """
-        other = copy.copy(self)
-        other.controller = controller
-        other._agent = agent or f"nodewright/{__version__} ({controller})"
-        return other
-
-    def fenced(self, may_write: Callable[[], bool]) -> KubeClient:
-        """The same client, whose writes are refused (NotLeadingError) unless ``may_write`` at the moment of sending."""
-        other = copy.copy(self)
-        other._may_write = may_write
-        return other
-
-    def _session(self, context: Any, limit: int) -> aiohttp.ClientSession:
-        """Watches have a session of their own: they would use up the connections of a shared one."""
-        connector = aiohttp.TCPConnector(
-            ssl=context if context is not None else True,
-            limit=limit,
-            limit_per_host=limit,
-            keepalive_timeout=self._limits.keep_alive,
-            socket_factory=self._connection.sockets,
-        )
-        timeout = aiohttp.ClientTimeout(total=self._limits.request_timeout, sock_connect=self._limits.connect_timeout)
-        return aiohttp.ClientSession(
-            connector=connector,
-            timeout=timeout,
-            headers={"Accept": _JSON, "Accept-Encoding": "identity"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,  # a compressed answer can be a thousand times what it seems
-        )
+class KubeClient(Transport):
+    """The verbs of one API server. All methods raise ApiError (the server said no) and NoAnswer (it said nothing)."""
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        return checked(await self._object(_Call("get", "GET", object_path(kind, key), kind.plural)), kind)
+        return checked(await self.object_of(Call("get", "GET", object_path(kind, key), kind.plural)), kind)
 
     async def list_page(
         self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
@@ -210,33 +61,33 @@ class KubeClient:
             query["continue"] = continue_
         path = with_query(collection_path(kind, namespace), query)
         async with self._lists:
-            body = await self._answer(_Call("list", "GET", path, kind.plural))
+            body = await self.answer(Call("list", "GET", path, kind.plural))
             answer = decoded(body, f"list of {kind.plural}", self._limits.heaviest_answer)
             return Page(items_of(answer, kind), *page_marks(answer, kind), weight(body), remaining_of(answer))
 
     async def pods_on(self, node: str) -> list[dict[str, Any]]:
         """Its pods as the server has them now: what a watch has not told yet is among them."""
         path = with_query(collection_path(POD, ""), field_selector("spec.nodeName", node))
-        return items_of(await self._object(_Call("list", "GET", path, "pods")), POD)
+        return items_of(await self.object_of(Call("list", "GET", path, "pods")), POD)
 
     async def events_about(self, namespace: str, name: str, most: int) -> list[dict[str, Any]]:
         """Events of ``namespace`` about objects of that name, whatever their kind; at most ``most``."""
         query = {"limit": str(most), **field_selector("involvedObject.name", name)}
         path = with_query(collection_path(EVENT, namespace), query)
         async with self._lists:
-            return items_of(await self._object(_Call("list", "GET", path, EVENT.plural)), EVENT)
+            return items_of(await self.object_of(Call("list", "GET", path, EVENT.plural)), EVENT)
 
     async def labelled(self, kind: Kind, namespace: str, selector: str) -> list[dict[str, Any]]:
         """Objects of a namespace that a label selector finds, as the server has them now."""
         path = with_query(collection_path(kind, namespace), {"labelSelector": selector})
         async with self._lists:
-            return items_of(await self._object(_Call("list", "GET", path, kind.plural)), kind)
+            return items_of(await self.object_of(Call("list", "GET", path, kind.plural)), kind)
 
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
-        call = _Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
-        return checked(await self._object(call), kind)
+        call = Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
+        return checked(await self.object_of(call), kind)
 
     async def merge_patch(
         self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
@@ -245,7 +96,7 @@ class KubeClient:
         path = object_path(target.kind, target.key, subresource)
         body = orjson.dumps(guarded(patch, target.uid, resource_version))
         verb = f"patch-{subresource}" if subresource else "patch"
-        answer = await self._object(_Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
+        answer = await self.object_of(Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
         return checked(answer, target.kind)
 
     async def patch_status(self, target: Ref, status: Mapping[str, Any], resource_version: str = "") -> dict[str, Any]:
@@ -257,7 +108,7 @@ class KubeClient:
         """Strategic merge of a built-in kind's ``status``, as kubelets send it: conditions of other types stay."""
         path = object_path(target.kind, target.key, "status")
         body = orjson.dumps(guarded({"status": status}, target.uid, ""))
-        return await self._object(_Call("patch-status", "PATCH", path, target.kind.plural, body, _STRATEGIC_PATCH))
+        return await self.object_of(Call("patch-status", "PATCH", path, target.kind.plural, body, _STRATEGIC_PATCH))
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
         """Set the replicas of the scale subresource; answers an ``autoscaling/v1 Scale``."""
@@ -275,7 +126,7 @@ class KubeClient:
         if dry_run:
             query["dryRun"] = "All"
         path = with_query(object_path(kind, key), query)
-        return await self._object(_Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
+        return await self.object_of(Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
 
     async def delete(
         self,
@@ -288,7 +139,7 @@ class KubeClient:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         options |= delete_options(target, grace_seconds, resource_version)
         path = object_path(target.kind, target.key)
-        answer = await self._object(_Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
+        answer = await self.object_of(Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
         return checked(answer, target.kind)
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
@@ -300,7 +151,7 @@ class KubeClient:
             "deleteOptions": delete_options(target, grace_seconds),
         }
         path = object_path(target.kind, target.key, "eviction")
-        return await self._object(_Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
+        return await self.object_of(Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
 
     async def bind(self, target: Ref, node: str) -> dict[str, Any]:
         """POST a binding of the pod ``target`` to ``node``; 409 if it has one, or is another pod by now."""
@@ -308,20 +159,20 @@ class KubeClient:
         to = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = orjson.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
         path = object_path(target.kind, target.key, "binding")
-        return await self._object(_Call("bind", "POST", path, target.kind.plural, body))
+        return await self.object_of(Call("bind", "POST", path, target.kind.plural, body))
 
     async def version(self) -> dict[str, Any]:
         """``/version``: the cheapest way to see whether the server is there."""
-        return await self._object(_Call("version", "GET", "/version", ""))
+        return await self.object_of(Call("version", "GET", "/version", ""))
 
     async def resources(self, group: str, version: str) -> list[dict[str, Any]]:
         """The resources that discovery lists for one version of a group. Raises ApiError (404: not served)."""
-        answer = await self._object(_Call("get", "GET", f"/apis/{group}/{version}", "discovery"))
+        answer = await self.object_of(Call("get", "GET", f"/apis/{group}/{version}", "discovery"))
         return answer.get("resources") or []
 
     async def schemas(self, group: str, version: str) -> dict[str, Any]:
         """The OpenAPI v3 schemas of one version of a group, by name."""
-        answer = await self._object(_Call("get", "GET", f"/openapi/v3/apis/{group}/{version}", "openapi"))
+        answer = await self.object_of(Call("get", "GET", f"/openapi/v3/apis/{group}/{version}", "openapi"))
         return (answer.get("components") or {}).get("schemas") or {}
 
     async def watch(
@@ -340,144 +191,7 @@ class KubeClient:
             "timeoutSeconds": str(seconds),
             **one_object(name),
         }
-        call = _Call("watch", "GET", with_query(collection_path(kind, namespace), query), kind.plural)
-        timeout = aiohttp.ClientTimeout(
-            total=seconds + self._limits.watch_silence,  # a server that ends no watch, or drips, is cut off
-            sock_connect=self._limits.connect_timeout,
-            sock_read=self._limits.watch_silence,
-        )
-        session = _open(self._watches)
-        accepted = False
-        try:
-            async with session.request(
-                "GET", self._url(call), headers=await self._headers(), timeout=timeout, **self._extras
-            ) as response:
-                self._count(call, response.status)
-                if response.status != 200:
-                    raise await self._refusal(call, response)
-                _must_be_plain(response, call)
-                accepted, splitter = True, LineSplitter(self._limits.longest_line)
-                yield []
-                async for chunk in response.content.iter_any():
-                    lines = splitter.feed(chunk)
-                    if lines:
-                        yield [event_of(line, kind, self._limits.heaviest_answer) for line in lines]
-        except (*_BROKEN, LineTooLongError) as error:
-            if accepted and isinstance(error, aiohttp.SocketTimeoutError):
-                raise SilenceError(f"watch of {kind.plural}: silence", sent=True) from error
-            raise NoAnswer(f"watch of {kind.plural}: {_describe(error)}", sent=True) from error
-
-    async def _object(self, call: _Call) -> dict[str, Any]:
-        return decoded(await self._answer(call), str(call), self._limits.heaviest_answer)
-
-    async def _answer(self, call: _Call) -> bytes:
-        """Send, again where that is safe."""
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._once(call)
-            except (ApiError, NoAnswer) as error:
-                wait = self._wait_before_retry(call, error, attempt)
-                if wait is None:
-                    raise
-                why = error.reason if isinstance(error, ApiError) else "NoAnswer"
-                metrics.of(metrics.KUBE_RETRIES, call.verb, why).inc()
-                await asyncio.sleep(wait)
-
-    def _wait_before_retry(self, call: _Call, error: ApiError | NoAnswer, attempt: int) -> float | None:
-        """Seconds to wait, or None: don't."""
-        if attempt >= self._limits.attempts:
-            return None
-        backoff: float = self._limits.backoff * 2 ** (attempt - 1) * self._random.uniform(0.5, 1.5)
-        if isinstance(error, MalformedAnswerError):
-            return None
-        if isinstance(error, NoAnswer):
-            return backoff if call.reads or not error.ambiguous else None
-        if error.code == 401 and attempt == 1 and self._connection.tokens is not None:
-            self._connection.tokens.reject()
-            return 0.0
-        if error.code == 429:
-            if call.verb == "evict":
-                return None
-        elif not (call.reads and error.code >= 500):
-            return None
-        if error.retry_after is None:
-            return backoff
-        if error.retry_after > self._limits.retry_after_at_most:
-            return None
-        return error.retry_after * self._random.uniform(1.0, 1.1)
-
-    async def _once(self, call: _Call) -> bytes:
-        session = _open(self._requests)
-        headers = await self._headers()
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
-        async with self._slots.one():
-            if self._may_write is not None and not call.reads and not self._may_write():
-                raise NotLeadingError(f"{call}: this process does not lead")
-            if session.closed:
-                raise NoAnswer(f"{call}: the connection was given up", sent=False)
-            started = asyncio.get_running_loop().time()
-            try:
-                async with session.request(
-                    call.method, self._url(call), data=call.body, headers=headers, **self._extras
-                ) as response:
-                    self._count(call, response.status)
-                    if not 200 <= response.status < 300:
-                        raise await self._refusal(call, response)
-                    body = await read_body(response, self._limits.largest_answer, str(call))
-            except _BROKEN as error:
-                self._count(call, 0)
-                sent = not isinstance(error, _NOT_SENT)
-                raise NoAnswer(f"{call}: {_describe(error)}", sent=sent) from error
-            metrics.of(metrics.KUBE_SECONDS, call.verb).observe(asyncio.get_running_loop().time() - started)
-        return body
-
-    def _url(self, call: _Call) -> URL:
-        return URL(self._connection.server + call.path, encoded=True)
-
-    async def _headers(self) -> dict[str, str]:
-        headers = {"User-Agent": self._agent}
-        if self._connection.tokens is not None:
-            headers["Authorization"] = f"Bearer {await self._connection.tokens.token()}"
-        return headers
-
-    async def _refusal(self, call: _Call, response: aiohttp.ClientResponse) -> ApiError:
-        """From an answer that is none of 2xx; of a larger body than a Status has only the code counts."""
-        try:
-            body = await read_body(response, LARGEST_STATUS, str(call))
-        except MalformedAnswerError:
-            body = b""
-        error = error_from_answer(response.status, body, response.headers.get("Retry-After"))
-        error.asked = str(call)
-        return error
-
-    def _count(self, call: _Call, code: int) -> None:
-        metrics.of(metrics.KUBE_REQUESTS, self.controller, call.verb, call.resource, str(code)).inc()
-
-
-def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
-    if session is None:
-        raise RuntimeError("KubeClient is used outside of its `async with`")
-    return session
-
-
-def _must_be_plain(response: aiohttp.ClientResponse, call: _Call) -> None:
-    if response.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
-        raise MalformedAnswerError(f"{call}: the answer is compressed, though that was not asked for")
-
-
-def _describe(error: Exception) -> str:
-    """In words of ours, of the system and of OpenSSL; aiohttp's about an answer would quote it."""
-    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError | LineTooLongError):
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "ServerDisconnectedError: the server cut the connection"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "ClientPayloadError: the answer ended too early or is not HTTP"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"{type(error).__name__}: the answer is not HTTP"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{type(error).__name__}: {error.strerror}"
-    return type(error).__name__
+        call = Call("watch", "GET", with_query(collection_path(kind, namespace), query), kind.plural)
+        async with aclosing(self.lines(call, seconds)) as batches:
+            async for lines in batches:
+                yield [event_of(line, kind, self._limits.heaviest_answer) for line in lines]

@@ -110,8 +110,8 @@ class ApiError(KubeError):
     @property
     def plain(self) -> str:
         meaning = _REASON_BY_CODE.get(self.code, "Redirect" if 300 <= self.code < 400 else "")
-        said = f"the server answered {self.code}{f' ({meaning})' if meaning else ''}"
-        return f"{self.asked}: {said}" if self.asked else said
+        message = f"the server answered {self.code}{f' ({meaning})' if meaning else ''}"
+        return f"{self.asked}: {message}" if self.asked else message
 
     @property
     def not_found(self) -> bool:
@@ -149,9 +149,9 @@ def error_from_status(code: int, status: Mapping[str, Any], retry_after: float |
         retry_after = _seconds(details.get("retryAfterSeconds")) or None
     code = _code(status.get("code"), code)
     reason, message = status.get("reason"), status.get("message")
-    said = reason[:_LONGEST_REASON] if isinstance(reason, str) and reason else _REASON_BY_CODE.get(code, "Unknown")
-    text = message[:_LONGEST_MESSAGE] if isinstance(message, str) and message else said
-    return ApiError(code, said, text, details, retry_after)
+    given = reason[:_LONGEST_REASON] if isinstance(reason, str) and reason else _REASON_BY_CODE.get(code, "Unknown")
+    text = message[:_LONGEST_MESSAGE] if isinstance(message, str) and message else given
+    return ApiError(code, given, text, details, retry_after)
 
 
 def error_of_event(status: Mapping[str, Any]) -> ApiError:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 
-from nodewright.runtime.turns import Turns
+from nodewright.runtime.fair_queue import FairQueue
 
 _working_for: ContextVar[str] = ContextVar("nodewright_working_for", default="")
 
@@ -35,7 +35,7 @@ class Slots:
         self._free = slots
         self._share = share
         self._held: Counter[str] = Counter()
-        self._waiting: Turns[asyncio.Future[None]] = Turns()
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:

@@ -192,5 +192,5 @@ class WorkloadDirectory:
 
     def _count(self) -> None:
         workloads = [access.workload for access in self._accesses.values()]
-        for state, kind in (("Reached", Reached), ("Unreached", Unreachable)):
+        for state, kind in (("Reachable", Reached), ("Unreachable", Unreachable)):
             metrics.of(metrics.WORKLOAD_CLUSTERS, state).set(sum(isinstance(one, kind) for one in workloads))

@@ -20,7 +20,7 @@ from controllers.scaling.discovery import discover
 from controllers.scaling.node_group import Bounds, NodeGroup
 from controllers.scheduling.binpacking import Estimate
 from controllers.scheduling.classes import PodClass
-from controllers.scheduling.shapes import Demand, NodeShape
+from controllers.scheduling.shapes import Demand, NodeInfo
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MIN, MAX = names.AUTOSCALER_MIN_ANNOTATION, names.AUTOSCALER_MAX_ANNOTATION
@@ -63,7 +63,7 @@ def test_one_bad_group_does_not_disturb_the_others() -> None:
 
 def option(group: str, nodes: int, pods: int, cpu: int = 1000, price: int | None = None) -> Option:
     pod = PodClass(Demand((("cpu", 100),)), "", {}, {})
-    node = NodeShape(group, {}, (("cpu", cpu),))
+    node = NodeInfo(group, {}, (("cpu", cpu),))
     return Option(group, node, Estimate(nodes, {pod: pods}, {}), None if price is None else Fraction(price))
 
 

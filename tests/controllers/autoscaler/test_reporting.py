@@ -9,7 +9,7 @@ import yaml
 
 from api import names
 from controllers.autoscaler import status
-from controllers.autoscaler.figures import MEASURES
+from controllers.autoscaler.metrics import METRICS
 from controllers.autoscaler.plan import plan
 from controllers.autoscaler.publishing import read_decisions, read_options
 from controllers.kernel.actions import Create, Event, Patch
@@ -33,9 +33,9 @@ def written(fleet: Fleet, before: str = "") -> str:
     return data(fleet, {"status": before} if before else None)["status"]
 
 
-def figures(fleet: Fleet) -> dict[tuple[str, ...], float]:
-    found = plan(observed_of(fleet)).figures
-    return {(each.measure.name.removeprefix("cluster_autoscaler_"), *each.labels): each.value for each in found}
+def samples(fleet: Fleet) -> dict[tuple[str, ...], float]:
+    found = plan(observed_of(fleet)).samples
+    return {(each.metric.name.removeprefix("cluster_autoscaler_"), *each.labels): each.value for each in found}
 
 
 def busy() -> Fleet:
@@ -120,7 +120,7 @@ def test_texts_are_compared_but_for_their_times() -> None:
 
 def test_figures_have_upstream_s_names_and_say_what_is() -> None:
     fleet = busy()
-    found = figures(fleet)
+    found = samples(fleet)
     assert found["cluster_safe_to_autoscale",] == 1
     assert found["nodes_count", "ready"] == 2
     assert found["node_groups_count", "autoscaled"] == 2
@@ -132,8 +132,8 @@ def test_figures_have_upstream_s_names_and_say_what_is() -> None:
     fleet.pod("p", cpu="4")
     fleet.pod("q", cpu="4")
     fleet.pod("r", cpu="4")
-    assert figures(fleet)["scaled_up_nodes_total",] == 1
-    assert all(each.name.startswith("cluster_autoscaler_") and each.meaning.endswith(".") for each in MEASURES)
+    assert samples(fleet)["scaled_up_nodes_total",] == 1
+    assert all(each.name.startswith("cluster_autoscaler_") and each.meaning.endswith(".") for each in METRICS)
 
 
 def test_a_group_in_trouble_is_told_once() -> None:

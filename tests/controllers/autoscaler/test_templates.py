@@ -12,7 +12,7 @@ from api import names
 from controllers.autoscaler.templates import capacity_of, from_node, from_nothing, shape_of
 from controllers.kernel.refs import CLUSTER, Key
 from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.shapes import HOSTNAME, NodeShape, Taint
+from controllers.scheduling.shapes import HOSTNAME, NodeInfo, Taint
 from providers.base import contract
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
@@ -74,7 +74,7 @@ def test_what_can_not_be_read_is_named(name: str) -> None:
 
 def test_a_new_node_is_like_the_real_one_but_for_its_troubles() -> None:
     spot, cordon = Taint("spot", "", "NoSchedule"), Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-    real = NodeShape("n-1", {HOSTNAME: "n-1", "zone": "a"}, (("cpu", 1000),), (spot, cordon), unschedulable=True)
+    real = NodeInfo("n-1", {HOSTNAME: "n-1", "zone": "a"}, (("cpu", 1000),), (spot, cordon), unschedulable=True)
     new = from_node(real, "g")
     assert (new.taints, new.unschedulable, new.hypothetical) == ((spot,), False, True)
     assert new.labels["zone"] == "a"

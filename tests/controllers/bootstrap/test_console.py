@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controllers.bootstrap.console import LONGEST, MOST_LINES, told
+from controllers.bootstrap.console import LONGEST, MOST_LINES, last_lines
 
 TOKEN = "abcdef.0123456789abcdef"
 TOLD = {
@@ -26,14 +26,14 @@ TOLD = {
 
 @pytest.mark.parametrize(("console", "said"), TOLD.items())
 def test_what_is_quoted(console: str, said: str) -> None:
-    assert told(console) == said
+    assert last_lines(console) == said
 
 
 @given(st.text(max_size=2000), st.integers(0, 4))
 @example("\x1b]" + "x" * 2000, 0)
 @example("\x1b[" + "1;" * 3000, 0)
 def test_any_console_gives_one_bounded_line_without_a_token(text: str, times: int) -> None:
-    said = told("\n".join([text, *[TOKEN] * times, text]))
+    said = last_lines("\n".join([text, *[TOKEN] * times, text]))
     assert len(said) <= LONGEST
     assert said.isprintable()
     assert TOKEN not in said
@@ -41,8 +41,8 @@ def test_any_console_gives_one_bounded_line_without_a_token(text: str, times: in
 
 def test_the_end_is_what_is_kept() -> None:
     lines = [f"line {number}" for number in range(1000)]
-    assert told("\n".join(lines)).split(" | ") == lines[-MOST_LINES:]
-    long = told("x" * 10_000 + "the end")
+    assert last_lines("\n".join(lines)).split(" | ") == lines[-MOST_LINES:]
+    long = last_lines("x" * 10_000 + "the end")
     assert long.startswith("…")
     assert long.endswith("the end")
 
@@ -51,6 +51,6 @@ def test_a_secret_of_which_only_the_end_is_looked_at_is_not_shown() -> None:
     """The cut may go through it, and lines that repeat themselves may bring what is left of it to the front."""
     for left in range(1, len(TOKEN) + 1):
         rest = "a\n" * 8191
-        assert told(f"{TOKEN}{' ' * (16384 - len(rest) - left)}{rest}")[-1:] == "a"
-        assert told(f"{TOKEN}{' ' * (16384 - len(rest) - left)}{rest}") in {"a", "[hidden] | a"}
-    assert told("9sdfAoGBAL\nMHcCAQ\n-----END RSA PRIVATE KEY-----\nlogin:") == "[hidden] | login:"
+        assert last_lines(f"{TOKEN}{' ' * (16384 - len(rest) - left)}{rest}")[-1:] == "a"
+        assert last_lines(f"{TOKEN}{' ' * (16384 - len(rest) - left)}{rest}") in {"a", "[hidden] | a"}
+    assert last_lines("9sdfAoGBAL\nMHcCAQ\n-----END RSA PRIVATE KEY-----\nlogin:") == "[hidden] | login:"

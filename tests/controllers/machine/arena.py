@@ -37,6 +37,7 @@ from controllers.kernel.view import (
     LiveCheck,
 )
 from controllers.machine.reconciler import MachineReconciler
+from nodewright.apiserver.patch.merge import merged
 from nodewright.runtime.hosts.scope import call_of
 from providers.base.contract import Host, HostRequest, Problem, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
@@ -65,7 +66,7 @@ class Arena:
     live: LiveCheck = NOBODY_ASKED
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
-    remains: Host | None = None
+    leftover: Host | None = None
     """What the cloud shows where there is no host."""
     registry: Registry = field(default_factory=lambda: Registry.of(registration_for(Worlds())))
 
@@ -223,12 +224,12 @@ class Arena:
             match action:
                 case CreateHost():
                     self.world.create(action.request)
-                    self.remains = None
+                    self.leftover = None
                 case UpdateHost():
                     answer = self.world.update(action.request, action.host.id, action.drained)
                     self.answers[uid] = (action.request.spec_hash, answer, self.now)
-                case DeleteHost() if action.host == self.remains:
-                    self.remains = None
+                case DeleteHost() if action.host == self.leftover:
+                    self.leftover = None
                 case DeleteHost():
                     self.world.delete(action.host.id)
         except ProviderError as error:
@@ -249,7 +250,7 @@ class Arena:
             found = next((host for host in self.world.list() if host.machine_uid == uid), None)
         except ProviderError as error:
             return HostUnknown(str(error))
-        return HostPresent(found) if found else HostAbsent(self.remains)
+        return HostPresent(found) if found else HostAbsent(self.leftover)
 
     def _patch(self, action: Patch) -> None:
         have = self.view.get(action.target.kind, action.target.key)
@@ -264,7 +265,7 @@ class Arena:
         have = self.view.get(kind, key)
         assert have is not None
         assert set(patch) <= ({"status"} if subresource else {"metadata", "spec"}), f"{patch} does not belong there"
-        after = merged(have, patch)
+        after = merged(have, copy.deepcopy(patch))
         if after == have:
             return
         after["metadata"]["resourceVersion"] = self._next_version()
@@ -290,16 +291,3 @@ class Arena:
 
     def _time(self) -> str:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result

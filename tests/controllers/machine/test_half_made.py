@@ -19,8 +19,8 @@ QUICK: dict[str, Any] = {"bootSeconds": 0.6, "joinSeconds": 0.2, "deleteSeconds"
 
 def with_remains(arena: Arena, key: Key) -> Host:
     uid = str(arena.machine(key)["metadata"]["uid"])
-    arena.remains = Host(f"remains-{uid}", uid, key.name, "", HostState.UNFINISHED, "")
-    return arena.remains
+    arena.leftover = Host(f"remains-{uid}", uid, key.name, "", HostState.UNFINISHED, "")
+    return arena.leftover
 
 
 def calls(arena: Arena) -> list[str]:
@@ -46,7 +46,7 @@ def test_a_machine_that_goes_takes_along_what_was_made_for_it() -> None:
     arena.delete(key)
     arena.run(key)
     assert [action.host for action in arena.done if isinstance(action, DeleteHost)] == [left]
-    assert arena.remains is None
+    assert arena.leftover is None
     assert not arena.exists(key)
 
 

@@ -10,7 +10,7 @@ import pytest
 from api import names
 from controllers.kernel.actions import Patch
 from controllers.kernel.plan import Blocked, Failed, Wait
-from controllers.kernel.remediation import Place
+from controllers.kernel.remediation import RemediationData
 from tests.builders import NOW, FakeView, machine, machine_set
 from tests.builders.objects import Builder, MachineBuilder, MachineSetBuilder
 from tests.builders.plans import events
@@ -38,7 +38,7 @@ def many(kind: Any, count: int, zone: str = "", first: int = 0) -> list[Builder]
 
 def heir(name: str, times: list[float], of: str = "gone") -> list[Builder]:
     """A sick Machine in the place of another; ``times``: seconds since each replacement of the place."""
-    place = Place(of, tuple(NOW - timedelta(seconds=ago) for ago in times))
+    place = RemediationData(of, tuple(NOW - timedelta(seconds=ago) for ago in times))
     body, node = dark(name)
     return [body.annotated(names.REMEDIATION_FOR_ANNOTATION, place.to_text()), node]
 
@@ -246,7 +246,7 @@ BUSY: dict[str, list[Builder]] = {
         .of(POOL)
         .pending()
         .created(60)
-        .annotated(names.REMEDIATION_FOR_ANNOTATION, Place("x", (NOW - timedelta(seconds=60),)).to_text())
+        .annotated(names.REMEDIATION_FOR_ANNOTATION, RemediationData("x", (NOW - timedelta(seconds=60),)).to_text())
     ],
 }
 
@@ -297,7 +297,7 @@ def test_the_next_look_is_when_the_wait_is_over() -> None:
 
 def test_what_replacing_is_not_known_to_help_waits_a_minute_at_least() -> None:
     """machine-api-operator#736, eks-anywhere#4709: no replacement right after another that failed."""
-    place = Place("x", (NOW - timedelta(seconds=50),))
+    place = RemediationData("x", (NOW - timedelta(seconds=50),))
     broken = member("a").failed("HostFailed").annotated(names.REMEDIATION_FOR_ANNOTATION, place.to_text())
     view = FakeView(POOL, check(), broken)
     assert selected_for_deletion(plan_on(view)) == []

@@ -12,7 +12,7 @@ from controllers.kernel.actions import Delete, Patch
 from controllers.kernel.conditions import find, format_time, parse_time
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, MACHINE_SET, NODE, Key, key_of
-from controllers.kernel.remediation import place_of
+from controllers.kernel.remediation import remediation_data_of
 from controllers.machinehealthcheck.reconciler import RECONCILER
 from tests.builders import World, machine_set, node
 from tests.builders.loop import plan_for, settle
@@ -89,7 +89,7 @@ def marked(world: World) -> set[str]:
 def place(world: World, name: str) -> str:
     """The first Machine of its place that is still there: the budget counts those, not the Machines made for one."""
     found = world.find(MACHINE, name)
-    before = place_of(found).machine if found is not None else ""
+    before = remediation_data_of(found).machine if found is not None else ""
     return place(world, before) if before and world.find(MACHINE, before) is not None else name
 
 

@@ -10,7 +10,7 @@ import pytest
 from api import names
 from controllers.kernel.plan import Wait
 from controllers.kernel.refs import MACHINE, MACHINE_SET
-from controllers.kernel.remediation import place_of
+from controllers.kernel.remediation import remediation_data_of
 from tests.builders import FakeView, World, ago, machine, machine_deployment, machine_set
 from tests.builders.loop import plan_for, settle
 from tests.builders.objects import Builder, MachineBuilder, MachineSetBuilder
@@ -85,7 +85,7 @@ def test_the_replacement_says_whose_place_it_took_and_the_memory_ends_with_it() 
     assert victim not in alive(world)
     assert len(alive(world)) == 3
     heirs = [m for m in world.all(MACHINE) if names.REMEDIATION_FOR_ANNOTATION in m["metadata"]["annotations"]]
-    assert [place_of(heir).machine for heir in heirs] == [victim]
+    assert [remediation_data_of(heir).machine for heir in heirs] == [victim]
     assert "remediated" not in world.get(MACHINE_SET, "pool")["status"]
     conditions = world.get(MACHINE_SET, "pool")["status"]["conditions"]
     assert [c["status"] for c in conditions if c["type"] == "Remediating"] == ["False"]
@@ -99,7 +99,7 @@ def test_a_place_remembers_when_it_was_replaced_before() -> None:
         condemn(world, alive(world)[0])
         settle(world)
         (heir,) = world.all(MACHINE)
-        assert len(place_of(heir).times) == round_ + 1
+        assert len(remediation_data_of(heir).times) == round_ + 1
 
 
 def test_a_crash_after_any_action_replaces_exactly_the_condemned_ones() -> None:
@@ -114,7 +114,7 @@ def test_a_crash_after_any_action_replaces_exactly_the_condemned_ones() -> None:
         assert len(alive(world)) == 3, survived
         assert first[2] in alive(world), survived
         assert not set(first[:2]) & set(alive(world)), survived
-        heirs = {place_of(m).machine for m in world.all(MACHINE)} - {""}
+        heirs = {remediation_data_of(m).machine for m in world.all(MACHINE)} - {""}
         assert heirs == set(first[:2]), survived
 
 

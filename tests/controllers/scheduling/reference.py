@@ -10,14 +10,14 @@ from controllers.scheduling.binpacking import by_size
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.refusals import Refusal
-from controllers.scheduling.shapes import HOSTNAME, NodeShape
+from controllers.scheduling.shapes import HOSTNAME, NodeInfo
 
 
 @dataclass
 class Town:
     """Nodes with pods, changed by placing."""
 
-    nodes: list[NodeShape]
+    nodes: list[NodeInfo]
     pods: list[Counter[PodClass]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Town:
         return placed
 
 
-def estimate(town: Town, node: NodeShape, pods: Mapping[PodClass, int], limit: int) -> tuple[int, dict[PodClass, int]]:
+def estimate(town: Town, node: NodeInfo, pods: Mapping[PodClass, int], limit: int) -> tuple[int, dict[PodClass, int]]:
     """Nodes with pods on them, and how many pods of each class were placed."""
     first = len(town.nodes)
     placed: dict[PodClass, int] = {}

@@ -9,7 +9,7 @@ from controllers.scheduling.binpacking import Estimate, commit, estimate, templa
 from controllers.scheduling.classes import Classes
 from controllers.scheduling.refusals import UNSCHEDULABLE, short_of, summary
 from controllers.scheduling.schedulable import explain, filter_schedulable
-from controllers.scheduling.shapes import HOSTNAME, Demand, NodeShape, PodKind, PodShape, PodTerm, Spread, Taint
+from controllers.scheduling.shapes import HOSTNAME, Demand, NodeInfo, PodInfo, PodKind, PodTerm, Spread, Taint
 from controllers.scheduling.snapshot import Snapshot
 
 HERE = frozenset({"default"})
@@ -23,11 +23,11 @@ def selecting(app: str) -> Selector:
     return Selector((Requirement("app", Operator.IN, (app,)),))
 
 
-def node(name: str, cpu: int, zone: str = "a", **more: Any) -> NodeShape:
-    return NodeShape(name, {HOSTNAME: name, "zone": zone}, (("cpu", cpu), ("memory", 5000), ("pods", 100)), **more)
+def node(name: str, cpu: int, zone: str = "a", **more: Any) -> NodeInfo:
+    return NodeInfo(name, {HOSTNAME: name, "zone": zone}, (("cpu", cpu), ("memory", 5000), ("pods", 100)), **more)
 
 
-def pack(new: NodeShape, *wanted: tuple[PodKind, int], there: list[NodeShape] | None = None, **more: Any) -> Estimate:
+def pack(new: NodeInfo, *wanted: tuple[PodKind, int], there: list[NodeInfo] | None = None, **more: Any) -> Estimate:
     classes = Classes([each for each, _ in wanted])
     snapshot = Snapshot(there or [], [], classes)
     pods = {classes.of(each): count for each, count in wanted}
@@ -81,7 +81,7 @@ def test_daemons_take_their_part_of_every_new_node() -> None:
     found = estimate(snapshot, new, {classes.of(app): 5}, 10, daemons)
     commit(snapshot, new, found, daemons)
     assert estimate(snapshot, new, {classes.of(app): 5}, 10, daemons).nodes == 3, "Nodes of before are not new"
-    pods = [PodShape("default", f"p-{index}", app) for index in range(5)]
+    pods = [PodInfo("default", f"p-{index}", app) for index in range(5)]
     assert len(filter_schedulable(snapshot, pods).schedulable[0]) == 1, "but the room on them is known"
 
 
@@ -99,7 +99,7 @@ def test_pods_that_can_not_be_told_from_a_daemon_sets_are_pods_still() -> None:
 def test_the_important_pods_get_the_room() -> None:
     low, high = kind(60, priority=1), kind(60, priority=9)
     snapshot = Snapshot([node("n", 100)], [], Classes([low, high]))
-    found = filter_schedulable(snapshot, [PodShape("default", "low", low), PodShape("default", "high", high)])
+    found = filter_schedulable(snapshot, [PodInfo("default", "low", low), PodInfo("default", "high", high)])
     assert [str(pod) for group in found.schedulable for pod in group.pods] == ["default/high"]
     assert [str(pod) for group in found.unschedulable for pod in group.pods] == ["default/low"]
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.incremental_fit import Seeker
 from controllers.scheduling.placement import place
-from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import scenes
 from tests.controllers.scheduling.worlds import NAMESPACES
 from tests.examples import usually
 
-Scene = tuple[list[NodeShape], list[PodShape], list[PodKind]]
+Scene = tuple[list[NodeInfo], list[PodInfo], list[PodKind]]
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("place"), st.integers(0, 3), st.integers(1, 5)),

@@ -13,7 +13,7 @@ from controllers.scheduling.binpacking import template
 from controllers.scheduling.classes import Classes
 from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import static_refusal
-from controllers.scheduling.shapes import Demand, NodeShape, NodeTerm, PodKind, PodShape, PodTerm, Spread, Volume
+from controllers.scheduling.shapes import Demand, NodeInfo, NodeTerm, PodInfo, PodKind, PodTerm, Spread, Volume
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import scenes
 from tests.controllers.scheduling.worlds import NAMESPACES
@@ -26,8 +26,8 @@ HERE = frozenset({"default"})
 
 
 def coming(zones: str) -> list[Any]:
-    shape = NodeShape("new", {}, (("cpu", 2), ("pods", 10)))
-    return [(template(NodeShape("new", {ZONE: zone}, shape.allocatable), "new"), ()) for zone in zones]
+    shape = NodeInfo("new", {}, (("cpu", 2), ("pods", 10)))
+    return [(template(NodeInfo("new", {ZONE: zone}, shape.allocatable), "new"), ()) for zone in zones]
 
 
 def kind(**demand: Any) -> PodKind:
@@ -57,8 +57,8 @@ def test_a_pod_asks_where(how: str) -> None:
 def test_a_pod_asks_where_if_another_does_not_want_it_near() -> None:
     averse, plain = kind(anti_affinity=(PodTerm(WEB, ZONE, HERE),)), kind()
     classes = Classes([averse, plain])
-    node = NodeShape("n", {ZONE: "a"}, (("cpu", 2), ("pods", 10)))
-    snapshot = Snapshot([node], [PodShape("default", "p", averse, node="n")], classes)
+    node = NodeInfo("n", {ZONE: "a"}, (("cpu", 2), ("pods", 10)))
+    snapshot = Snapshot([node], [PodInfo("default", "p", averse, node="n")], classes)
     assert asks_where(snapshot, classes.of(plain), ZONE)
     assert not asks_where(Snapshot([node], [], classes), classes.of(plain), ZONE)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.scheduling.classes import PodClass
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.test_properties import begin, projected, scenes
 from tests.examples import usually
@@ -41,7 +41,7 @@ def act(snapshot: Snapshot, pending: list[PodClass], what: int, where: int) -> N
     elif what == 2 and not snapshot.closed[row]:
         snapshot.close(row)
     elif what == 3:
-        snapshot.add_nodes(NodeShape(f"more-{len(snapshot)}", hypothetical=True), 3)
+        snapshot.add_nodes(NodeInfo(f"more-{len(snapshot)}", hypothetical=True), 3)
     elif what == 4 and snapshot.copies[row] > 1:
         snapshot.split(row, 1)
 

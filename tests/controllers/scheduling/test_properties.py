@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controllers.scheduling.binpacking import estimate, template
 from controllers.scheduling.classes import Classes, PodClass
 from controllers.scheduling.placement import place
-from controllers.scheduling.shapes import NodeShape, PodKind, PodShape
+from controllers.scheduling.shapes import NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling import reference
 from tests.controllers.scheduling.reference import Town
@@ -24,19 +24,19 @@ THOROUGH = settings(max_examples=2000, deadline=None)
 
 
 @st.composite
-def scenes(draw: Any) -> tuple[list[NodeShape], list[PodShape], list[PodKind]]:
+def scenes(draw: Any) -> tuple[list[NodeInfo], list[PodInfo], list[PodKind]]:
     """Nodes, pods on them (whether they would fit there or not), and kinds that are pending."""
     there = draw(nodes(least=1))
     known = draw(st.lists(kinds(), min_size=1, max_size=4))
     pod_counts = st.tuples(st.sampled_from(there), st.sampled_from(known))
     pods = [
-        PodShape(kind.namespace, f"p-{index}", kind, node=reserve.name)
+        PodInfo(kind.namespace, f"p-{index}", kind, node=reserve.name)
         for index, (reserve, kind) in enumerate(draw(st.lists(pod_counts, max_size=6)))
     ]
     return there, pods, known
 
 
-def begin(scene: tuple[list[NodeShape], list[PodShape], list[PodKind]]) -> tuple[Snapshot, Town, list[PodClass]]:
+def begin(scene: tuple[list[NodeInfo], list[PodInfo], list[PodKind]]) -> tuple[Snapshot, Town, list[PodClass]]:
     there, pods, known = scene
     classes = Classes(known, NAMESPACES)
     town = Town(list(there))
@@ -64,7 +64,7 @@ def check_placing(scene: Any, counts: list[int]) -> None:
         assert [Counter(pods) for pods in snapshot.pods] == town.pods
 
 
-def check_estimate(scene: Any, new: NodeShape, counts: list[int], limit: int) -> None:
+def check_estimate(scene: Any, new: NodeInfo, counts: list[int], limit: int) -> None:
     snapshot, town, pending = begin(scene)
     new = template(new, "new")
     pods = dict(zip(pending, counts, strict=False))
@@ -87,7 +87,7 @@ def test_placing_is_first_fit_pod_by_pod(scene: Any, counts: list[int]) -> None:
 
 @given(scenes(), node("new"), st.lists(st.integers(0, 15), min_size=4, max_size=4), st.integers(1, 12))
 @MANY
-def test_an_estimate_is_that_of_adding_node_by_node(scene: Any, new: NodeShape, counts: list[int], limit: int) -> None:
+def test_an_estimate_is_that_of_adding_node_by_node(scene: Any, new: NodeInfo, counts: list[int], limit: int) -> None:
     check_estimate(scene, new, counts, limit)
 
 
@@ -101,7 +101,7 @@ def test_placing_is_first_fit_in_very_many_clusters(scene: Any, counts: list[int
 @pytest.mark.slow
 @given(scenes(), node("new"), st.lists(st.integers(0, 15), min_size=4, max_size=4), st.integers(1, 12))
 @THOROUGH
-def test_estimates_hold_in_very_many_clusters(scene: Any, new: NodeShape, counts: list[int], limit: int) -> None:
+def test_estimates_hold_in_very_many_clusters(scene: Any, new: NodeInfo, counts: list[int], limit: int) -> None:
     check_estimate(scene, new, counts, limit)
 
 
@@ -129,9 +129,7 @@ def placed(snapshot: Snapshot, pod_class: PodClass, count: int) -> int:
 
 @given(scenes(), st.lists(st.integers(1, 6), min_size=4, max_size=4), node("one-more"))
 @MANY
-def test_one_more_node_at_the_end_never_makes_a_pod_unplaceable(
-    scene: Any, counts: list[int], extra: NodeShape
-) -> None:
+def test_one_more_node_at_the_end_never_makes_a_pod_unplaceable(scene: Any, counts: list[int], extra: NodeInfo) -> None:
     """Without topology rules: with them a new domain may rightly forbid what was allowed before."""
     there, pods, known = scene
     plain = [kind for kind in known if not (kind.demand.spread or kind.demand.affinity or kind.demand.anti_affinity)]

@@ -21,7 +21,7 @@ from controllers.scheduling.classes import Classes
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.refusals import Refusal
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 from tests.controllers.scheduling.core_worlds import World
 from tests.controllers.scheduling.real_scheduler import Api, Verdicts, bound_to, refused, scheduler
 
@@ -51,7 +51,7 @@ class Tally:
 def test_the_scheduler_agrees_about_every_pod(plane: tuple[Api, Verdicts]) -> None:
     api, verdicts = plane
     worlds = [World(number, random.Random(f"{SEED}-{number}")) for number in range(WORLDS)]
-    nodes: list[NodeShape] = []
+    nodes: list[NodeInfo] = []
     for world in worlds:
         nodes.extend(furnish(api, world))
     tally = Tally()
@@ -65,7 +65,7 @@ def test_the_scheduler_agrees_about_every_pod(plane: tuple[Api, Verdicts]) -> No
     assert len(tally.agreed) >= 7, "every predicate must have decided something"
 
 
-def furnish(api: Api, world: World) -> list[NodeShape]:
+def furnish(api: Api, world: World) -> list[NodeInfo]:
     for name, team in zip(world.namespaces, "ab", strict=True):
         labels = {"world": str(world.number), "team": team}
         api("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
@@ -76,7 +76,7 @@ def furnish(api: Api, world: World) -> list[NodeShape]:
     return found
 
 
-def live(api: Api, verdicts: Verdicts, world: World, nodes: list[NodeShape], tally: Tally) -> None:
+def live(api: Api, verdicts: Verdicts, world: World, nodes: list[NodeInfo], tally: Tally) -> None:
     """One pod after the other; some of those that are bound stay, and the next ones meet them."""
     for _ in range(PODS):
         body = world.pod()
@@ -90,7 +90,7 @@ def live(api: Api, verdicts: Verdicts, world: World, nodes: list[NodeShape], tal
             api("DELETE", f"{path}/{pod['metadata']['name']}?gracePeriodSeconds=0")
 
 
-def judged(world: World, pod: dict[str, Any], nodes: list[NodeShape]) -> dict[str, Refusal | None]:
+def judged(world: World, pod: dict[str, Any], nodes: list[NodeInfo]) -> dict[str, Refusal | None]:
     """Our refusal of every Node, read from the objects as the server gave them back."""
     reader = Reader()
     pending, running = reader.pod(pod), [reader.pod(each) for each in world.pods]

@@ -13,7 +13,7 @@ from controllers.scheduling.classes import Classes
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.refusals import Predicate, Refusal, summary
-from controllers.scheduling.shapes import NodeShape
+from controllers.scheduling.shapes import NodeInfo
 from controllers.scheduling.volumes import VolumeBook
 from tests.controllers.scheduling.real_scheduler import Api, Verdicts, bound_to, refused, scheduler
 
@@ -32,7 +32,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Verdi
         yield found
 
 
-def furnish(api: Api) -> tuple[list[NodeShape], VolumeBook]:
+def furnish(api: Api) -> tuple[list[NodeInfo], VolumeBook]:
     nodes = []
     for name, zone in NODES.items():
         labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
@@ -123,7 +123,7 @@ def pod(name: str, claims: tuple[str, ...], zone: str | None) -> dict[str, Any]:
     return {"metadata": {"namespace": "v", "name": name}, "spec": spec}
 
 
-def judged(made: Any, running: list[Any], nodes: list[NodeShape], book: VolumeBook) -> dict[str, Refusal | None]:
+def judged(made: Any, running: list[Any], nodes: list[NodeInfo], book: VolumeBook) -> dict[str, Refusal | None]:
     reader = Reader(book)
     pending, there = reader.pod(made), [reader.pod(each) for each in running]
     classes = Classes([each.kind for each in (pending, *there)])

@@ -15,7 +15,7 @@ from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Mo
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
-from controllers.scheduling.shapes import Demand, Keeping, NodeShape, Owner, PodKind, PodShape
+from controllers.scheduling.shapes import Demand, Keeping, NodeInfo, Owner, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.worlds import NAMESPACES, kinds, nodes
 from tests.examples import usually
@@ -24,19 +24,19 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 RULES = DrainRules(NOW)
 
 
-def machine(name: str, cpu: int = 10, **more: Any) -> NodeShape:
-    return NodeShape(name, {}, (("cpu", cpu), ("pods", 100)), **more)
+def machine(name: str, cpu: int = 10, **more: Any) -> NodeInfo:
+    return NodeInfo(name, {}, (("cpu", cpu), ("pods", 100)), **more)
 
 
 def kind(cpu: int = 1, labels: dict[str, str] | None = None, **keeping: Any) -> PodKind:
     return PodKind(Demand(requests=(("cpu", cpu),)), "default", labels or {}, Keeping(**keeping))
 
 
-def pods(node: str, count: int, of: PodKind, **more: Any) -> list[PodShape]:
-    return [PodShape(of.namespace, f"{node}-{id(of)}-{index}", of, node=node, **more) for index in range(count)]
+def pods(node: str, count: int, of: PodKind, **more: Any) -> list[PodInfo]:
+    return [PodInfo(of.namespace, f"{node}-{id(of)}-{index}", of, node=node, **more) for index in range(count)]
 
 
-def plan(nodes: list[NodeShape], there: list[PodShape], candidates: str, **more: Any) -> RemovalPlan:
+def plan(nodes: list[NodeInfo], there: list[PodInfo], candidates: str, **more: Any) -> RemovalPlan:
     return plan_removal(RemovalQuestion(nodes, there, [Candidate(name) for name in candidates.split()], RULES, **more))
 
 
@@ -115,7 +115,7 @@ def test_a_group_keeps_its_minimum_and_only_so_many_go_at_a_time() -> None:
     assert [each.reason for each in found.kept] == [Staying.GROUP_MIN_SIZE, Staying.GROUP_MIN_SIZE]
 
 
-def bundled(there: list[NodeShape], running: list[PodShape], of: dict[str, str], **more: Any) -> RemovalPlan:
+def bundled(there: list[NodeInfo], running: list[PodInfo], of: dict[str, str], **more: Any) -> RemovalPlan:
     """``of``: Node → its bundle."""
     return plan_removal(
         RemovalQuestion(
@@ -273,7 +273,7 @@ OWNERS = (None, *(Owner(made_by, made_by, made_by) for made_by in ("ReplicaSet",
 @given(
     st.lists(
         st.builds(
-            lambda kind, owner, created, deleting: PodShape(
+            lambda kind, owner, created, deleting: PodInfo(
                 kind.namespace, "p", kind, owner=owner, created=created, deleting=deleting
             ),
             st.sampled_from(ALIKE),
@@ -284,7 +284,7 @@ OWNERS = (None, *(Owner(made_by, made_by, made_by) for made_by in ("ReplicaSet",
     )
 )
 @usually(50)
-def test_pods_that_are_alike_are_judged_together_as_each_alone(there: list[PodShape]) -> None:
+def test_pods_that_are_alike_are_judged_together_as_each_alone(there: list[PodInfo]) -> None:
     rules = DrainRules(
         NOW, replicas={owner: number for number, owner in enumerate(OWNERS[1:3]) if owner}, min_replicas=1
     )
@@ -298,7 +298,7 @@ def clusters(draw: Any) -> RemovalQuestion:
     there = draw(nodes(least=2, most=5))
     known = draw(st.lists(kinds(), min_size=1, max_size=3))
     running = [
-        PodShape(each.namespace, f"p-{index}", each, node=node.name)
+        PodInfo(each.namespace, f"p-{index}", each, node=node.name)
         for index, (node, each) in enumerate(
             draw(st.lists(st.tuples(st.sampled_from(there), st.sampled_from(known)), max_size=8))
         )

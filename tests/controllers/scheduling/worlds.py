@@ -11,7 +11,7 @@ from controllers.scheduling.shapes import (
     HOSTNAME,
     Demand,
     HostPort,
-    NodeShape,
+    NodeInfo,
     NodeTerm,
     PodKind,
     PodTerm,
@@ -125,7 +125,7 @@ def kinds(rich: bool = True) -> Any:
 
 
 @st.composite
-def nodes(draw: Any, least: int = 0, most: int = 5) -> list[NodeShape]:
+def nodes(draw: Any, least: int = 0, most: int = 5) -> list[NodeInfo]:
     found = []
     for index in range(draw(st.integers(least, most))):
         found.append(draw(node(f"n-{index}")))
@@ -133,13 +133,13 @@ def nodes(draw: Any, least: int = 0, most: int = 5) -> list[NodeShape]:
 
 
 @st.composite
-def node(draw: Any, name: str) -> NodeShape:
+def node(draw: Any, name: str) -> NodeInfo:
     labels = {HOSTNAME: name}
     for key, values in ((ZONE, (*ZONES, "")), ("rack", ("r", "")), ("size", ("1", "2", "3", "big", ""))):
         value = draw(st.sampled_from(values))
         if value:
             labels[key] = value
-    return NodeShape(
+    return NodeInfo(
         name,
         labels,
         (

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Ref
-from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
+from nodewright.gateways.cloudpool.listener import ListenerOptions
 from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions
 from nodewright.runtime.kube.client import KubeClient
 from tests.builders.objects import machine, machine_deployment, owner_reference
@@ -79,7 +79,7 @@ async def served(
     """``writes``: how many the server lives for; None: for ever."""
     async with KubeClient(town.connection, "cloudpool") as kube:
         fuse = Fuse(kube, -1 if writes is None else writes)
-        server = CloudpoolServer(kube, Instances({"workers": pool}), ServerOptions(Doors(port=0), 30.0))
+        server = CloudpoolServer(kube, Instances({"workers": pool}), ServerOptions(ListenerOptions(port=0), 30.0))
         async with server, aiohttp.ClientSession() as session:
             await server._watching.current(60.0)
             yield Client(server.url, session, town.client), fuse

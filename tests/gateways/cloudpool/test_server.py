@@ -18,15 +18,15 @@ from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Ref
 from hack.cloudpool.pool import Pool
 from hack.cloudpool.scene import options_for
-from nodewright.gateways.cloudpool.doors import Doors
 from nodewright.gateways.cloudpool.instances import Instances, PoolConfig
+from nodewright.gateways.cloudpool.listener import ListenerOptions
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy
 from nodewright.gateways.cloudpool.server import CloudpoolServer, ServerOptions
 from nodewright.runtime.kube.client import KubeClient
 from tests.runtime.town import Town
 
 WORKERS = PoolConfig("MachineSet", "default", "workers")
-ANY_PORT = ServerOptions(Doors(port=0), 30.0)
+ANY_PORT = ServerOptions(ListenerOptions(port=0), 30.0)
 
 
 @dataclass
@@ -75,9 +75,9 @@ async def comes(ask: Callable[[], Awaitable[bool]]) -> None:
 
 
 @asynccontextmanager
-async def served(town: Town, instances: Instances | None = None, **doors: Any) -> AsyncIterator[Client]:
+async def served(town: Town, instances: Instances | None = None, **listener: Any) -> AsyncIterator[Client]:
     found = instances or Instances({"workers": WORKERS})
-    options = ServerOptions(Doors(port=0, **doors), 30.0)
+    options = ServerOptions(ListenerOptions(port=0, **listener), 30.0)
     async with (
         KubeClient(town.connection, "cloudpool") as kube,
         CloudpoolServer(kube, found, options) as server,

@@ -22,7 +22,7 @@ from structlog.testing import capture_logs
 from hack.children import free_ports
 from nodewright.gateways.externalgrpc import core_lines
 from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all
-from nodewright.gateways.externalgrpc.core_lines import CoreLines, Foreign, Found, Refused, Said
+from nodewright.gateways.externalgrpc.core_lines import CoreLines, Foreign, Found, Logged, Refused
 from nodewright.gateways.externalgrpc.core_log import SAME_AGAIN, Teller
 from tests.runtime.stub_server import until
 from tests.runtime.town import SECONDS, Town
@@ -100,10 +100,10 @@ def test_other_lines_of_the_library_keep_their_level_and_lines_of_others_are_han
     lines = ["E1122 23:34:26.838596    2684 tcp_server.cc:1] no more descriptors", "aws: token expired", ""]
     found = read(*lines, f"{START}subchannel.cc:3] connected")
     assert found == [
-        Said("error", "tcp_server.cc: no more descriptors"),
+        Logged("error", "tcp_server.cc: no more descriptors"),
         Foreign("aws: token expired"),
         Foreign(""),
-        Said("debug", "subchannel.cc: connected"),
+        Logged("debug", "subchannel.cc: connected"),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from controllers.kernel.plan import Figure, Metric
+from controllers.kernel.plan import Metric, Sample
 from nodewright.runtime import metrics
 
 
@@ -18,26 +18,26 @@ class Metrics(Collector):
         self._now: dict[str, dict[Metric, dict[tuple[str, ...], float]]] = {}
         self._totals: dict[Metric, dict[tuple[str, ...], float]] = {}
 
-    def report(self, reconciler: str, figures: Iterable[Figure], succeeded: bool) -> None:
+    def report(self, reconciler: str, samples: Iterable[Sample], succeeded: bool) -> None:
         """What the reconciler said before and does not say again is no longer shown, but for totals."""
         fresh: dict[Metric, dict[tuple[str, ...], float]] = {}
-        for figure in figures:
-            if not figure.measure.total:
-                fresh.setdefault(figure.measure, {})[figure.labels] = figure.value
+        for sample in samples:
+            if not sample.metric.total:
+                fresh.setdefault(sample.metric, {})[sample.labels] = sample.value
             elif succeeded:
-                values = self._totals.setdefault(figure.measure, {})
-                values[figure.labels] = values.get(figure.labels, 0) + figure.value
+                values = self._totals.setdefault(sample.metric, {})
+                values[sample.labels] = values.get(sample.labels, 0) + sample.value
         self._now[reconciler] = fresh
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         for shown in (self._totals, *self._now.values()):
-            for measure, values in shown.items():
-                family = CounterMetricFamily if measure.total else GaugeMetricFamily
-                found = family(measure.name, measure.meaning, labels=measure.labels)
+            for metric, values in shown.items():
+                family = CounterMetricFamily if metric.total else GaugeMetricFamily
+                found = family(metric.name, metric.meaning, labels=metric.labels)
                 for labels, value in values.items():
                     found.add_metric(labels, value)
                 yield found
 
 
-FIGURES = Metrics()
-metrics.REGISTRY.register(FIGURES)
+PLAN_METRICS = Metrics()
+metrics.REGISTRY.register(PLAN_METRICS)

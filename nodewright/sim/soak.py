@@ -23,7 +23,7 @@ from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Breach, always, available, bounds
 from nodewright.sim.plane import Plane
-from nodewright.sim.week_faults import ZONES, WeekFault, draw
+from nodewright.sim.soak_faults import ZONES, SoakFault, draw
 from providers.simulated.config import Cloud
 from providers.simulated.hosts import SimulatedHost
 
@@ -58,14 +58,14 @@ class Report:
 
     options: Options
     breach: str
-    week_faults: Mapping[str, int]
+    soak_faults: Mapping[str, int]
     made: int
     least: int
     full: float
     crashes: int
     writes: Counter[str]
     seconds: float
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
     """What happened and what was done about it, for a breach."""
 
     def rows(self) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ class Report:
             ("verdict", self.breach or "no minimum broken by our own hand, everything converged"),
             ("Machines declared", f"{self.options.machines}"),
             ("days", f"{self.options.days}"),
-            *((f"  {what}", f"{number}") for what, number in sorted(self.week_faults.items())),
+            *((f"  {what}", f"{number}") for what, number in sorted(self.soak_faults.items())),
             ("Machines made in all", f"{self.made}"),
             ("fewest available at once", f"{self.least}"),
             ("time at the declared minimum or above", f"{self.full:.1%}"),
@@ -85,7 +85,7 @@ class Report:
         ]
 
 
-class Week:
+class Soak:
     """``run`` once. What troubles do is public below: they are handed this object."""
 
     def __init__(self, options: Options) -> None:
@@ -204,26 +204,26 @@ class Week:
     def _is_silent(self, host: SimulatedHost) -> bool:
         return host.zone in self.silent_zones or host.id in self.silent_hosts
 
-    def _say(self, trouble: WeekFault, happened: Counter[str]) -> None:
+    def _say(self, trouble: SoakFault, happened: Counter[str]) -> None:
         happened[trouble.kind] += 1
         self._tell(trouble.says)
 
     def _tell(self, what: str) -> None:
-        self.engine.story.append(f"{self.engine.clock.elapsed:8.2f}s  {what}")
+        self.engine.trace.append(f"{self.engine.clock.elapsed:8.2f}s  {what}")
 
     def _report(self, breach: str, happened: Mapping[str, int], seconds: float) -> Report:
         engine = self.engine
         return Report(
             options=self.options,
             breach=breach,
-            week_faults=happened,
+            soak_faults=happened,
             made=len(self._uids),
             least=self._least,
             full=self._full / max(engine.clock() - self._begin, timedelta(seconds=1)),
             crashes=engine.crashes,
             writes=engine.plane.writes,
             seconds=seconds,
-            story=tuple(engine.story),
+            trace=tuple(engine.trace),
         )
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from controllers.kernel.plan import Figure, Metric
+from controllers.kernel.plan import Metric, Sample
 from controllers.provisioningrequest.deciding import Decided
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.stages import Stage
 from controllers.provisioningrequest.trial_snapshot import TrialSnapshot
 
 _PREFIX = "nodewright_provisioning_"
-MEASURES: list[Metric] = []
+METRICS: list[Metric] = []
 
 
 def _metric(name: str, meaning: str, *labels: str, total: bool = False) -> Metric:
     found = Metric(f"{_PREFIX}{name}", meaning, labels, total)
-    MEASURES.append(found)
+    METRICS.append(found)
     return found
 
 
@@ -27,14 +27,14 @@ _ADDED = _metric("nodes_total", "Nodes that were asked for by ProvisioningReques
 _ROLLED_BACK = _metric("rollbacks_total", "Requests of which a part could not be had.", total=True)
 
 
-def figures(observed: Observed, decided: Sequence[Decided], trial_snapshot: TrialSnapshot) -> tuple[Figure, ...]:
+def samples(observed: Observed, decided: Sequence[Decided], trial_snapshot: TrialSnapshot) -> tuple[Sample, ...]:
     stages = Counter(each.stage for each in decided)
     added = sum(count for each in decided for count in each.added.values())
     back = sum(1 for each in decided if each.record is not None and each.record.leaving)
     booked = {name for reservation in trial_snapshot.held.values() for name in reservation.nodes}
     return (
-        *(Figure(_REQUESTS, stages[stage], (stage,)) for stage in Stage if stages[stage]),
-        Figure(_BOOKED, len(booked)),
-        *((Figure(_ADDED, added),) if added else ()),
-        *((Figure(_ROLLED_BACK, back),) if back else ()),
+        *(Sample(_REQUESTS, stages[stage], (stage,)) for stage in Stage if stages[stage]),
+        Sample(_BOOKED, len(booked)),
+        *((Sample(_ADDED, added),) if added else ()),
+        *((Sample(_ROLLED_BACK, back),) if back else ()),
     )

@@ -15,7 +15,7 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
-    from nodewright.gateways.cloudpool.doors import Doors
+    from nodewright.gateways.cloudpool.listener import ListenerOptions
 
 Listen = Annotated[str, typer.Option("--listen", metavar="HOST", help="Where to listen.")]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes any free one.")]
@@ -54,25 +54,25 @@ InFlight = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the options say."""
+class ListenerFlags:
+    """As they are typed. Each gateway has a port of its own."""
 
-    listen: str
-    port: int
-    metrics_port: int | None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    client_ca: Path | None = None
-    users_file: Path | None = None
-    in_flight: int = 400
-    allowed_hosts: tuple[str, ...] = ()
-    insecure: bool = False
+    listen: Listen = "127.0.0.1"
+    port: Port = 0
+    metrics_port: MetricsPort = None
+    cert_file: CertFile = None
+    key_file: KeyFile = None
+    client_ca: ClientCa = None
+    users_file: UsersFile = None
+    in_flight: InFlight = 400
+    allow_hosts: AllowHosts = None
+    insecure: Insecure = False
 
-    def doors(self, read_timeout: float = 60.0) -> Doors:
+    def listener(self, read_timeout: float = 60.0) -> ListenerOptions:
         """Raises CliError."""
         self._check_listening()
         from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
-        from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users  # noqa: PLC0415
+        from nodewright.gateways.cloudpool.listener import ListenerError, ListenerOptions, read_users  # noqa: PLC0415
         from nodewright.runtime.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
         if (self.cert_file is None) != (self.key_file is None):
@@ -84,9 +84,9 @@ class Asked:
             if self.cert_file is not None and self.key_file is not None:
                 certificate = ServedCertificate(self.cert_file, self.key_file, CLOUDPOOL_CERTIFICATE_EXPIRY)
             users = read_users(self.users_file) if self.users_file is not None else None
-        except (CertificateError, DoorError) as error:
+        except (CertificateError, ListenerError) as error:
             raise CliError(str(error)) from error
-        return Doors(
+        return ListenerOptions(
             self.listen,
             self.port,
             certificate,
@@ -94,7 +94,7 @@ class Asked:
             users,
             read_timeout,
             self.in_flight,
-            frozenset(self.allowed_hosts),
+            frozenset(self.allow_hosts or ()),
         )
 
     def _check_listening(self) -> None:
@@ -113,10 +113,10 @@ class Asked:
 
 
 async def serve(
-    asked: Asked, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
+    asked: ListenerFlags, start: Callable[[AsyncExitStack], Awaitable[Any]], lost: Callable[[], asyncio.Event]
 ) -> None:
     """Start a gateway (it has ``url``, ``readiness`` and ``families``), and keep it until SIGTERM or ``lost``."""
-    from nodewright.gateways.cloudpool.doors import DoorError  # noqa: PLC0415
+    from nodewright.gateways.cloudpool.listener import ListenerError  # noqa: PLC0415
     from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
@@ -127,7 +127,7 @@ async def serve(
             server = await start(stack)
             if asked.metrics_port is not None:
                 await stack.enter_async_context(ObservabilityServer(asked.listen, asked.metrics_port, server))
-        except DoorError as error:
+        except ListenerError as error:
             raise CliError(str(error)) from error
         except OSError as error:
             raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error

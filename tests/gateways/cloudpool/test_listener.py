@@ -20,13 +20,13 @@ import structlog
 from controllers.kernel.refs import NODE
 from hack.cloudpool.scene import Scene, options_for
 from nodewright.cli.exits import CliError
-from nodewright.cli.gateways.doors import Asked
+from nodewright.cli.gateways.listener_flags import ListenerFlags
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
 from nodewright.gateways.cloudpool.basic_auth import encode
 from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse, seconds_of
-from nodewright.gateways.cloudpool.doors import DoorError, Doors, read_users
 from nodewright.gateways.cloudpool.instances import InstanceError, Instances, parse_pool
+from nodewright.gateways.cloudpool.listener import ListenerError, ListenerOptions, read_users
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ConfigurationError
@@ -39,7 +39,7 @@ from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
 from tests.runtime.town import Town
 
-LOOPBACK = Doors(port=0)
+LOOPBACK = ListenerOptions(port=0)
 JSON = {"Content-Type": "application/json"}
 
 
@@ -50,8 +50,8 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
     (tmp_path / "client").mkdir()
     certificate = ServedCertificate(*server.write(tmp_path), metrics.CLOUDPOOL_CERTIFICATE_EXPIRY)
     client_files = client.write(tmp_path / "client")
-    doors = Doors(port=0, certificate=certificate, client_ca=client_files[0], users={"scaler": "s3cret"})
-    proxy = await stage.start(doors=doors)
+    listener = ListenerOptions(port=0, certificate=certificate, client_ca=client_files[0], users={"scaler": "s3cret"})
+    proxy = await stage.start(listener=listener)
     assert proxy.url.startswith("https://127.0.0.1:")
 
     async def status(with_certificate: bool, password: str) -> int:
@@ -71,7 +71,7 @@ async def test_defect_21_the_proxy_speaks_tls_and_asks_for_certificates_and_pass
 def test_a_gateways_certificate_has_a_metric_that_is_not_the_webhooks(tmp_path: Path) -> None:
     metrics.WEBHOOK_CERTIFICATE_EXPIRY.set(0)
     cert_file, key_file = issue("server").write(tmp_path)
-    certificate = Asked("127.0.0.1", 0, None, cert_file, key_file).doors().certificate
+    certificate = ListenerFlags("127.0.0.1", 0, None, cert_file, key_file).listener().certificate
     assert certificate is not None
     assert certificate.expires is not None
     assert metrics.CLOUDPOOL_CERTIFICATE_EXPIRY.collect()[0].samples[0].value == certificate.expires.timestamp()
@@ -156,7 +156,7 @@ async def test_changes_are_written_down_and_reads_are_not(stage: Scene) -> None:
 
 @pytest.mark.slow
 async def test_what_is_too_large_too_slow_or_too_much_is_refused(stage: Scene) -> None:
-    proxy = await stage.start(doors=Doors(port=0, read_timeout=0.1))
+    proxy = await stage.start(listener=ListenerOptions(port=0, read_timeout=0.1))
     big = b'{"desiredSize": 1, "x": "' + b"x" * (1 << 20) + b'"}'
     assert (await stage.ask("POST", "/pool/size", data=BytesIO(big)))[0] == 413
     host, port = proxy.url.removeprefix("http://").split(":")
@@ -165,7 +165,7 @@ async def test_what_is_too_large_too_slow_or_too_much_is_refused(stage: Scene) -
     assert b" 408 " in await reader.readline()
     writer.close()
     await stage.stop()
-    await stage.start(doors=Doors(port=0, in_flight=0))
+    await stage.start(listener=ListenerOptions(port=0, in_flight=0))
     assert (await stage.ask("GET", "/pool"))[0] == 503
 
 
@@ -267,7 +267,7 @@ def test_a_file_of_users_that_can_not_be_used_is_told_by_its_line(tmp_path: Path
     assert read_users(file) == {"scaler": "pass:word"}
     for text in ("", "scaler\n", "scaler:\n"):
         file.write_text(text)
-        with pytest.raises(DoorError, match="users"):
+        with pytest.raises(ListenerError, match="users"):
             read_users(file)
 
 
@@ -331,7 +331,7 @@ async def test_a_web_page_can_not_make_a_browser_change_the_pool(stage: Scene) -
 
 
 async def test_a_name_of_the_gateway_is_allowed_when_it_is_listed(stage: Scene) -> None:
-    await stage.start(doors=Doors(port=0, allowed_hosts=frozenset({"Pool.Example.com"})))
+    await stage.start(listener=ListenerOptions(port=0, allowed_hosts=frozenset({"Pool.Example.com"})))
     assert (await stage.ask("GET", "/pool", headers={"Host": "pool.example.com:8080"}))[0] == 200
     assert (await stage.ask("GET", "/pool", headers={"Host": "localhost:1"}))[0] == 200
     assert (await stage.ask("GET", "/pool", headers={"Host": "other.example.com"}))[0] == 421
@@ -350,7 +350,7 @@ async def test_the_audit_log_holds_no_passwords(stage: Scene) -> None:
 
 
 async def test_half_sent_heads_are_closed_and_do_not_keep_others_out(stage: Scene) -> None:
-    proxy = await stage.start(doors=Doors(port=0, header_timeout=0.2))
+    proxy = await stage.start(listener=ListenerOptions(port=0, header_timeout=0.2))
     host, port = proxy.url.removeprefix("http://").split(":")
     slow = [await asyncio.open_connection(host, int(port)) for _ in range(50)]
     for _, writer in slow:
@@ -369,14 +369,14 @@ def test_beyond_loopback_a_gateway_needs_tls_and_a_login(host: str, tmp_path: Pa
     users = tmp_path / "users"
     users.write_text("scaler:s3cret\n")
     for asked in (
-        Asked(host, 0, None),
-        Asked(host, 0, None, users_file=users),
-        Asked(host, 0, None, cert_file, key_file),
+        ListenerFlags(host, 0, None),
+        ListenerFlags(host, 0, None, users_file=users),
+        ListenerFlags(host, 0, None, cert_file, key_file),
     ):
         with pytest.raises(CliError, match="TLS and a login are needed"):
-            asked.doors()
-    assert Asked(host, 0, None, cert_file, key_file, users_file=users).doors().host == host
-    assert Asked(host, 0, None, insecure=True).doors().host == host
+            asked.listener()
+    assert ListenerFlags(host, 0, None, cert_file, key_file, users_file=users).listener().host == host
+    assert ListenerFlags(host, 0, None, insecure=True).listener().host == host
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ async def closed_in_a_second_head(url: str) -> None:
 
 
 async def test_the_proxy_closes_a_half_sent_second_request(stage: Scene) -> None:
-    await closed_in_a_second_head((await stage.start(doors=Doors(port=0, header_timeout=0.2))).url)
+    await closed_in_a_second_head((await stage.start(listener=ListenerOptions(port=0, header_timeout=0.2))).url)
 
 
 async def test_the_gateway_closes_a_half_sent_second_request(town: Town) -> None:
@@ -436,7 +436,7 @@ async def test_the_gateway_closes_a_half_sent_second_request(town: Town) -> None
     ],
 )
 async def test_a_body_that_does_not_arrive_is_no_fault_of_the_backend(stage: Scene, body: bytes, code: int) -> None:
-    proxy = await stage.start(doors=Doors(port=0, read_timeout=0.2))
+    proxy = await stage.start(listener=ListenerOptions(port=0, read_timeout=0.2))
     address = urlsplit(proxy.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(b"POST /pool/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" + body)

@@ -42,12 +42,12 @@ _SHOWN, _SHOWN_TEXT = 8, 100
 _HIDDEN = "(hidden)"
 
 
-class DoorError(Exception):
+class ListenerError(Exception):
     """Files that can't be used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class ListenerOptions:
     """``port`` 0 takes any free one. ``users`` None: anybody may ask. ``read_timeout``: seconds for a body."""
 
     host: str = "127.0.0.1"
@@ -77,7 +77,7 @@ class Doors:
             try:
                 context.load_verify_locations(self.client_ca)
             except (OSError, ssl.SSLError) as error:
-                raise DoorError(f"{self.client_ca}: {error}") from error
+                raise ListenerError(f"{self.client_ca}: {error}") from error
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
@@ -87,16 +87,16 @@ def read_users(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DoorError(f"{path}: {error}") from error
+        raise ListenerError(f"{path}: {error}") from error
     users = {}
     for number, line in enumerate(lines, 1):
         user, colon, password = line.strip().partition(":")
         if line.strip() and not line.startswith("#"):
             if not (user and colon and password):
-                raise DoorError(f"{path}: line {number} is not user:password")
+                raise ListenerError(f"{path}: line {number} is not user:password")
             users[user] = password
     if not users:
-        raise DoorError(f"{path}: no user is in it")
+        raise ListenerError(f"{path}: no user is in it")
     return users
 
 
@@ -108,13 +108,13 @@ def error_response(status: int, message: str, detail: str = "") -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
 
 
-class DoorKeeper:
+class RequestGuard:
     """The one middleware. ``what``: the name of the gateway in the log."""
 
-    def __init__(self, doors: Doors, what: str) -> None:
-        self._doors = doors
+    def __init__(self, listener: ListenerOptions, what: str) -> None:
+        self._options = listener
         self._what = what
-        self._hosts = doors.hosts
+        self._hosts = listener.hosts
         self._in_flight = 0
 
     @web.middleware
@@ -136,12 +136,12 @@ class DoorKeeper:
             request[TARGET] = normal_form(request.raw_path)
         except TargetError as error:
             return error_response(400, "the request target is not understood", str(error))
-        if not self._may_ask(request):
+        if not self._is_allowed(request):
             return error_response(401, "authentication is required")
-        if self._in_flight >= self._doors.in_flight:
+        if self._in_flight >= self._options.in_flight:
             return error_response(503, f"{self._in_flight} requests are under way already")
         self._in_flight += 1
-        request[KEEPER] = self
+        request[GUARD] = self
         try:
             return await handler(request)
         except MessageError as error:
@@ -169,23 +169,23 @@ class DoorKeeper:
         finally:
             self._in_flight += 1
 
-    def _may_ask(self, request: web.Request) -> bool:
-        if self._doors.users is None:
+    def _is_allowed(self, request: web.Request) -> bool:
+        if self._options.users is None:
             return True
         login = basic_auth.decode(request.headers.get("Authorization", ""))
         if login is None:
             return False
-        known = self._doors.users.get(login[0])
+        known = self._options.users.get(login[0])
         return hmac.compare_digest((known or "").encode(), login[1].encode()) and known is not None
 
     def _write_down(self, request: web.Request, status: int, seconds: float) -> None:
-        said = request.get(SAID, "")
+        audited = request.get(AUDITED, "")
         _audit.info(
             "changed" if status < 400 else "refused",
             gateway=self._what,
             method=request.method,
             path=request[TARGET].path if TARGET in request else "(not understood)",
-            body=said,
+            body=audited,
             client=request.remote or "",
             user=_user_of(request),
             status=status,
@@ -193,28 +193,28 @@ class DoorKeeper:
         )
 
 
-SAID: web.RequestKey[str] = web.RequestKey("said", str)
+AUDITED: web.RequestKey[str] = web.RequestKey("audited", str)
 """What a request that was read here asked for, for the audit log."""
 
 
-KEEPER: web.RequestKey[DoorKeeper] = web.RequestKey("keeper", DoorKeeper)
+GUARD: web.RequestKey[RequestGuard] = web.RequestKey("keeper", RequestGuard)
 """It counts the request as one in flight."""
 
 
-async def read_body(request: web.Request, doors: Doors) -> bytes:
+async def read_body(request: web.Request, listener: ListenerOptions) -> bytes:
     """Raises OperationError if it is too large or too slow. Bodies that don't arrive keep no other request out."""
-    keeper = request.get(KEEPER)
+    guard = request.get(GUARD)
     try:
-        with keeper.without_place() if keeper is not None else nullcontext():
-            async with asyncio.timeout(doors.read_timeout):
+        with guard.without_place() if guard is not None else nullcontext():
+            async with asyncio.timeout(listener.read_timeout):
                 body = await request.read()
     except TimeoutError:
-        raise OperationError(408, f"the request was not read within {doors.read_timeout:g} s") from None
-    request[SAID] = _told(body)
+        raise OperationError(408, f"the request was not read within {listener.read_timeout:g} s") from None
+    request[AUDITED] = _auditable(body)
     return body
 
 
-def _told(body: bytes) -> str:
+def _auditable(body: bytes) -> str:
     """What of a body the audit log may hold: known fields without secrets, at a bounded length."""
     try:
         fields = json.loads(body)
@@ -250,20 +250,20 @@ def _user_of(request: web.Request) -> str:
     return login[0] if login is not None else ""
 
 
-async def open_doors(app: web.Application, doors: Doors, stack: AsyncExitStack) -> str:
+async def open_listener(app: web.Application, listener: ListenerOptions, stack: AsyncExitStack) -> str:
     """Listen until the stack ends; answers the URL. Raises OSError and DoorError."""
-    context = doors.ssl_context()
+    context = listener.ssl_context()
     runner = PatientRunner(
         app,
-        head_seconds=doors.header_timeout,
+        head_seconds=listener.header_timeout,
         shutdown_timeout=5.0,
         auto_decompress=False,
     )
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
-    await web.TCPSite(runner, doors.host, doors.port, ssl_context=context).start()
-    if doors.certificate is not None:
-        following = asyncio.create_task(doors.certificate.follow(), name="certificate")
+    await web.TCPSite(runner, listener.host, listener.port, ssl_context=context).start()
+    if listener.certificate is not None:
+        following = asyncio.create_task(listener.certificate.follow(), name="certificate")
         stack.callback(following.cancel)
     host, port = runner.addresses[0][:2]
     return f"{'https' if context else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nodewright.runtime.leadership import LeaseClient, LeaseOptions
 
 
-class Rivals:
+class OtherHolders:
     """Asked by a process that holds its own Lease, or that waits to take it. ``clock``: monotonic seconds.
 
     A Lease counts as live until it has been seen unchanged for its duration, or its holder has certainly ended.

@@ -9,16 +9,16 @@ from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import count, count_all
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.resource_limits import MILLI
-from controllers.kernel.plan import Figure, Metric
+from controllers.kernel.plan import Metric, Sample
 from controllers.scheduling.shapes import CPU, MEMORY
 
 _PREFIX = "cluster_autoscaler_"
-MEASURES: list[Metric] = []
+METRICS: list[Metric] = []
 
 
 def _metric(name: str, meaning: str, *labels: str, total: bool = False) -> Metric:
     found = Metric(f"{_PREFIX}{name}", meaning, labels, total)
-    MEASURES.append(found)
+    METRICS.append(found)
     return found
 
 
@@ -44,7 +44,7 @@ _REMOVED = _metric("scaled_down_nodes_total", "Nodes removed: empty, or underuti
 _FAILED = _metric("failed_scale_ups_total", "Times that a group began to rest, by why.", "reason", total=True)
 
 
-def figures(observed: Observed, decision: Decision) -> tuple[Figure, ...]:
+def samples(observed: Observed, decision: Decision) -> tuple[Sample, ...]:
     return (
         *_of_cluster(observed, decision),
         *_of_groups(observed, decision),
@@ -52,59 +52,59 @@ def figures(observed: Observed, decision: Decision) -> tuple[Figure, ...]:
     )
 
 
-def asleep() -> tuple[Figure, ...]:
+def asleep() -> tuple[Sample, ...]:
     """While nothing is decided at all."""
-    return (Figure(_SAFE, 0),)
+    return (Sample(_SAFE, 0),)
 
 
-def _of_cluster(observed: Observed, decision: Decision) -> Iterator[Figure]:
+def _of_cluster(observed: Observed, decision: Decision) -> Iterator[Sample]:
     cluster, memory = observed.cluster, decision.memory
     growth = cluster.options.growth
     counts = count_all(cluster, (count(state, cluster) for state in cluster.groups))
-    yield Figure(_SAFE, not decision.frozen)
-    yield Figure(_NODES, counts.ready, ("ready",))
-    yield Figure(_NODES, counts.unready, ("unready",))
-    yield Figure(_NODES, counts.not_started, ("notStarted",))
-    yield Figure(_NODES, counts.unregistered, ("unregistered",))
-    yield Figure(_NODES, counts.long_unregistered, ("longUnregistered",))
-    yield Figure(_PENDING, sum(len(left.pods) for left in decision.scale_up.left), ("unschedulable",))
-    yield Figure(_MAX_NODES, growth.max_nodes)
-    yield Figure(_CORES, sum(node.amount(CPU) for node in cluster.workload.nodes) / MILLI)
-    yield Figure(_MEMORY, sum(node.amount(MEMORY) for node in cluster.workload.nodes))
-    for measure, limits in ((_CORE_LIMITS, growth.cores), (_MEMORY_LIMITS, growth.memory)):
-        yield Figure(measure, limits.least, ("minimum",))
-        yield Figure(measure, limits.most, ("maximum",))
-    yield Figure(_UNNEEDED, len(decision.scale_down.unneeded))
+    yield Sample(_SAFE, not decision.frozen)
+    yield Sample(_NODES, counts.ready, ("ready",))
+    yield Sample(_NODES, counts.unready, ("unready",))
+    yield Sample(_NODES, counts.not_started, ("notStarted",))
+    yield Sample(_NODES, counts.unregistered, ("unregistered",))
+    yield Sample(_NODES, counts.long_unregistered, ("longUnregistered",))
+    yield Sample(_PENDING, sum(len(left.pods) for left in decision.scale_up.left), ("unschedulable",))
+    yield Sample(_MAX_NODES, growth.max_nodes)
+    yield Sample(_CORES, sum(node.amount(CPU) for node in cluster.workload.nodes) / MILLI)
+    yield Sample(_MEMORY, sum(node.amount(MEMORY) for node in cluster.workload.nodes))
+    for metric, limits in ((_CORE_LIMITS, growth.cores), (_MEMORY_LIMITS, growth.memory)):
+        yield Sample(metric, limits.least, ("minimum",))
+        yield Sample(metric, limits.most, ("maximum",))
+    yield Sample(_UNNEEDED, len(decision.scale_down.unneeded))
     for reason, nodes in Counter(stays.reason for stays in decision.scale_down.staying.values()).items():
-        yield Figure(_STAYING, nodes, (str(reason),))
-    yield Figure(_COOLDOWN, bool(decision.scale_down.cooldown))
+        yield Sample(_STAYING, nodes, (str(reason),))
+    yield Sample(_COOLDOWN, bool(decision.scale_down.cooldown))
     moments = {"main": cluster.now, "scaleUp": memory.grown_at, "scaleDown": memory.shrunk_at}
     for activity, moment in moments.items():
         if moment is not None:
-            yield Figure(_ACTIVITY, moment.timestamp(), (activity,))
+            yield Sample(_ACTIVITY, moment.timestamp(), (activity,))
 
 
-def _of_groups(observed: Observed, decision: Decision) -> Iterator[Figure]:
-    yield Figure(_GROUPS, len(observed.cluster.groups), ("autoscaled",))
+def _of_groups(observed: Observed, decision: Decision) -> Iterator[Sample]:
+    yield Sample(_GROUPS, len(observed.cluster.groups), ("autoscaled",))
     for state in observed.cluster.groups:
         rest = decision.memory.backoffs.get(state.id)
-        yield Figure(_LEAST, state.group.bounds.min_size, (state.id,))
-        yield Figure(_MOST, state.group.bounds.max_size, (state.id,))
-        yield Figure(_TARGET, state.group.replicas + decision.changes.get(state.id, 0), (state.id,))
-        yield Figure(_RESTING, rest is not None and rest.is_on(observed.cluster.now), (state.id,))
+        yield Sample(_LEAST, state.group.bounds.min_size, (state.id,))
+        yield Sample(_MOST, state.group.bounds.max_size, (state.id,))
+        yield Sample(_TARGET, state.group.replicas + decision.changes.get(state.id, 0), (state.id,))
+        yield Sample(_RESTING, rest is not None and rest.is_on(observed.cluster.now), (state.id,))
 
 
-def _of_changes(observed: Observed, decision: Decision) -> Iterator[Figure]:
+def _of_changes(observed: Observed, decision: Decision) -> Iterator[Sample]:
     """What is added to the totals if all of it succeeds."""
     added = sum(decision.scale_up.added.values())
     if added:
-        yield Figure(_ADDED, added)
+        yield Sample(_ADDED, added)
     gone = Counter(
         "underutilized" if victim.moves else "empty" for victim in decision.scale_down.victims if victim.node
     )
     for reason, nodes in gone.items():
-        yield Figure(_REMOVED, nodes, (reason,))
+        yield Sample(_REMOVED, nodes, (reason,))
     before = observed.cluster.memory.backoffs
     for name, rest in decision.memory.backoffs.items():
         if name not in before or before[name].until != rest.until:
-            yield Figure(_FAILED, 1, (rest.why.partition(":")[0],))
+            yield Sample(_FAILED, 1, (rest.why.partition(":")[0],))

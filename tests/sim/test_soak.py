@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nodewright.sim.week import Options, Report, Week
+from nodewright.sim.soak import Options, Report, Soak
 
 
 def lived(options: Options) -> Report:
-    report = Week(options).run()
-    assert not report.breach, "\n".join((f"{options}: {report.breach}", *report.story[-60:]))
+    report = Soak(options).run()
+    assert not report.breach, "\n".join((f"{options}: {report.breach}", *report.trace[-60:]))
     return report
 
 
@@ -18,12 +18,12 @@ def test_a_day_of_a_small_cluster_ends_as_declared_and_the_troubles_really_came(
     assert report.crashes > 0
     assert report.least < 24, "a zone was dark"
     assert report.made > 24, "Machines were replaced"
-    assert min(report.week_faults.values()) >= 1
+    assert min(report.soak_faults.values()) >= 1
 
 
 def test_equal_seeds_live_equal_days() -> None:
     first, second = (lived(Options(machines=9, days=1, seed=5)) for _ in range(2))
-    assert first.story == second.story
+    assert first.trace == second.trace
 
 
 @pytest.mark.slow

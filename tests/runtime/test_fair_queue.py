@@ -10,10 +10,10 @@ import pytest
 from controllers.kernel.actions import CreateHost
 from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import HostNeed
+from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.kube.slots import Slots, working_for
 from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.queue import Lane, WorkQueue
-from nodewright.runtime.turns import Turns
 from providers.base.contract import HostIdentity, HostRequest, HostState
 from tests.runtime.cloud_scene import CONFIG, Scene, scene
 from tests.runtime.virtual_time import virtual_time
@@ -24,7 +24,7 @@ def _queue(share: int | None = None) -> WorkQueue[Key]:
 
 
 def test_groups_take_turns_and_keep_their_own_order() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for item in ("h1", "h2", "h3"):
         turns.append("hostile", item)
     turns.append("busy", "b1")
@@ -33,7 +33,7 @@ def test_groups_take_turns_and_keep_their_own_order() -> None:
 
 
 def test_a_group_that_may_not_is_passed_over_and_keeps_its_place() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for group in ("a", "b"):
         turns.append(group, group + "1", "first")
         turns.append(group, group + "2")

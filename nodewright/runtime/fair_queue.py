@@ -13,7 +13,7 @@ def _any(_group: str) -> bool:
     return True
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """First in, first out within a group; one of each group in turn. A group is a namespace ("": of none).
 
     ``append``, ``pop`` and ``remove`` cost the same however many items wait; groups that may not have a turn are

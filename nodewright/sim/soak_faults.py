@@ -14,7 +14,7 @@ from nodewright.sim.users import DEPLOYMENT, VERSIONS
 from providers.simulated.config import Cloud
 
 if TYPE_CHECKING:
-    from nodewright.sim.week import Week
+    from nodewright.sim.soak import Soak
 
 ZONES = ("a", "b", "c")
 QUIET = 0.9
@@ -22,35 +22,35 @@ QUIET = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class WeekFault:
-    """``after``: from the beginning of the week. ``kind`` is what a table counts, ``says`` what the story tells."""
+class SoakFault:
+    """``after``: from the beginning of the week. ``kind`` is what a table counts, ``says`` what the trace tells."""
 
     after: timedelta
     kind: str
     says: str
-    strike: Callable[[Week], None]
+    strike: Callable[[Soak], None]
 
 
-def draw(random: Random, week: timedelta) -> list[WeekFault]:
+def draw(random: Random, soak: timedelta) -> list[SoakFault]:
     """The troubles of a week (fewer of a shorter time), in order."""
-    share = week / timedelta(days=7)
-    found: list[WeekFault] = []
+    share = soak / timedelta(days=7)
+    found: list[SoakFault] = []
     for kind, number, one in _MENU:
         for _ in range(max(1, round(number * share))):
             says, strike = one(random)
-            found.append(WeekFault(week * QUIET * random.random(), kind, says, strike))
+            found.append(SoakFault(soak * QUIET * random.random(), kind, says, strike))
     return sorted(found, key=lambda trouble: trouble.after)
 
 
-Strike = tuple[str, Callable[["Week"], None]]
+Strike = tuple[str, Callable[["Soak"], None]]
 
 
 def _zone_down(random: Random) -> Strike:
     zone, minutes = random.choice(ZONES), random.uniform(10, 60)
 
-    def strike(week: Week) -> None:
-        week.silent_zones.add(zone)
-        week.later(minutes, f"zone {zone} is back", lambda: week.silent_zones.discard(zone))
+    def strike(soak: Soak) -> None:
+        soak.silent_zones.add(zone)
+        soak.later(minutes, f"zone {zone} is back", lambda: soak.silent_zones.discard(zone))
 
     return f"zone {zone} can't be heard for {minutes:.0f} minutes", strike
 
@@ -58,11 +58,11 @@ def _zone_down(random: Random) -> Strike:
 def _api_down(random: Random) -> Strike:
     minutes = random.uniform(1, 20)
 
-    def strike(week: Week) -> None:
-        plane = week.engine.plane
+    def strike(soak: Soak) -> None:
+        plane = soak.engine.plane
         if plane.down_since is None:
             plane.go_down()
-            week.later(minutes, "the API is back", plane.come_back)
+            soak.later(minutes, "the API is back", plane.come_back)
 
     return f"the API is down for {minutes:.0f} minutes", strike
 
@@ -70,8 +70,8 @@ def _api_down(random: Random) -> Strike:
 def _provider_down(random: Random) -> Strike:
     minutes = random.uniform(1, 20)
 
-    def strike(week: Week) -> None:
-        week.engine.world.outage(week.engine.clock() + timedelta(minutes=minutes))
+    def strike(soak: Soak) -> None:
+        soak.engine.world.outage(soak.engine.clock() + timedelta(minutes=minutes))
 
     return f"the provider is down for {minutes:.0f} minutes", strike
 
@@ -79,10 +79,10 @@ def _provider_down(random: Random) -> Strike:
 def _provider_flaps(random: Random) -> Strike:
     minutes, rate = random.uniform(10, 60), random.uniform(0.05, 0.3)
 
-    def strike(week: Week) -> None:
-        world = week.engine.world
+    def strike(soak: Soak) -> None:
+        world = soak.engine.world
         world.adjust(Cloud(error_rate=rate, lost_answer_rate=rate / 2))
-        week.later(minutes, "the provider is well", lambda: world.adjust(Cloud(error_rate=0, lost_answer_rate=0)))
+        soak.later(minutes, "the provider is well", lambda: world.adjust(Cloud(error_rate=0, lost_answer_rate=0)))
 
     return f"{rate:.0%} of the provider's calls fail for {minutes:.0f} minutes", strike
 
@@ -90,18 +90,18 @@ def _provider_flaps(random: Random) -> Strike:
 def _nodes_flap(random: Random) -> Strike:
     number, minutes = random.randint(1, 10), random.uniform(0.5, 4)
 
-    def strike(week: Week) -> None:
-        hosts = {host.id for host in week.some_hosts(number)}
-        week.silent_hosts.update(hosts)
-        week.later(minutes, f"{len(hosts)} nodes are back", lambda: week.silent_hosts.difference_update(hosts))
+    def strike(soak: Soak) -> None:
+        hosts = {host.id for host in soak.some_hosts(number)}
+        soak.silent_hosts.update(hosts)
+        soak.later(minutes, f"{len(hosts)} nodes are back", lambda: soak.silent_hosts.difference_update(hosts))
 
     return f"{number} nodes fall silent for {minutes:.1f} minutes", strike
 
 
 def _host_lost(_random: Random) -> Strike:
-    def strike(week: Week) -> None:
-        for host in week.some_hosts(1):
-            week.engine.world.lose_host(host.request.identity.machine_uid)
+    def strike(soak: Soak) -> None:
+        for host in soak.some_hosts(1):
+            soak.engine.world.lose_host(host.request.identity.machine_uid)
 
     return "somebody deletes a host in the provider's console", strike
 
@@ -115,14 +115,14 @@ def _machine_deleted(random: Random) -> Strike:
             plane.delete(MACHINE, alive[index % len(alive)])
 
     says = "somebody deletes a Machine"
-    return says, lambda week: week.by_hand(says, do)
+    return says, lambda soak: soak.by_hand(says, do)
 
 
 def _edited(says: str, spec: Mapping[str, Any]) -> Strike:
     def do(plane: Plane) -> None:
         plane.patch(MACHINE_DEPLOYMENT, DEPLOYMENT, {"spec": spec})
 
-    return says, lambda week: week.by_hand(says, do)
+    return says, lambda soak: soak.by_hand(says, do)
 
 
 def _rolled(random: Random) -> Strike:
@@ -135,17 +135,17 @@ def _rolled(random: Random) -> Strike:
 def _scaled(random: Random) -> Strike:
     factor = random.uniform(0.9, 1.1)
 
-    def strike(week: Week) -> None:
-        _, edit = _edited("somebody scales", {"replicas": round(week.options.machines * factor)})
-        edit(week)
+    def strike(soak: Soak) -> None:
+        _, edit = _edited("somebody scales", {"replicas": round(soak.options.machines * factor)})
+        edit(soak)
 
     return f"somebody scales to {factor:.0%}", strike
 
 
 def _crashed(_random: Random) -> Strike:
-    def strike(week: Week) -> None:
-        if week.engine.plane.down_since is None:
-            week.engine.crash("the controllers are killed")
+    def strike(soak: Soak) -> None:
+        if soak.engine.plane.down_since is None:
+            soak.engine.crash("the controllers are killed")
 
     return "the controllers are killed", strike
 
