@@ -205,6 +205,10 @@ DRAINING_TAINT: Final = "nodewright.dev/draining"
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
 
+TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
+"""CA: taint (NoSchedule) on a Node that is drained and then given back; the value is since when, in seconds (Unix)."""
+FAKE_NODE_REASON_ANNOTATION: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
+"""CA, in calls to a provider: the Node stands for an instance without one (``unregistered``, ``create-error``)."""
 STARTUP_TAINT_PREFIXES: Final = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",

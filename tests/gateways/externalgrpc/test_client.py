@@ -1,0 +1,114 @@
+"""Our autoscaler on a provider's groups: against our own gateway, from pending pods to Machines and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controllers.autoscaler.cluster_state import is_unschedulable
+from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
+from controllers.kernel.refs import NODE, POD, Ref, key_of
+from nodewright.gateways.externalgrpc.client.autoscaler import ExternalAutoscaler
+from nodewright.gateways.externalgrpc.client.config import CloudConfig
+from nodewright.gateways.externalgrpc.client.provider import ExternalProvider, ProviderCallError
+from nodewright.runtime.options import utc_now
+from tests.gateways.externalgrpc.caller import CAPACITY, GROUP, bounds, group, live, replicas, serving
+from tests.runtime.replicas import pod_of, pods_on_nodes, replica_set
+from tests.runtime.town import SECONDS, Town
+
+SOON = AutoscalerOptions(
+    GrowthOptions(),
+    ShrinkOptions(unneeded_time=timedelta(0), delay_after_add=timedelta(0)),
+    scan_interval=timedelta(seconds=0.1),
+)
+
+
+@asynccontextmanager
+async def scaling(town: Town, address: str, options: AutoscalerOptions = SOON) -> AsyncIterator[ExternalAutoscaler]:
+    async with (
+        ExternalProvider(CloudConfig(address)) as provider,
+        ExternalAutoscaler(town.client, provider, options, utc_now, reflector=town.options.reflector) as autoscaler,
+    ):
+        yield autoscaler
+
+
+@asynccontextmanager
+async def running(autoscaler: ExternalAutoscaler) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    task = asyncio.create_task(autoscaler.run(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, SECONDS)
+
+
+def all_joined(town: Town, count: int) -> Callable[[], bool]:
+    return lambda: len(town.objects(NODE)) == count and town.ready() == count
+
+
+def with_pods_bound(town: Town) -> None:
+    """A scheduler that calls pods Unschedulable, and kubelets that run them; no autoscaler of our own."""
+    town.options = replace(town.options, bind_pods=True)
+
+
+def unschedulable(town: Town, count: int) -> Callable[[], bool]:
+    def holds() -> bool:
+        return sum(is_unschedulable(pod) for pod in town.objects(POD)) == count
+
+    return holds
+
+
+async def test_pods_that_wait_grow_a_machine_deployment_through_our_own_gateway(town: Town) -> None:
+    with_pods_bound(town)
+    await group(town, 0, {**bounds(0, 5), **CAPACITY}, cpus=4)
+    async with town.controllers(), serving(town) as served, scaling(town, served.address) as autoscaler:
+        web = await replica_set(town, "web")
+        for index in range(3):
+            await pod_of(town, web, f"p-{index}", "3")
+        await town.until(unschedulable(town, 3))
+        async with running(autoscaler):
+            await town.until(lambda: pods_on_nodes(town) == 3)
+        assert replicas(town) == 3
+
+
+async def test_an_autoscaler_that_starts_anew_asks_for_nothing_twice(town: Town) -> None:
+    with_pods_bound(town)
+    await group(town, 0, {**bounds(0, 5), **CAPACITY}, cpus=4, bootSeconds=3600)
+    async with town.controllers(), serving(town) as served:
+        await pod_of(town, await replica_set(town, "web"), "p", "3")
+        await town.until(unschedulable(town, 1))
+        for expected in ({GROUP: 1}, {}):
+            async with scaling(town, served.address) as autoscaler:
+                assert dict((await autoscaler.once()).increase) == expected
+    assert replicas(town) == 1
+
+
+async def test_nodes_that_nobody_needs_are_emptied_and_given_back(town: Town) -> None:
+    """Two pods of one core on two Nodes: one of them moves, its Node goes; once both are gone, so is the other Node."""
+    with_pods_bound(town)
+    await group(town, 2, {**bounds(0, 5), **CAPACITY}, cpus=4)
+    async with town.controllers(), serving(town) as served, scaling(town, served.address) as autoscaler:
+        await town.until(all_joined(town, 2))
+        web = await replica_set(town, "web")
+        for index, node in enumerate(sorted(body["metadata"]["name"] for body in town.objects(NODE))):
+            await pod_of(town, web, f"p-{index}", "1", nodeName=node)
+        async with running(autoscaler):
+            await town.until(lambda: replicas(town) == 1 and len(live(town)) == 1)
+            assert pods_on_nodes(town) == 1, "the other was evicted, and nobody makes it anew here"
+            for pod in town.objects(POD):
+                await town.client.delete(Ref(POD, key_of(pod)))
+            await town.until(lambda: replicas(town) == 0 and not live(town))
+
+
+async def test_a_provider_that_can_not_be_called_changes_nothing(town: Town) -> None:
+    await group(town, 0, {**bounds(0, 5), **CAPACITY})
+    async with scaling(town, "127.0.0.1:1") as autoscaler:
+        with pytest.raises(ProviderCallError, match="Refresh: UNAVAILABLE"):
+            await autoscaler.once()
+    assert replicas(town) == 0
