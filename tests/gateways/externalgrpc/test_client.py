@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
 from controllers.kernel.refs import NODE, POD, Ref, key_of
+from nodewright.cli.main import run
+from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all
 from nodewright.gateways.externalgrpc.client.autoscaler import ExternalAutoscaler
 from nodewright.gateways.externalgrpc.client.config import CloudConfig
 from nodewright.gateways.externalgrpc.client.provider import ExternalProvider, ProviderCallError
+from nodewright.gateways.externalgrpc.gateway import GatewayOptions
+from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles
+from nodewright.gateways.externalgrpc.wire.cloudprovider_pb2 import NodeGroupAutoscalingOptions
 from nodewright.runtime.options import utc_now
 from tests.gateways.externalgrpc.caller import CAPACITY, GROUP, bounds, group, live, replicas, serving
 from tests.runtime.replicas import pod_of, pods_on_nodes, replica_set
 from tests.runtime.town import SECONDS, Town
 
+NO_DEFAULTS = NodeGroupAutoscalingOptions()
 SOON = AutoscalerOptions(
     GrowthOptions(),
     ShrinkOptions(unneeded_time=timedelta(0), delay_after_add=timedelta(0)),
@@ -112,3 +122,73 @@ async def test_a_provider_that_can_not_be_called_changes_nothing(town: Town) -> 
         with pytest.raises(ProviderCallError, match="Refresh: UNAVAILABLE"):
             await autoscaler.once()
     assert replicas(town) == 0
+
+
+async def test_a_provider_with_certificates_is_called_with_ours(town: Town, tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    write_all(folder, CertificateOptions(("localhost", "127.0.0.1")))
+    options = GatewayOptions()
+    files = TlsFiles(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+    secured = replace(options, server=replace(options.server, tls=ServerTls(files)))
+    await group(town, 0, {**bounds(0, 5), **CAPACITY})
+    async with serving(town, secured) as served:
+        address = f"localhost:{served.address.rpartition(':')[2]}"
+        ours = CloudConfig(address, *(str(folder / name) for name in ("client.crt", "client.key", "ca.crt")))
+        async with ExternalProvider(ours) as provider:
+            assert [each.id for each in await provider.look((), defaults=NO_DEFAULTS)] == [GROUP]
+        async with ExternalProvider(CloudConfig(address)) as provider:
+            with pytest.raises(ProviderCallError, match="Refresh"):
+                await provider.look((), defaults=NO_DEFAULTS)
+
+
+async def test_a_call_that_is_not_answered_has_its_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = CloudConfig(f"127.0.0.1:{silent.getsockname()[1]}", timeout=0.05)
+        async with ExternalProvider(config) as provider:
+            with pytest.raises(ProviderCallError, match="Refresh: DEADLINE_EXCEEDED"):
+                await provider.look((), defaults=NO_DEFAULTS)
+
+
+async def test_the_program_scales_while_it_holds_the_lease(town: Town, tmp_path: Path) -> None:
+    """Another one stands by; without that it is told so at once."""
+    with_pods_bound(town)
+    await group(town, 0, {**bounds(0, 5), **CAPACITY}, cpus=4)
+    async with town.controllers(), serving(town) as served:
+        config = tmp_path / "cloud-config.yaml"
+        config.write_text(f"address: {served.address}\n")
+        flags = ["autoscaler", "run", "--cloud-provider=externalgrpc", f"--cloud-config={config}"]
+        flags += [f"--kubeconfig={town.plane.kubeconfig_path}", "--scan-interval=100ms"]
+        program = await started(*flags)
+        try:
+            assert program.stdout is not None
+            assert b"ready: scaling the node groups of" in await program.stdout.readline()
+            await pod_of(town, await replica_set(town, "web"), "p", "3")
+            await town.until(lambda: pods_on_nodes(town) == 1)
+            second = await started(*flags, "--no-leader-elect")
+            _, told = await asyncio.wait_for(second.communicate(), SECONDS)
+            assert (second.returncode, b"Stop the other one" in told) == (1, True), told
+            program.terminate()
+            assert await asyncio.wait_for(program.wait(), SECONDS) == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                program.kill()
+
+
+async def started(*flags: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "nodewright.cli", *flags)
+    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--cloud-provider=aws"], "--cloud-provider: 'aws' is not externalgrpc"),
+        (["--cloud-provider=externalgrpc"], "--cloud-config is needed"),
+        (["--cloud-provider=externalgrpc", "--nodes=1:2:a/b"], "--nodes is for MachineDeployments"),
+        (["--cloud-provider=externalgrpc", "--cloud-config=/nowhere"], "--cloud-config: /nowhere"),
+    ],
+)
+def test_wrong_usage_is_told(flags: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["autoscaler", "run", *flags]) == 2
+    assert expected in capsys.readouterr().err
