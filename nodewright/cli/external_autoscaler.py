@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,7 +134,7 @@ async def _run(target: Target, how: _How) -> None:
             leadership = LeaseLeadership(keeper, lease, utc_now)
             stack.push_async_callback(leadership.release)
             try:
-                await _unless(stop, leadership.acquire())
+                await _unless(stop, leadership.acquire(), leadership.lost)
             except (HeldElsewhereError, LeadershipLostError) as error:
                 raise CliError(str(error), "Stop the other one, or leave --no-leader-elect out") from error
             if not stop.is_set():
@@ -143,22 +144,25 @@ async def _run(target: Target, how: _How) -> None:
                     ExternalAutoscaler(client.fenced(lambda: leadership.held), provider, how.options, utc_now)
                 )
                 say(f"ready: scaling the node groups of {how.config.address} for {connection.server}")
-                await _unless(stop, autoscaler.run(leadership.lost))
+                await _unless(stop, autoscaler.run(asyncio.Event()), leadership.lost)
                 lost = leadership.why_lost if leadership.lost.is_set() else ""
     if lost:
         leave_at_once(CliError(lost, "Another process may work now; start this one again to stand by"))
     say("stopped")
 
 
-async def _unless(stop: asyncio.Event, work: object) -> None:
-    """Await ``work`` until it is done, or until ``stop`` is set: then it is cancelled."""
-    working = asyncio.ensure_future(work)  # type: ignore[call-overload]
-    stopping = asyncio.create_task(stop.wait())
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None], lost: asyncio.Event) -> None:
+    """Await ``work`` until it is done, or one of the two is set: then it is cancelled, whatever it waits for.
+
+    A call that is under way then may have happened; whoever takes over sees it at the provider.
+    """
+    working = asyncio.create_task(work)
+    ends = [asyncio.create_task(each.wait()) for each in (stop, lost)]
     try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, *ends}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             working.result()
     finally:
-        working.cancel()
-        stopping.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
+        for task in (working, *ends):
+            task.cancel()
+        await asyncio.gather(working, *ends, return_exceptions=True)

@@ -96,6 +96,7 @@ class ExternalAutoscaler:
         self._memory = Memory()
         self._seen: Mapping[str, datetime] = {}
         self._short: Mapping[str, datetime] = {}
+        self._told: dict[str, str] = {}
 
     async def __aenter__(self) -> ExternalAutoscaler:
         await self._watching.__aenter__()
@@ -140,11 +141,20 @@ class ExternalAutoscaler:
         cluster = cluster_of(looked)
         decision = decide(cluster)
         self._memory = decision.memory
-        _tell(cluster, decision)
+        self._tell(_troubles(cluster, decision))
         calls = calls_of(looked, decision)
         await self._resize(calls, view.now)
         await self._empty(calls, looked)
         return calls
+
+    def _tell(self, troubles: dict[str, str]) -> None:
+        """Each once, until it is another one."""
+        for name, why in troubles.items():
+            if self._told.get(name) != why:
+                _log.warning(
+                    "a node group is not scaled as it might be" if name else "nothing is scaled", group=name, why=why
+                )
+        self._told = troubles
 
     async def _priced(self, groups: list[ExternalGroup]) -> AutoscalerOptions:
         """The options, with what the provider says of prices if an expander asks for them."""
@@ -275,11 +285,12 @@ def _defaults(options: AutoscalerOptions) -> wire.NodeGroupAutoscalingOptions:
     return found
 
 
-def _tell(cluster: ClusterState, decision: Decision) -> None:
-    if decision.frozen:
-        _log.warning("nothing is scaled", why=decision.frozen)
+def _troubles(cluster: ClusterState, decision: Decision) -> dict[str, str]:
+    """What is wrong, by the group or "" for all."""
+    found = {bad.ref.key.name: f"{bad.field}: {bad.message}" for bad in cluster.bad}
+    found |= {state.id: f"it can't grow: {state.problem}" for state in cluster.groups if state.template is None}
     for state in cluster.groups:
-        if state.template is None:
-            _log.warning("a node group can't grow", group=state.id, why=state.problem)
-    for bad in cluster.bad:
-        _log.warning("this node group is left out", group=bad.ref.key.name, field=bad.field, why=bad.message)
+        rest = decision.memory.backoffs.get(state.id)
+        if rest is not None and rest.is_on(cluster.now):
+            found[state.id] = f"it rests until {rest.until:%H:%M:%S}: {rest.why}"
+    return {**found, **({"": decision.frozen} if decision.frozen else {})}
