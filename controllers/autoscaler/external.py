@@ -91,13 +91,15 @@ class Looked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
     """``increase`` and ``decrease``: group → by how many, never 0. ``delete``: group → instances, with the name of the
-    Node or "". ``drain``: names of Nodes that are to be emptied first, with why.
+    Node or "". ``drain``: names of Nodes that are to be emptied first, with why. ``broken``: instances that can
+    not be made.
     """
 
     increase: Mapping[str, int] = field(default_factory=dict)
     decrease: Mapping[str, int] = field(default_factory=dict)
     delete: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     drain: Mapping[str, str] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
 
 
 def is_leaving(node: Obj) -> bool:
@@ -164,6 +166,7 @@ def calls_of(looked: Looked, decision: Decision) -> Calls:
         decrease=_never_made(looked, decision),
         delete={name: tuple(found) for name, found in delete.items()},
         drain=drain,
+        broken=frozenset(each.id for group in looked.groups for each in group.instances if each.error),
     )
 
 

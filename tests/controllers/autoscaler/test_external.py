@@ -95,7 +95,7 @@ def test_another_group_is_asked_where_the_provider_has_no_room() -> None:
     full = group(Instance("a", CREATING, "STOCKOUT: none", True), target=1)
     spare = group(id="spare")
     calls = asked(full, spare, waiting=pods(1))
-    assert (calls.increase, calls.delete) == ({"spare": 1}, {"g": (("a", ""),)})
+    assert (calls.increase, calls.delete, calls.broken) == ({"spare": 1}, {"g": (("a", ""),)}, {"a"})
 
 
 def test_an_instance_that_does_not_join_in_its_time_is_given_back() -> None:

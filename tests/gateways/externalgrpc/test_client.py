@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from controllers.autoscaler.cluster_state import is_unschedulable
+from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
+from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.refs import NODE, POD, Ref, key_of
 from nodewright.cli.main import run
 from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all
@@ -23,6 +25,7 @@ from nodewright.gateways.externalgrpc.client.autoscaler import ExternalAutoscale
 from nodewright.gateways.externalgrpc.client.config import CloudConfig
 from nodewright.gateways.externalgrpc.client.provider import ExternalProvider, ProviderCallError
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
+from nodewright.gateways.externalgrpc.reads import ReadOptions
 from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles
 from nodewright.gateways.externalgrpc.wire.cloudprovider_pb2 import NodeGroupAutoscalingOptions
 from nodewright.runtime.options import utc_now
@@ -139,6 +142,23 @@ async def test_a_provider_with_certificates_is_called_with_ours(town: Town, tmp_
         async with ExternalProvider(CloudConfig(address)) as provider:
             with pytest.raises(ProviderCallError, match="Refresh"):
                 await provider.look((), defaults=NO_DEFAULTS)
+
+
+async def test_the_provider_s_prices_choose_among_its_groups(town: Town) -> None:
+    with_pods_bound(town)
+    for name in ("workers", "spot"):
+        await group(town, 0, {**bounds(0, 5), **CAPACITY}, name, cpus=4, bootSeconds=3600)
+    spot = GROUP.replace("workers", "spot")
+    for cheap in (GROUP, spot):
+        table = PriceTable({GROUP: 2.0, spot: 2.0, cheap: 1.0})
+        priced = replace(GatewayOptions(), reads=ReadOptions(prices=table))
+        growth = replace(SOON.growth, choosing=Choosing(("price",)))
+        async with town.controllers(), serving(town, priced) as served:
+            await pod_of(town, await replica_set(town, f"for-{cheap[-4:]}"), f"pod-{cheap[-4:]}", "3")
+            async with scaling(town, served.address, replace(SOON, growth=growth)) as autoscaler:
+                waiting = 1 + (cheap == spot)
+                await town.until(unschedulable(town, waiting))
+                assert dict((await autoscaler.once()).increase) == {cheap: 1}
 
 
 async def test_a_call_that_is_not_answered_has_its_time() -> None:

@@ -192,9 +192,9 @@ class ExternalAutoscaler:
                 _log.warning("a node group can't be made smaller", group=group, error=str(error))
             self._rest(group, "its provider did not begin to make all of its instances", now)
         for group, instances in calls.delete.items():
-            await self._delete(group, instances)
+            await self._delete(group, instances, calls.broken)
 
-    async def _delete(self, group: str, instances: tuple[tuple[str, str], ...]) -> None:
+    async def _delete(self, group: str, instances: tuple[tuple[str, str], ...], broken: frozenset[str]) -> None:
         """One in each call, as the Cluster Autoscaler does: a provider then knows which one it refuses."""
         nodes = {node["metadata"]["name"]: node for node in self._watching.objects(NODE)}
         for instance, name in instances:
@@ -202,7 +202,7 @@ class ExternalAutoscaler:
             told = (
                 wire_node(node)
                 if node is not None
-                else reading.fake_node(instance, "unregistered", names.FAKE_NODE_REASON_ANNOTATION)
+                else reading.fake_node(instance, "create-error" if instance in broken else "unregistered")
             )
             _log.info("an instance is given back", group=group, instance=instance, node=name)
             try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 
-from api import limits
+from api import limits, names
 from controllers.autoscaler.external import Instance, InstanceState
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
@@ -139,7 +139,7 @@ def told(found: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in kept)
 
 
-def fake_node(instance: str, reason: str, annotation: str) -> wire.ExternalGrpcNode:
+def fake_node(instance: str, reason: str) -> wire.ExternalGrpcNode:
     """For an instance without a Node: its id is all there is."""
-    annotations: Mapping[str, str] = {annotation: reason}
+    annotations = {names.FAKE_NODE_REASON_ANNOTATION: reason}
     return wire.ExternalGrpcNode(providerID=instance, name=instance, annotations=annotations)
