@@ -12,8 +12,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import grpc
 import pytest
 
+from api import limits
 from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
@@ -26,6 +28,7 @@ from nodewright.gateways.externalgrpc.client.config import CloudConfig
 from nodewright.gateways.externalgrpc.client.provider import ExternalProvider, ProviderCallError
 from nodewright.gateways.externalgrpc.gateway import GatewayOptions
 from nodewright.gateways.externalgrpc.reads import ReadOptions
+from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles
 from nodewright.gateways.externalgrpc.wire.cloudprovider_pb2 import NodeGroupAutoscalingOptions
 from nodewright.runtime.options import utc_now
@@ -159,6 +162,31 @@ async def test_the_provider_s_prices_choose_among_its_groups(town: Town) -> None
                 waiting = 1 + (cheap == spot)
                 await town.until(unschedulable(town, waiting))
                 assert dict((await autoscaler.once()).increase) == {cheap: 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"\xff\xff\xff", "the answer can't be decoded"),
+        (b"\x00" * (limits.MAX_PROVIDER_MESSAGE + 1), "RESOURCE_EXHAUSTED"),
+    ],
+    ids=["no protobuf", "too large"],
+)
+async def test_an_answer_that_can_not_be_read_is_a_call_that_failed(answer: bytes, why: str) -> None:
+    async def refresh(_request: bytes, _context: object) -> bytes:
+        return answer
+
+    server = grpc.aio.server(options=[("grpc.max_send_message_length", -1)])
+    handler = grpc.unary_unary_rpc_method_handler(refresh)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE.full_name, {"Refresh": handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with ExternalProvider(CloudConfig(f"127.0.0.1:{port}")) as provider:
+            with pytest.raises(ProviderCallError, match=f"Refresh: {why}"):
+                await provider.look((), defaults=NO_DEFAULTS)
+    finally:
+        await server.stop(None)
 
 
 async def test_a_call_that_is_not_answered_has_its_time() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import structlog
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from api import limits, names
@@ -182,11 +183,14 @@ class ExternalProvider:
         request = message_factory.GetMessageClass(method.input_type)(**fields)
         answer = message_factory.GetMessageClass(method.output_type)
         call: Any = self._channel.unary_unary(
-            f"/{_SERVICE.full_name}/{name}", lambda message: message.SerializeToString(), answer.FromString
+            f"/{_SERVICE.full_name}/{name}", lambda message: message.SerializeToString()
         )
         async with self._slots:
             try:
-                return await call(request, timeout=self._config.timeout)
+                # Decoded here: gRPC itself would give None for an answer that it can't decode.
+                return answer.FromString(await call(request, timeout=self._config.timeout))
+            except DecodeError as error:
+                raise ProviderCallError(name, "the answer can't be decoded") from error
             except grpc.aio.AioRpcError as error:
                 code = error.code()
                 why = f"{code.name}: {reading.told(error.details() or '')}"
