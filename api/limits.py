@@ -58,3 +58,24 @@ MAX_PROVIDER_CONFIG_VALUES: Final = 2_000
 """Values in a provider's configuration."""
 MAX_PARSED_CONFIG_BYTES: Final = 8 * 1024 * 1024
 """Memory for configurations given as text that were parsed before."""
+
+# --- providers of node groups (externalgrpc) --------------------------------------------------------------------------
+
+MAX_PROVIDER_GROUPS: Final = 2_000
+"""Node groups that a provider may tell; an answer with more is refused."""
+MAX_PROVIDER_INSTANCES: Final = 50_000
+"""Instances of one node group that a provider may tell."""
+MAX_PROVIDER_ID: Final = 1_024
+"""Characters of the id of a node group or an instance."""
+MAX_PROVIDER_SIZE: Final = 100_000
+"""Largest size of a node group that a provider may tell: as MAX_REPLICAS."""
+MAX_PROVIDER_MESSAGE: Final = 16 * 1024 * 1024
+"""Bytes of one answer of a provider."""
+MAX_PROVIDER_NODE: Final = 256 * 1024
+"""Bytes of the template Node of a node group."""
+MAX_PROVIDER_ENTRIES: Final = 256
+"""Labels, taints or resources of such a Node."""
+MAX_PROVIDER_TEXT: Final = 256
+"""Characters of a provider's error that are told on."""
+MAX_PROVIDER_SECONDS: Final = 365 * 86_400
+"""Seconds that a provider may want a Node to be waited for."""

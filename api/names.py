@@ -228,6 +228,31 @@ DRAINING_TAINT: Final = "nodewright.dev/draining"
 SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 """CA, on a Node: never a scale-down candidate while ``true``."""
 
+TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
+"""CA: taint (NoSchedule) on a Node that is drained and then given back; the value is since when, in seconds (Unix)."""
+FAKE_NODE_REASON_ANNOTATION: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
+"""CA, in calls to a provider: the Node stands for an instance without one (``unregistered``, ``create-error``)."""
+STARTUP_TAINT_PREFIXES: Final = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+"""CA: a taint whose key begins so is on a Node while it starts, and goes by itself."""
+STARTUP_TAINTS: Final = (
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cluster.x-k8s.io/uninitialized",
+    "node.cilium.io/agent-not-ready",
+    "cni.istio.io/not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+    "fsx.csi.aws.com/agent-not-ready",
+    "disk.csi.azure.com/agent-not-ready",
+    "file.csi.azure.com/agent-not-ready",
+    "skyhook.nvidia.com",
+)
+"""Taints that Kubernetes, network plugins, storage drivers and operators of GPUs set on a Node while it starts."""
+
 CLOUDPOOL_SCALE_DOWN_ANNOTATION: Final = "nodewright.dev/cloudpool-scale-down"
 """On a Node: JSON that says which cloudpool proxy is taking its machine away, since when, and how far it is."""
 CLOUDPOOL_TAINT: Final = "node-about-to-be-drained"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
@@ -16,6 +16,7 @@ from controllers.autoscaler import templates
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
+from controllers.autoscaler.starting import Starting, Startup
 from controllers.autoscaler.upcoming_zones import UpcomingZones, upcoming_zones_of
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
@@ -82,12 +83,19 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class GroupState(ScaledGroup):
-    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why."""
+    """``joined``: names of its Ready Nodes that stay. ``template`` None: ``problem`` says why.
+
+    ``starting``: those of ``joined`` that can't take their pods yet. ``promised``: devices → how many each Node has.
+    """
 
     joined: frozenset[str] = frozenset()
+    starting: Mapping[str, Starting] = field(default_factory=dict)
+    promised: Mapping[str, int] = field(default_factory=dict)
     template: NodeInfo | None = None
     problem: str = ""
     options: GroupOptions = field(default_factory=GroupOptions)
+    patience: timedelta = timedelta(minutes=15)
+    """How long its Machines, and its Nodes that start, are waited for."""
     zone_order: UpcomingZones | None = None
     """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
 
@@ -105,6 +113,10 @@ class GroupState(ScaledGroup):
     def unsettled(self) -> str:
         """Why the autoscaler can't say which Machines of the group go; "" if it can."""
         return next(iter(self.obstacles(Scaler.AUTOSCALER).values()), "")
+
+    def awaited(self, now: datetime) -> frozenset[str]:
+        """Names of its Nodes that have joined and may still take their time to start."""
+        return frozenset(name for name, node in self.starting.items() if not node.is_late(now))
 
     def is_going(self, machine: MachineFacts) -> bool:
         return machine.deleting or (machine.annotated and self.surplus > 0)
@@ -127,11 +139,13 @@ class NodeHealth:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """``nodes`` take pods, ``pods`` are on them, ``pending`` found no place. ``protected``: Node → why it must stay.
+    ``starting``: names of ``nodes`` that are shown as they will be, and take no pods yet.
 
     ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``namespaces``: name → labels.
     """
 
     nodes: tuple[NodeInfo, ...] = ()
+    starting: frozenset[str] = frozenset()
     pods: tuple[PodInfo, ...] = ()
     pending: tuple[PodInfo, ...] = ()
     daemons: tuple[PodKind, ...] = ()
@@ -166,16 +180,22 @@ def read_cluster(
     groups, bad = _groups(objects, options)
     ready = {node["metadata"]["name"]: node for node in objects.workload.nodes if _is_ready(node)}
     owners = _Owners(objects)
-    states = [replace(owners.state(group, ready), options=wanted) for group, wanted in groups]
+    states = [
+        replace(owners.state(group, ready), options=own, patience=_patience(own, options)) for group, own in groups
+    ]
     going = {m.node_name for state in states for m in state.machines if m.node_name and state.is_going(m)}
     pods, pending = reading.pods(going, options)
     nodes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in nodes}
     bodies = {uid_of(body): body for body in (*objects.groups.machine_deployments, *objects.groups.machine_sets)}
+    taints, followed_since = options.growth.startup_taints, health.followed_since
+    startup = Startup(nodes=there, bodies=ready, now=now, followed_since=followed_since, taints=taints)
+    shapes = objects.groups.shapes
     states = [
-        _with_template(state, bodies[state.group.ref.uid], nodes=there, shapes=objects.groups.shapes)
+        _with_template(state, bodies[state.group.ref.uid], shape=shapes.get(state.id), startup=startup)
         for state in states
     ]
+    awaited = {name: state for state in states for name in state.awaited(now)}
     return ClusterState(
         now=now,
         options=options,
@@ -184,7 +204,11 @@ def read_cluster(
             _with_zones(state, objects, sets=owners.sets(state.group), ready=ready, now=now) for state in states
         ),
         workload=Workload(
-            nodes=nodes,
+            nodes=tuple(
+                startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
+                for node in nodes
+            ),
+            starting=frozenset(awaited),
             pods=tuple(pod for pod in pods if pod.node in there),
             pending=pending,
             daemons=reading.daemons(),
@@ -219,14 +243,18 @@ def _groups(
     return [(group, requested[group.id]) for group in willing], (*bad, *unwilling)
 
 
+def _patience(own: GroupOptions, options: AutoscalerOptions) -> timedelta:
+    return options.growth.provision_time if own.provision_time is None else own.provision_time
+
+
 def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], *, now: datetime, options: AutoscalerOptions) -> int:
     """Nodes that are not Ready, but for those that have still time to become it."""
-    patience = {m.node_name: each.options.provision_time for each in states for m in each.machines if m.node_name}
+    patience = {m.node_name: each.patience for each in states for m in each.machines if m.node_name}
 
     def is_starting(node: Obj) -> bool:
         created = parse_time(node["metadata"].get("creationTimestamp"))
-        own = patience.get(node["metadata"]["name"])
-        return created is not None and now - created < (options.growth.provision_time if own is None else own)
+        own = patience.get(node["metadata"]["name"], options.growth.provision_time)
+        return created is not None and now - created < own
 
     return sum(1 for node in nodes if not _is_ready(node) and not is_starting(node))
 
@@ -325,14 +353,20 @@ class _Owners:
         return replace(state, joined=frozenset(joined))
 
 
-def _with_template(
-    state: GroupState, body: Obj, *, nodes: Mapping[str, NodeInfo], shapes: Mapping[str, Shape]
-) -> GroupState:
-    real = [nodes[name] for name in sorted(state.joined) if name in nodes and not nodes[name].unschedulable]
+def _with_template(state: GroupState, body: Obj, *, shape: Shape | None, startup: Startup) -> GroupState:
+    """With its Nodes that are still starting. One that has started is a better picture of the next one."""
+    promised = templates.promised_devices(body, shape)
+    joined = [machine for machine in state.machines if machine.node_name in state.joined]
+    starting = startup.of(joined, promised, state.patience)
+    state = replace(state, promised=promised, starting=starting)
+    in_order = sorted(state.joined, key=lambda name: (name in starting, name))
+    real = [node for name in in_order if (node := startup.nodes.get(name)) is not None and not node.unschedulable]
     if real:
-        return replace(state, template=templates.from_node(real[0], state.id))
+        new = templates.from_node(real[0], state.id, promised=promised, startup_taints=startup.taints)
+        return replace(state, template=new)
     try:
-        return replace(state, template=templates.from_nothing(body, state.id, shape=shapes.get(state.id)))
+        new = templates.from_nothing(body, state.id, shape=shape, startup_taints=startup.taints)
+        return replace(state, template=new)
     except ShapeError as error:
         return replace(state, problem=str(error))
 

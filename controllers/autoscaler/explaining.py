@@ -57,6 +57,10 @@ def explain_node(observed: Observed, name: str) -> Answer:
         return Answer(title, (*below, Answer("stays: it is no Node of a group")))
     state, machine = owners[0]
     below.append(Answer(f"is Machine {machine.key} of {state.id}"))
+    start = state.starting.get(name)
+    if start is not None:
+        late = start.is_late(observed.cluster.now)
+        below.append(Answer(f"{'has not started in its time' if late else 'is starting'}: {start.why}"))
     return Answer(title, (*below, *(tuple(_pause(observed)) or _fate(observed, decide(observed.cluster), name=name))))
 
 
@@ -114,10 +118,17 @@ def _is(pod: PodInfo, key: Key) -> bool:
 
 def _size(observed: Observed, state: GroupState) -> Iterator[Answer]:
     bounds, cluster = state.group.bounds, observed.cluster
+    awaited = state.awaited(cluster.now)
     yield Answer(
         f"asks for {counted(state.group.replicas, 'Node')}, between {bounds.min_size} and {bounds.max_size}",
         (
-            Answer(f"{len(state.joined)} joined, {upcoming(state, cluster)} on their way"),
+            Answer(
+                f"{len(state.joined) - len(awaited)} joined, {upcoming(state, cluster) + len(awaited)} on their way"
+            ),
+            *(
+                Answer(f"Node {name} is {'waited for' if name in awaited else 'not waited for any longer'}: {node.why}")
+                for name, node in sorted(state.starting.items())[:_MOST_NODES]
+            ),
             *(
                 Answer(f"Machine {machine.key} is not waited for: {why}")
                 for machine, why in unprovisionable(state, cluster)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from api.conditions import Reason
 from api.durations import format_duration
@@ -59,7 +58,7 @@ def unprovisionable(state: GroupState, cluster: ClusterState) -> list[tuple[Mach
         if machine.failed or machine.reason in OUT_OF_CAPACITY:
             found.append((machine, f"{machine.reason}: {machine.message}" if machine.message else machine.reason))
         elif is_late(machine, state, cluster=cluster):
-            found.append((machine, f"no Node after {format_duration(_patience(state, cluster))}"))
+            found.append((machine, f"no Node after {format_duration(state.patience)}"))
     return found
 
 
@@ -124,17 +123,28 @@ def resting(cluster: ClusterState) -> dict[str, Backoff]:
     pauses = cluster.options.health.pauses
     for state in cluster.groups:
         before = cluster.memory.backoffs.get(state.id)
-        problems = unprovisionable(state, cluster)
+        problems = [*(why for _, why in unprovisionable(state, cluster)), *_just_given_up(state, cluster)]
         if problems:
-            found[state.id] = failed(before, cluster.now, problems[0][1], pauses)
+            found[state.id] = failed(before, cluster.now, problems[0], pauses)
         elif before is not None and cluster.now - before.failed_at < pauses.forget_after:
             found[state.id] = before
     return found
 
 
+def _just_given_up(state: GroupState, cluster: ClusterState) -> list[str]:
+    """Nodes that should have started by now, each for as long as the first pause: a Node that stays as it is would
+    keep its group from growing for ever.
+    """
+    first, found = cluster.options.health.pauses.first, []
+    for name, node in sorted(state.starting.items()):
+        if node.is_late(cluster.now) and cluster.now - node.until < first:
+            found.append(f"Node {name} has not started after {format_duration(state.patience)}: {node.why}")
+    return found
+
+
 def is_late(machine: MachineFacts, state: GroupState, *, cluster: ClusterState) -> bool:
     """Whether it should be a Ready Node by now. Where nobody could see that, it has its time from then on."""
-    return cluster.now - max(machine.created, cluster.health.followed_since) >= _patience(state, cluster)
+    return cluster.now - max(machine.created, cluster.health.followed_since) >= state.patience
 
 
 def count(state: GroupState, cluster: ClusterState) -> Counts:
@@ -145,7 +155,7 @@ def count(state: GroupState, cluster: ClusterState) -> Counts:
         if machine.node_name and state.is_going(machine):
             found["being_deleted"] += 1
         elif machine.node_name in state.joined and machine.node_name:
-            found["ready"] += 1
+            found["not_started" if machine.node_name in cluster.workload.starting else "ready"] += 1
         elif machine.node_name:
             found["unready" if is_late(machine, state, cluster=cluster) else "not_started"] += 1
         elif machine.key in lost:
@@ -157,11 +167,11 @@ def count(state: GroupState, cluster: ClusterState) -> Counts:
 
 def count_all(cluster: ClusterState, groups: Iterable[Counts]) -> Counts:
     """All Nodes of the cluster, be they of a group or not."""
-    counted = list(groups)
+    counted, starting = list(groups), len(cluster.workload.starting)
     going = sum(each.being_deleted for each in counted)
     return Counts(
-        ready=cluster.health.ready - going,
-        not_started=cluster.health.total - cluster.health.ready - cluster.health.unready,
+        ready=cluster.health.ready - going - starting,
+        not_started=cluster.health.total - cluster.health.ready - cluster.health.unready + starting,
         unready=cluster.health.unready,
         being_deleted=going,
         unregistered=sum(each.unregistered for each in counted),
@@ -178,8 +188,3 @@ def _is_ill(machine: MachineFacts, state: GroupState, *, cluster: ClusterState) 
 def _is_work(keeping: Keeping) -> bool:
     """Not what comes with every Node, nor what is done."""
     return not (keeping.mirror or keeping.daemon_set or keeping.finished)
-
-
-def _patience(state: GroupState, cluster: ClusterState) -> timedelta:
-    own = state.options.provision_time
-    return cluster.options.growth.provision_time if own is None else own

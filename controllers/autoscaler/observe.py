@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from api import names, yamltext
@@ -160,7 +160,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
     shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
     objects = Objects(
         groups=_group_objects(view, candidates, apart=apart, shapes=shapes),
-        workload=_workload(view),
+        workload=workload_of(view),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         reader=reader or Reader(),
@@ -230,7 +230,7 @@ def _group_objects(
     )
 
 
-def _workload(view: View) -> WorkloadObjects:
+def workload_of(view: View) -> WorkloadObjects:
     return WorkloadObjects(
         nodes=view.all(NODE),
         pods=view.all(POD),
@@ -298,14 +298,18 @@ def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
 
 def _other_autoscaler(view: View, namespace: str) -> str:
     """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
-    lease = view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE))
+    return holder_of(view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE)), view.now)
+
+
+def holder_of(lease: Obj | None, now: datetime) -> str:
+    """Who holds the Lease; "" if nobody does any longer."""
     spec = (lease or {}).get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds")
     if not holder or renewed is None:
         return ""
     lasts = timedelta(seconds=_OUTLIVES * (seconds if isinstance(seconds, int) else 15))
-    return str(holder) if view.now - renewed < lasts else ""
+    return str(holder) if now - renewed < lasts else ""
 
 
 def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptions, dict[Ref, str]]:

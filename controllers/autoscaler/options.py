@@ -29,7 +29,8 @@ class GrowthOptions:
 
     ``nodes_per_window``: at most so many new Nodes in any ``window`` (0: no limit), which the Cluster Autoscaler has
     not (autoscaler#6895). ``provision_time``: a Machine that is no Ready Node by then is not waited for any longer.
-    ``expendable_below``: pods of a lower priority get no Node of their own.
+    ``expendable_below``: pods of a lower priority get no Node of their own. ``startup_taints``: keys of taints that go
+    by themselves, besides the usual ones.
     """
 
     choosing: Choosing = field(default_factory=Choosing)
@@ -42,6 +43,7 @@ class GrowthOptions:
     window: timedelta = timedelta(minutes=10)
     provision_time: timedelta = timedelta(minutes=15)
     expendable_below: int = -10
+    startup_taints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

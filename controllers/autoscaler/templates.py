@@ -7,12 +7,13 @@ its kubelets keep from pods (``reserved``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from api import names
-from controllers.autoscaler import reserved
+from controllers.autoscaler import reserved, starting
 from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.provider_config import Unresolved, resolve
@@ -34,15 +35,36 @@ _QUANTITIES = {
 }
 _ARCHITECTURE, _SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"
 _USUAL = {_ARCHITECTURE: "amd64", _SYSTEM: "linux"}
+EMPTY: Mapping[str, int] = MappingProxyType({})
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _COMES_AND_GOES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
 """Prefixes of taints that tell how one Node fares, not how the next one will be made."""
 
 
-def from_node(node: NodeInfo, group: str) -> NodeInfo:
-    """A new Node like this one: without its cordon and its troubles."""
-    taints = tuple(taint for taint in node.taints if not taint.key.startswith(_COMES_AND_GOES))
-    return binpacking.template(replace(node, taints=taints, unschedulable=False), f"{PREFIX}{group}")
+def from_node(
+    node: NodeInfo, group: str, *, promised: Mapping[str, int] = EMPTY, startup_taints: Collection[str] = ()
+) -> NodeInfo:
+    """A new Node like this one once it has started: without its cordon and its troubles."""
+    ready = starting.started(node, promised, startup_taints)
+    taints = tuple(taint for taint in ready.taints if not taint.key.startswith(_COMES_AND_GOES))
+    return binpacking.template(replace(ready, taints=taints, unschedulable=False), f"{PREFIX}{group}")
+
+
+def promised_devices(body: Obj, shape: Shape | None = None) -> dict[str, int]:
+    """Devices (``nvidia.com/gpu``) → how many the group's annotations or its provider promise on each of its Nodes.
+
+    Nothing where annotations can't be read: ``from_nothing`` names those.
+    """
+    try:
+        return {name: amount for name, amount in capacity_of(body, shape) if _is_device(name)}
+    except ShapeError:
+        return {}
+
+
+def _is_device(resource: str) -> bool:
+    """Resources of Kubernetes itself come with the kubelet, all others (with a domain) with a device plugin."""
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
 def shape_of(body: Obj, view: View) -> ShapeRead:
@@ -73,7 +95,9 @@ def capacity_of(body: Obj, shape: Shape | None = None) -> Amounts:
     return whole(_capacity(body, shape))
 
 
-def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeInfo:
+def from_nothing(
+    body: Obj, group: str, *, shape: Shape | None = None, startup_taints: Collection[str] = ()
+) -> NodeInfo:
     """For a group without Nodes. Raises ShapeError naming the field that is missing or can't be read."""
     annotations = annotations_of(body)
     spec = _machine_spec(body)
@@ -81,6 +105,7 @@ def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeIn
     for key, resource in ((names.CAPACITY_CPU_ANNOTATION, CPU), (names.CAPACITY_MEMORY_ANNOTATION, MEMORY)):
         if not capacity.get(resource):
             raise ShapeError(_field(key), "is needed: the group has no Node and its provider does not tell")
+    taints = dict.fromkeys((*_given_taints(shape, spec), *_taints(annotations)))
     node = NodeInfo(
         name=group,
         labels={
@@ -90,7 +115,7 @@ def from_nothing(body: Obj, group: str, *, shape: Shape | None = None) -> NodeIn
             **_labels(annotations),
         },
         allocatable=whole(reserved.allocatable(capacity, reserved.kubelet_settings(body))),
-        taints=tuple(dict.fromkeys((*_given_taints(shape, spec), *_taints(annotations)))),
+        taints=starting.without_startup_taints(taints, startup_taints),
     )
     return binpacking.template(node, f"{PREFIX}{group}")
 

@@ -25,17 +25,21 @@ UNBOUNDED = Bounds(0, _ANY_SIZE)
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """``replicas`` is what is asked for now; ``resource_version`` is that of the object which says so."""
+    """``replicas`` is what is asked for now; ``resource_version`` is that of the object which says so.
+
+    ``name``: what a provider outside calls the group; "" for groups of our own API.
+    """
 
     ref: Ref
     bounds: Bounds
     replicas: int
     resource_version: str = ""
+    name: str = ""
 
     @property
     def id(self) -> str:
         """As the Cluster Autoscaler names it."""
-        return f"{self.ref.kind.name}/{self.ref.key}"
+        return self.name or f"{self.ref.kind.name}/{self.ref.key}"
 
     @property
     def headroom(self) -> int:

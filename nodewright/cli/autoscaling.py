@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from controllers.scaling.node_group import Bounds
 
 _GIB = 1024**3
+_KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
 
 
 def _option(name: str, metavar: str, help_: str, **more: Any) -> Any:
@@ -72,6 +74,14 @@ class Flags:
     max_node_provision_time: Annotated[
         str, _option("--max-node-provision-time", "TIME", "How long a Machine is waited for.")
     ] = "15m"
+    startup_taint: Annotated[
+        list[str] | None,
+        _option(
+            "--startup-taint",
+            "KEY",
+            "A taint that goes once a Node has started, besides the usual ones; KEY/: all that begin so; repeatable.",
+        ),
+    ] = None
     expendable_pods_priority_cutoff: Annotated[
         int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
     ] = -10
@@ -251,12 +261,21 @@ def _growth(flags: Flags) -> GrowthOptions:
         flags.max_nodes_per_scaleup,
         provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
         expendable_below=flags.expendable_pods_priority_cutoff,
+        startup_taints=tuple(map(_taint_key, flags.startup_taint or ())),
     )
     if not flags.scale_up_rate:
         return growth
     if not number.isdigit() or not int(number):
         raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
     return replace(growth, nodes_per_window=int(number), window=time_of("--scale-up-rate", window))
+
+
+def _taint_key(text: str) -> str:
+    """A key, or the beginning of keys that ends with ``/``; no value and no effect."""
+    domain, _, name = text.partition("/")
+    if not domain or not set(domain + name) <= _KEY_CHARACTERS:
+        raise CliError(f"--startup-taint: {text!r} is no key of a taint, like example.com/agent-not-ready", code=USAGE)
+    return text
 
 
 def _discovery(flags: Flags) -> Discovery:

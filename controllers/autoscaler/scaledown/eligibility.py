@@ -140,6 +140,12 @@ def _is_going(_: Context, owner: Owner) -> Staying | None:
     return None
 
 
+def _is_starting(context: Context, owner: Owner) -> Staying | None:
+    if owner.name not in context.cluster.workload.starting:
+        return None
+    return Staying(Needed.OTHER, f"it is still starting: {owner.state.starting[owner.name].why}")
+
+
 def _is_given_up(context: Context, owner: Owner) -> Staying | None:
     why = context.given_up.get(owner.machine.key)
     return Staying(Needed.IN_PROGRESS, why) if why is not None else None
@@ -199,6 +205,8 @@ CHECKS: tuple[Callable[[Context, Owner], Staying | None], ...] = (
     _is_going,
     # Its Machine goes for another reason in this very reconcile.
     _is_given_up,
+    # It has yet to show what it is good for.
+    _is_starting,
     # The group's set or rollout, or a person, is about to choose which of its Machines go.
     _group_is_unsettled,
     # An annotation keeps it, or it is of the control plane.

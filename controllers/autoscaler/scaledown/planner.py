@@ -142,10 +142,10 @@ def cooldown_of(cluster: ClusterState, *, grows: bool) -> str:
 
 
 def _simulate(context: Context, candidates: list[Candidate], *, most: int | None = None) -> RemovalPlan:
-    """Which candidates can go together. Room that pending pods will take is taken."""
+    """Which candidates can go together. Room that pending pods will take is taken, and Nodes that start take none."""
     cluster, options = context.cluster, context.cluster.options.shrink
     question = RemovalQuestion(
-        nodes=cluster.workload.nodes,
+        nodes=[node for node in cluster.workload.nodes if node.name not in cluster.workload.starting],
         pods=cluster.workload.pods,
         candidates=candidates,
         rules=DrainRules(

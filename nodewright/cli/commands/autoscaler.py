@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli import external_autoscaler
 from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from controllers.kernel.view import View
     from nodewright.runtime.kube.client import KubeClient
 
-HELP = """Ask the autoscaler: it decides on a copy of the cluster, and nothing is written.
+HELP = """Ask the autoscaler, or let it scale the node groups of a provider outside.
 
-Exit code 0: told; 1: there is no such object, or the cluster can't be read; 2: wrong usage.
+Exit code 0: told, or stopped as asked; 1: there is no such object, the cluster can't be read, or leadership was lost;
+2: wrong usage.
 """
 KINDS = {
     "Pod": ("pod", "pods", "po"),
@@ -41,9 +43,9 @@ KINDS = {
 group = typer.Typer(help=HELP, no_args_is_help=True)
 
 
-@group.callback()
-def _root() -> None:
-    """Keeps typer treating a single command as a command of its own."""
+group.command("run", cls=Command, short_help="Scale the node groups of a provider that serves externalgrpc")(
+    with_flags(external_autoscaler.run)
+)
 
 
 @group.command("explain", cls=Command, short_help="Why a pod gets no Node, why a group or a Node stays as it is")
