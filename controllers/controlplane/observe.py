@@ -124,6 +124,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         complete=all(view.complete(kind) for kind in READS if kind != POD),
         cluster=cluster,
         hold=found.problem or template_problem(spec.template) or _version_problem(spec),
+        machines=_machines(body, view),
         paused=paused_by((body, cluster)),
         reached=isinstance(view.workload, Reached),
     )
@@ -131,23 +132,23 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         return observed
     if cluster is None and not is_deleting(body):
         return replace(observed, hold=f"spec.clusterName: there is no Cluster {cluster_key}; make it first")
-    machines = tuple(
-        sorted(
-            (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))),
-            key=lambda machine: (machine.created, machine.key.name),
-        )
-    )
+    machines = observed.machines
     everybody = (*machines, *(machine_facts.read(body) for body in _foreign(observed, machines, view)))
     read = etcd.look(cluster_key, _hosts(everybody)) if everybody else EtcdUnread("there is no Machine")
     observed = replace(
         observed,
-        machines=machines,
         etcd=read,
         template=template_of(spec),
         lock=_lock(cluster),
         pending=_pending(observed.status),
     )
     return replace(observed, state=_state(observed, view))
+
+
+def _machines(body: Obj, view: View) -> tuple[MachineFacts, ...]:
+    """The oldest first."""
+    found = (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body)))
+    return tuple(sorted(found, key=lambda machine: (machine.created, machine.key.name)))
 
 
 def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class LastRead:
         self._read: EtcdRead | None = None
 
     def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
-        return self._read if self._read is not None else EtcdUnread("it was not read yet")
+        return self._read if self._read is not None else EtcdUnread("it was not read yet", finding_out=True)
 
     def refresh(self) -> None:
         self._read = self._etcd.read()

@@ -76,7 +76,7 @@ class EtcdDirectory:
         if known.task is None and at - known.read_at >= PAUSE:
             self._begin(known, self._read(cluster, known, known.turn), f"read etcd of {cluster}")
         if known.result is None or at - known.read_at > HELD:
-            return EtcdUnread("it was not read yet")
+            return EtcdUnread("it was not read yet", finding_out=True)
         return known.result
 
     def submit(self, action: RemoveEtcdMember) -> bool:

@@ -12,7 +12,7 @@ from api.conditions import ControlPlaneCondition, MachineCondition, Reason
 from controllers.controlplane.reconciler import ControlPlaneReconciler
 from controllers.kernel.actions import Create, Delete, Event, Patch, RemoveEtcdMember
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
-from controllers.kernel.in_place import Revision
+from controllers.kernel.in_place import Revision, forbids_replacement
 from controllers.kernel.plan import Failed, Plan
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, Key
 from controllers.kernel.view import Reached
@@ -296,6 +296,30 @@ def test_with_the_control_plane_all_machines_go_without_their_members() -> None:
     [release] = gone.actions()
     assert isinstance(release, Patch)
     assert release.patch == {"metadata": {"finalizers": None}}
+
+
+def test_a_spec_that_can_not_be_used_lets_no_machine_of_it_be_forgotten() -> None:
+    control_plane = ControlPlaneBuilder(version="latest").deleting(5, names.CONTROL_PLANE_FINALIZER)
+    plan = planned(world(control_plane, *three(control_plane)), members(True, True, True))
+    assert sorted(deletes(plan)) == ["cp-1", "cp-2", "cp-3"]
+    hooks = [p.patch for name, p in patches(plan).items() if name.startswith("cp-")]
+    assert hooks == [{"metadata": {"annotations": {names.CONTROL_PLANE_HOOK: None}}}] * 3
+    assert not [p for p in patches(plan).values() if "finalizers" in p.patch.get("metadata", {})]
+
+
+def test_what_was_said_holds_until_etcd_was_read_anew() -> None:
+    """After a start nothing is known for a second: no condition flips for that."""
+    control_plane = ControlPlaneBuilder()
+    plan = planned(world(control_plane, *three(control_plane)), EtcdUnread("not yet", finding_out=True))
+    assert not list(plan.actions())
+
+
+def test_no_provider_makes_another_host_under_the_same_machine() -> None:
+    """A person who edits it would lose its etcd member."""
+    control_plane = ControlPlaneBuilder()
+    edited = machine(control_plane, 1)
+    edited.spec["versions"] = {"kubelet": "1.36.9", "controlPlane": "1.36.9"}
+    assert "etcd member" in forbids_replacement(edited.build())
 
 
 def test_a_steady_control_plane_is_not_written_to() -> None:
