@@ -18,6 +18,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.in_place import Revision
+from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
 from controllers.kernel.pausing import paused_by
@@ -25,6 +26,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
     MACHINE,
+    MACHINE_CLASS,
     POD,
     Key,
     Obj,
@@ -41,7 +43,7 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import template_problem
 from controllers.kernel.view import CLUSTER_NAME, OWNER, Reached, View, host_name_of
 
-READS = (CONTROL_PLANE, MACHINE, CLUSTER, POD)
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 STATIC_NAMESPACE = "kube-system"
@@ -63,7 +65,7 @@ class Observed:
     """``state`` is what the planner sees. ``hold``: why nothing is done at all (a field that can't be used).
 
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
-    ``reached``: the cluster's own API answers.
+    ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     """
 
     body: Obj
@@ -80,6 +82,11 @@ class Observed:
     pending: Pending | None = None
     template: Mapping[str, Any] = field(default_factory=dict)
     reached: bool = False
+    class_digest: str = ""
+
+    @property
+    def revision(self) -> Revision:
+        return Revision(self.template, self.class_digest)
 
     @property
     def ref(self) -> Ref:
@@ -139,6 +146,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         observed,
         etcd=read,
         template=template_of(spec),
+        class_digest=class_digest(template_of(spec)["spec"], key.namespace, view),
         lock=_lock(cluster),
         pending=_pending(observed.status),
     )
@@ -161,7 +169,7 @@ def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:
 
 def _state(observed: Observed, view: View) -> State:
     foreign = _foreign(observed, observed.machines, view)
-    revision = Revision(observed.template)
+    revision = observed.revision
     machines = tuple(
         _machine(observed, facts, revision, view, number) for number, facts in enumerate(observed.machines)
     )

@@ -19,7 +19,7 @@ from controllers.kernel.view import Reached
 from tests.builders.body import Builder
 from tests.builders.clock import NOW
 from tests.builders.machines import MachineBuilder
-from tests.builders.objects import SIMULATED, ClusterBuilder
+from tests.builders.objects import SIMULATED, ClusterBuilder, MachineClassBuilder
 from tests.builders.plans import condition_of, creates, deletes, patches, status_of
 from tests.builders.view import FakeView
 
@@ -217,6 +217,26 @@ def test_an_update_under_an_older_template_is_one_too() -> None:
     plan = planned(world(control_plane, *machines), members(True, True, True))
     assert not [name for name in patches(plan) if name.startswith("cp-")]
     assert "cp-2 is being updated" in status_of(plan)["next"]
+
+
+def test_an_edited_class_reaches_one_machine_after_the_other() -> None:
+    """Without the digest on them all hosts would follow it at once."""
+    config = {"valueFrom": {"machineClass": {"name": "big"}}}
+    template = {"spec": {"providerConfig": config, "versions": {"kubelet": "1.36.0"}}}
+    control_plane = ControlPlaneBuilder(template=template, rollout={"inPlace": "Prefer"})
+    machines = three(control_plane)
+    for each in machines:
+        each.spec["providerConfig"] = config
+        each.annotated(names.TEMPLATE_ANNOTATION, Revision({"spec": each.body["spec"]}).digest)
+        each.annotated(names.MACHINE_CLASS_ANNOTATION, "earlier")
+    view = world(control_plane, *machines).put(MachineClassBuilder("big"))
+    plan = planned(view, members(True, True, True))
+    found = {name: patch for name, patch in patches(plan).items() if name.startswith("cp-")}
+    assert list(found) == ["cp-1"]
+    given = found["cp-1"].patch["metadata"]["annotations"][names.MACHINE_CLASS_ANNOTATION]
+    assert given not in ("", "earlier")
+    [body] = creates(planned(world(control_plane, machines[0]).put(MachineClassBuilder("big")), members(True)))
+    assert body["metadata"]["annotations"][names.MACHINE_CLASS_ANNOTATION] == given
 
 
 @pytest.mark.parametrize(
