@@ -99,7 +99,8 @@ def _change(observed: Observed, step: Step) -> _Change:
             record = {"pending": {"operation": "Remove", "machine": name}, **_replaced(observed, name)}
             return _Change((Delete(facts.ref, why),), record=record, guarded=True)
         case RemoveMember(member=member, machine=name, why=why):
-            return _Change((_removal(observed, member, why),), record=_replaced(observed, name) or None)
+            noted = _noted(observed, name, member)  # once it is removed, its Machine is none that may yet join
+            return _Change((_removal(observed, member, why),), noted, record=_replaced(observed, name) or None)
         case Release(machine=name, why=why):
             facts = observed.facts(name)
             return _Change((_release(observed, name, why),) if facts is not None else ())
@@ -162,14 +163,17 @@ def _ledger(observed: Observed) -> list[Action]:
     """Which member is whose, once it has a vote: a Machine whose member is gone differs from one that may yet join."""
     found: list[Action] = []
     for member in observed.state.members:
-        facts = observed.facts(member.machine)
-        text = f"{member.id:x}"
-        if facts is None or not member.is_voter or not member.name:
-            continue
-        if annotations_of(facts.body).get(names.CONTROL_PLANE_MEMBER) != text:
-            patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MEMBER: text}}}
-            found.append(Patch(facts.ref, patch, f"Machine {member.machine} has {member.title}"))
+        if member.is_voter and member.name:
+            found += _noted(observed, member.machine, member.id)
     return found
+
+
+def _noted(observed: Observed, machine: str, member: int) -> tuple[Action, ...]:
+    facts, text = observed.facts(machine), f"{member:x}"
+    if facts is None or annotations_of(facts.body).get(names.CONTROL_PLANE_MEMBER) == text:
+        return ()
+    patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MEMBER: text}}}
+    return (Patch(facts.ref, patch, f"Machine {machine} has etcd member {text}"),)
 
 
 def _locked(observed: Observed) -> Patch:
