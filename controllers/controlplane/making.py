@@ -8,11 +8,10 @@ from typing import Any
 from api import names
 from controllers.controlplane.observe import Observed
 from controllers.kernel.actions import Create, Patch
-from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value
 from controllers.kernel.ownership import reference_to
-from controllers.kernel.refs import CONTROL_PLANE, MACHINE, key_of, mapping, spec_of
+from controllers.kernel.refs import CONTROL_PLANE, MACHINE, annotations_of, key_of, mapping, spec_of
 from controllers.kernel.template import FAILURE_DOMAIN, IN_PLACE_FIELDS, NEVER_FROM_TEMPLATE, difference
 
 _NOT_OURS = IN_PLACE_FIELDS | NEVER_FROM_TEMPLATE
@@ -24,10 +23,11 @@ def create(observed: Observed, name: str, why: str, *, first: bool) -> Create:
     metadata = mapping(template.get("metadata"))
     annotations = {
         **mapping(metadata.get("annotations")),
-        names.TEMPLATE_ANNOTATION: Revision(template).digest,
+        names.TEMPLATE_ANNOTATION: observed.revision.digest,
         names.IN_PLACE_ANNOTATION: str(names.InPlace.REQUIRE),
         names.CONTROL_PLANE_HOOK: key_of(observed.body).name,
         **({names.CONTROL_PLANE_INIT: "true"} if first else {}),
+        **({names.MACHINE_CLASS_ANNOTATION: observed.class_digest} if observed.class_digest else {}),
     }
     spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
     body = {
@@ -64,10 +64,12 @@ def update(observed: Observed, machine: MachineFacts, why: str) -> Patch:
     """Hand the present template to a Machine. Its host is never replaced for it: etcd's member would be lost."""
     wanted, have = _of_revision(spec_of(observed.template)), _of_revision(spec_of(machine.body))
     spec = difference({k: v for k, v in have.items() if k != FAILURE_DOMAIN or k in wanted}, wanted)
-    notes = {
-        names.TEMPLATE_ANNOTATION: Revision(observed.template).digest,
+    notes: dict[str, Any] = {
+        names.TEMPLATE_ANNOTATION: observed.revision.digest,
         names.IN_PLACE_ANNOTATION: str(names.InPlace.REQUIRE),
     }
+    if annotations_of(machine.body).get(names.MACHINE_CLASS_ANNOTATION, "") != observed.class_digest:
+        notes[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest or None
     patch: dict[str, Any] = {"metadata": {"annotations": notes}}
     if spec:
         patch["spec"] = spec

@@ -18,6 +18,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.in_place import Revision
+from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
 from controllers.kernel.pausing import paused_by
@@ -25,6 +26,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
     MACHINE,
+    MACHINE_CLASS,
     POD,
     Key,
     Obj,
@@ -41,7 +43,7 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import template_problem
 from controllers.kernel.view import CLUSTER_NAME, OWNER, Reached, View, host_name_of
 
-READS = (CONTROL_PLANE, MACHINE, CLUSTER, POD)
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 STATIC_NAMESPACE = "kube-system"
@@ -63,7 +65,7 @@ class Observed:
     """``state`` is what the planner sees. ``hold``: why nothing is done at all (a field that can't be used).
 
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
-    ``reached``: the cluster's own API answers.
+    ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     """
 
     body: Obj
@@ -80,6 +82,11 @@ class Observed:
     pending: Pending | None = None
     template: Mapping[str, Any] = field(default_factory=dict)
     reached: bool = False
+    class_digest: str = ""
+
+    @property
+    def revision(self) -> Revision:
+        return Revision(self.template, self.class_digest)
 
     @property
     def ref(self) -> Ref:
@@ -124,6 +131,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         complete=all(view.complete(kind) for kind in READS if kind != POD),
         cluster=cluster,
         hold=found.problem or template_problem(spec.template) or _version_problem(spec),
+        machines=_machines(body, view),
         paused=paused_by((body, cluster)),
         reached=isinstance(view.workload, Reached),
     )
@@ -131,23 +139,24 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         return observed
     if cluster is None and not is_deleting(body):
         return replace(observed, hold=f"spec.clusterName: there is no Cluster {cluster_key}; make it first")
-    machines = tuple(
-        sorted(
-            (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))),
-            key=lambda machine: (machine.created, machine.key.name),
-        )
-    )
+    machines = observed.machines
     everybody = (*machines, *(machine_facts.read(body) for body in _foreign(observed, machines, view)))
     read = etcd.look(cluster_key, _hosts(everybody)) if everybody else EtcdUnread("there is no Machine")
     observed = replace(
         observed,
-        machines=machines,
         etcd=read,
         template=template_of(spec),
+        class_digest=class_digest(template_of(spec)["spec"], key.namespace, view),
         lock=_lock(cluster),
         pending=_pending(observed.status),
     )
     return replace(observed, state=_state(observed, view))
+
+
+def _machines(body: Obj, view: View) -> tuple[MachineFacts, ...]:
+    """The oldest first."""
+    found = (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body)))
+    return tuple(sorted(found, key=lambda machine: (machine.created, machine.key.name)))
 
 
 def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:
@@ -160,7 +169,7 @@ def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:
 
 def _state(observed: Observed, view: View) -> State:
     foreign = _foreign(observed, observed.machines, view)
-    revision = Revision(observed.template)
+    revision = observed.revision
     machines = tuple(
         _machine(observed, facts, revision, view, number) for number, facts in enumerate(observed.machines)
     )

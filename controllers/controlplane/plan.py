@@ -29,6 +29,7 @@ from controllers.controlplane.state import (
 from controllers.kernel import plan as plans
 from controllers.kernel.actions import Action, Delete, Event, Patch, RemoveEtcdMember
 from controllers.kernel.conditions import find, format_time
+from controllers.kernel.etcd import EtcdUnread
 from controllers.kernel.names import machine_name
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, steps
 from controllers.kernel.refs import CLUSTER, annotations_of, is_deleting, key_of, ref_of, resource_version_of
@@ -54,6 +55,8 @@ def plan(observed: Observed) -> Plan:
         return Plan(steps([_finalizer(observed)]), plans.Wait(0.0, "the finalizer comes first"))
     if (note := _note_of_cluster(observed)) is not None:
         return Plan(steps([note]), plans.Wait(0.0, "the Cluster is marked first"))
+    if isinstance(observed.etcd, EtcdUnread) and observed.etcd.finding_out:
+        return Plan(outcome=plans.Wait(1.0, "etcd is being read"))  # what was said before still holds
     decision = decide(observed.state)
     unseen = _unseen(observed)
     if unseen is not None:
@@ -96,7 +99,8 @@ def _change(observed: Observed, step: Step) -> _Change:
             record = {"pending": {"operation": "Remove", "machine": name}, **_replaced(observed, name)}
             return _Change((Delete(facts.ref, why),), record=record, guarded=True)
         case RemoveMember(member=member, machine=name, why=why):
-            return _Change((_removal(observed, member, why),), record=_replaced(observed, name) or None)
+            noted = _noted(observed, name, member)  # once it is removed, its Machine is none that may yet join
+            return _Change((_removal(observed, member, why),), noted, record=_replaced(observed, name) or None)
         case Release(machine=name, why=why):
             facts = observed.facts(name)
             return _Change((_release(observed, name, why),) if facts is not None else ())
@@ -159,14 +163,17 @@ def _ledger(observed: Observed) -> list[Action]:
     """Which member is whose, once it has a vote: a Machine whose member is gone differs from one that may yet join."""
     found: list[Action] = []
     for member in observed.state.members:
-        facts = observed.facts(member.machine)
-        text = f"{member.id:x}"
-        if facts is None or not member.is_voter or not member.name:
-            continue
-        if annotations_of(facts.body).get(names.CONTROL_PLANE_MEMBER) != text:
-            patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MEMBER: text}}}
-            found.append(Patch(facts.ref, patch, f"Machine {member.machine} has {member.title}"))
+        if member.is_voter and member.name:
+            found += _noted(observed, member.machine, member.id)
     return found
+
+
+def _noted(observed: Observed, machine: str, member: int) -> tuple[Action, ...]:
+    facts, text = observed.facts(machine), f"{member:x}"
+    if facts is None or annotations_of(facts.body).get(names.CONTROL_PLANE_MEMBER) == text:
+        return ()
+    patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MEMBER: text}}}
+    return (Patch(facts.ref, patch, f"Machine {machine} has etcd member {text}"),)
 
 
 def _locked(observed: Observed) -> Patch:
@@ -234,7 +241,8 @@ def _delete(observed: Observed) -> Plan:
         why = f"ControlPlane {key_of(observed.body).name} has no Machine left"
         return Plan(steps([Patch(observed.ref, patch, why, resource_version=resource_version_of(observed.body))]))
     why = f"ControlPlane {key_of(observed.body).name} is being deleted"
-    releases: list[Action] = [_release(observed, m.name, why) for m in observed.state.machines if m.held]
+    held = [m for m in observed.machines if names.CONTROL_PLANE_HOOK in annotations_of(m.body)]
+    releases: list[Action] = [_release(observed, machine.key.name, why) for machine in held]
     deletes: list[Action] = [Delete(machine.ref, why) for machine in observed.machines if not machine.deleting]
     outcome = Blocked(f"{len(observed.machines)} Machines are left", REQUEUE)
     return Plan((*steps(releases, deletes), *_reported(observed, None)), outcome)

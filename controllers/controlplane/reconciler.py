@@ -12,9 +12,9 @@ from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
-from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key, Kind, Obj, key_of
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of
 from controllers.kernel.view import CLUSTER_NAME, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, same_pause
+from controllers.kernel.waking import itself, members_of_cluster, named_by_template, same_config, same_pause
 
 __all__ = ["STATIC_NAMESPACE", "STATIC_PODS", "ControlPlaneReconciler"]
 
@@ -50,6 +50,7 @@ class ControlPlaneReconciler:
         default=(
             Wake(CONTROL_PLANE, itself),
             Wake(MACHINE, owner_of_machine),
+            Wake(MACHINE_CLASS, named_by_template(CONTROL_PLANE), same_config),
             Wake(CLUSTER, members_of_cluster(CONTROL_PLANE), same_to_control_planes),
         )
     )

@@ -23,6 +23,8 @@ _MOST_TEXT = 1024
 
 def patch(observed: Observed, decision: Decision | None, extra: dict[str, Any] | None = None) -> dict[str, Any]:
     """The smallest patch of the status; {} if it says all already."""
+    if observed.hold:
+        return _held(observed)
     machines = [machine for machine in observed.state.machines if not machine.deleting]
     step = decision.step if decision is not None else None
     new: dict[str, Any] = {
@@ -44,6 +46,17 @@ def patch(observed: Observed, decision: Decision | None, extra: dict[str, Any] |
     }
     if step is not None:
         new["next"] = step.why[:_MOST_TEXT]
+    return merge_patch(observed.status, new)
+
+
+def _held(observed: Observed) -> dict[str, Any]:
+    """The spec can't be used: what was seen of Machines before stays."""
+    moment = Moment(generation_of(observed.body), observed.now)
+    reported = conditions(observed, None)
+    new = {
+        "observedGeneration": generation_of(observed.body),
+        "conditions": merge_in_place(observed.status.get("conditions"), reported, (), moment),
+    }
     return merge_patch(observed.status, new)
 
 

@@ -39,9 +39,10 @@ class EtcdMembers:
 
 @dataclass(frozen=True, slots=True)
 class EtcdUnread:
-    """Nobody answered, or nobody has looked yet."""
+    """Nobody answered. ``finding_out``: nobody has looked since the start or the last change, and soon it is known."""
 
     why: str
+    finding_out: bool = False
 
 
 EtcdRead = EtcdMembers | EtcdUnread

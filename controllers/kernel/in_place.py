@@ -57,6 +57,8 @@ def forbids_replacement(machine: Mapping[str, Any]) -> str:
     """What forbids to replace the host of this Machine for the spec that it has now; "" if nothing does."""
     if is_protected(machine):
         return "its membership status (evictable: false)"
+    if names.CONTROL_PLANE_HOOK in annotations_of(machine):
+        return "its etcd member, which would be lost with the host; its ControlPlane replaces the whole Machine"
     return f"inPlace: {names.InPlace.REQUIRE}" if _requires_in_place(machine) else ""
 
 

@@ -64,7 +64,7 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
-        self.etcd = EtcdDirectory(client.named("etcd"), options.now)
+        self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
         reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
         reconcilers = wiring.with_etcd(reconcilers, self.etcd)
         self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)

@@ -46,6 +46,8 @@ class Etcd:
         self._ids = count(0xA1)
         self.members: dict[int, _Member] = {}
         self.joined: set[str] = set()
+        self.spent: set[str] = set()
+        """Hosts whose member was removed: kubeadm does not join a second time."""
         self.initialized_on = ""
         self.struck: set[str] = set()
         """Hosts that broke or were lost without our doing."""
@@ -56,7 +58,11 @@ class Etcd:
         machines = {uid_of(machine): machine for machine in self._plane.list(MACHINE)}
         for host in list(self._world.booted()):
             machine = machines.get(host.request.identity.machine_uid)
-            if machine is None or host.id in self.joined or host.state_at(self._clock()) is not HostState.RUNNING:
+            if (
+                machine is None
+                or host.id in self.joined | self.spent
+                or host.state_at(self._clock()) is not HostState.RUNNING
+            ):
                 continue
             if annotations_of(machine).get(names.CONTROL_PLANE_INIT) == "true":
                 self._init(host, machine)
@@ -138,6 +144,7 @@ class Etcd:
         if not all(self.works(self.members[number]) for number in action.healthy):
             raise ApiError(409, "Conflict", "simulated: a member that was reckoned with does not answer")
         gone = self.members.pop(action.member)
+        self.spent.add(gone.host)
         if not self.has_quorum:
             raise Breach(f"without {gone.name} {self.healthy} of {len(self.voters)} voters work: no quorum")
 
@@ -168,7 +175,7 @@ class LastRead:
         self._read: EtcdRead | None = None
 
     def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
-        return self._read if self._read is not None else EtcdUnread("it was not read yet")
+        return self._read if self._read is not None else EtcdUnread("it was not read yet", finding_out=True)
 
     def refresh(self) -> None:
         self._read = self._etcd.read()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from controllers.controlplane import observe
 from nodewright.sim import faults
 from nodewright.sim.controlplanes import ControlPlanes
 from nodewright.sim.engine import Scenario
@@ -32,3 +34,10 @@ def test_two_hundred_histories_hold_and_heal() -> None:
 def test_a_thousand_histories_hold_and_heal() -> None:
     for seed in LONG_SEEDS:
         check(seed)
+
+
+def test_a_rule_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that may be joining is let go: so the tests above tell something."""
+    monkeypatch.setattr(observe, "JOIN_LIMIT", timedelta(0))
+    told = [ControlPlanes(seed, ROUGH).run().breach for seed in range(40, 60)]
+    assert any("went while it had a vote" in breach for breach in told)

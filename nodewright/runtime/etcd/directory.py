@@ -25,7 +25,7 @@ from nodewright.runtime.etcd.certificate import AuthorityError, ClientCertificat
 from nodewright.runtime.etcd.gateway import Gateway
 from nodewright.runtime.etcd.reading import CLIENT_PORT, RemovalRefused, read, remove
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.connection import Connection, SocketFactory
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError
 
 _log = structlog.get_logger("nodewright.etcd")
@@ -59,9 +59,19 @@ class _Known:
 
 
 class EtcdDirectory:
-    """``EtcdView``. One event loop; ``close`` at the end. ``port``: another client port, for tests."""
+    """``EtcdView``. One event loop; ``close`` at the end. ``port``: another client port, for tests.
 
-    def __init__(self, client: KubeClient, now: Callable[[], datetime], port: int = CLIENT_PORT) -> None:
+    ``sockets``: see ``Gateway``.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        now: Callable[[], datetime],
+        port: int = CLIENT_PORT,
+        sockets: SocketFactory | None = None,
+    ) -> None:
+        self._sockets = sockets
         self._client = client
         self._now = now
         self._port = port
@@ -76,7 +86,7 @@ class EtcdDirectory:
         if known.task is None and at - known.read_at >= PAUSE:
             self._begin(known, self._read(cluster, known, known.turn), f"read etcd of {cluster}")
         if known.result is None or at - known.read_at > HELD:
-            return EtcdUnread("it was not read yet")
+            return EtcdUnread("it was not read yet", finding_out=True)
         return known.result
 
     def submit(self, action: RemoveEtcdMember) -> bool:
@@ -158,7 +168,7 @@ class EtcdDirectory:
         except ConfigurationError:
             raise _NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, tls.crt: can't be used") from None
         assert context is not None
-        return Gateway(context)
+        return Gateway(context, self._sockets)
 
     async def _authority(self, key: Key) -> tuple[bytes, bytes]:
         try:

@@ -16,6 +16,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from nodewright.runtime.kube.connection import SocketFactory
+from nodewright.runtime.kube.servers import checked_sockets
+from providers.base.addresses import AddressRefusedError, current
+
 MOST_BYTES = 1 << 20
 """Of an answer; a list of seven members has 2 KiB."""
 TIMEOUT = 5.0
@@ -49,15 +53,20 @@ class Status:
 
 
 class Gateway:
-    """One TLS configuration, any member. ``async with`` it."""
+    """One TLS configuration, any member. ``async with`` it.
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    ``sockets``: which addresses may be connected to (None: as the process allows it); they come from statuses of
+    Machines and from the member list, so others write them.
+    """
+
+    def __init__(self, context: ssl.SSLContext, sockets: SocketFactory | None = None) -> None:
         self._context = context
+        self._sockets = sockets or checked_sockets(current())
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Gateway:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
-        connector = aiohttp.TCPConnector(ssl=self._context, limit=16)
+        connector = aiohttp.TCPConnector(ssl=self._context, limit=16, socket_factory=self._sockets)
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
         return self
 
@@ -120,7 +129,11 @@ class Gateway:
 
 
 def url_of(address: str, port: int) -> str:
-    """Of a host's client port."""
+    """Of a host's client port; "" for what is no address."""
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return ""
     return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
@@ -162,6 +175,8 @@ def _text(value: object) -> str:
 def _why(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "its certificate is not one of etcd's CA for this address"
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressRefusedError):
+        return str(error.os_error.strerror)
     if isinstance(error, aiohttp.ClientConnectorError):
         return "no connection"
     if isinstance(error, asyncio.IncompleteReadError | aiohttp.ClientPayloadError):

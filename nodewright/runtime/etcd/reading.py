@@ -76,7 +76,7 @@ async def _list(
 
 
 def _urls(hosts: Iterable[tuple[str, str]], port: int) -> list[str]:
-    return [url_of(address, port) for _name, address in hosts]
+    return [url for _name, address in hosts if (url := url_of(address, port))]
 
 
 async def _status(gateway: Gateway, member: Listed) -> Status | str:

@@ -12,14 +12,14 @@ from api.conditions import ControlPlaneCondition, MachineCondition, Reason
 from controllers.controlplane.reconciler import ControlPlaneReconciler
 from controllers.kernel.actions import Create, Delete, Event, Patch, RemoveEtcdMember
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
-from controllers.kernel.in_place import Revision
+from controllers.kernel.in_place import Revision, forbids_replacement
 from controllers.kernel.plan import Failed, Plan
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, Key
 from controllers.kernel.view import Reached
 from tests.builders.body import Builder
 from tests.builders.clock import NOW
 from tests.builders.machines import MachineBuilder
-from tests.builders.objects import SIMULATED, ClusterBuilder
+from tests.builders.objects import SIMULATED, ClusterBuilder, MachineClassBuilder
 from tests.builders.plans import condition_of, creates, deletes, patches, status_of
 from tests.builders.view import FakeView
 
@@ -219,6 +219,26 @@ def test_an_update_under_an_older_template_is_one_too() -> None:
     assert "cp-2 is being updated" in status_of(plan)["next"]
 
 
+def test_an_edited_class_reaches_one_machine_after_the_other() -> None:
+    """Without the digest on them all hosts would follow it at once."""
+    config = {"valueFrom": {"machineClass": {"name": "big"}}}
+    template = {"spec": {"providerConfig": config, "versions": {"kubelet": "1.36.0"}}}
+    control_plane = ControlPlaneBuilder(template=template, rollout={"inPlace": "Prefer"})
+    machines = three(control_plane)
+    for each in machines:
+        each.spec["providerConfig"] = config
+        each.annotated(names.TEMPLATE_ANNOTATION, Revision({"spec": each.body["spec"]}).digest)
+        each.annotated(names.MACHINE_CLASS_ANNOTATION, "earlier")
+    view = world(control_plane, *machines).put(MachineClassBuilder("big"))
+    plan = planned(view, members(True, True, True))
+    found = {name: patch for name, patch in patches(plan).items() if name.startswith("cp-")}
+    assert list(found) == ["cp-1"]
+    given = found["cp-1"].patch["metadata"]["annotations"][names.MACHINE_CLASS_ANNOTATION]
+    assert given not in ("", "earlier")
+    [body] = creates(planned(world(control_plane, machines[0]).put(MachineClassBuilder("big")), members(True)))
+    assert body["metadata"]["annotations"][names.MACHINE_CLASS_ANNOTATION] == given
+
+
 @pytest.mark.parametrize(
     ("version", "why"), [("1.38.0", "skips a minor version; go to 1.37 before"), ("1.35.9", "can't go back")]
 )
@@ -296,6 +316,30 @@ def test_with_the_control_plane_all_machines_go_without_their_members() -> None:
     [release] = gone.actions()
     assert isinstance(release, Patch)
     assert release.patch == {"metadata": {"finalizers": None}}
+
+
+def test_a_spec_that_can_not_be_used_lets_no_machine_of_it_be_forgotten() -> None:
+    control_plane = ControlPlaneBuilder(version="latest").deleting(5, names.CONTROL_PLANE_FINALIZER)
+    plan = planned(world(control_plane, *three(control_plane)), members(True, True, True))
+    assert sorted(deletes(plan)) == ["cp-1", "cp-2", "cp-3"]
+    hooks = [p.patch for name, p in patches(plan).items() if name.startswith("cp-")]
+    assert hooks == [{"metadata": {"annotations": {names.CONTROL_PLANE_HOOK: None}}}] * 3
+    assert not [p for p in patches(plan).values() if "finalizers" in p.patch.get("metadata", {})]
+
+
+def test_what_was_said_holds_until_etcd_was_read_anew() -> None:
+    """After a start nothing is known for a second: no condition flips for that."""
+    control_plane = ControlPlaneBuilder()
+    plan = planned(world(control_plane, *three(control_plane)), EtcdUnread("not yet", finding_out=True))
+    assert not list(plan.actions())
+
+
+def test_no_provider_makes_another_host_under_the_same_machine() -> None:
+    """A person who edits it would lose its etcd member."""
+    control_plane = ControlPlaneBuilder()
+    edited = machine(control_plane, 1)
+    edited.spec["versions"] = {"kubelet": "1.36.9", "controlPlane": "1.36.9"}
+    assert "etcd member" in forbids_replacement(edited.build())
 
 
 def test_a_steady_control_plane_is_not_written_to() -> None:

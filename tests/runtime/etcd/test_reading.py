@@ -23,6 +23,7 @@ from nodewright.runtime.etcd.certificate import AuthorityError, issue
 from nodewright.runtime.etcd.gateway import Gateway, GatewayError, url_of
 from nodewright.runtime.etcd.reading import RemovalRefused, read, remove
 from nodewright.runtime.kube.connection import Connection
+from providers.base.addresses import current
 from tests.realplane import require
 
 CLUSTER = Key("default", "prod")
@@ -247,6 +248,21 @@ async def test_addresses_that_members_tell_are_plain_addresses_with_tls() -> Non
     async with _Saying(ca, body) as url, Gateway(context_of(ca)) as gateway:
         [found] = await gateway.members(url, agreed=False)
     assert (found.id, found.name, found.url) == ((1 << 64) - 1, "a?b", "")
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1"])
+async def test_addresses_that_servers_may_not_have_are_not_connected_to(address: str) -> None:
+    """Machines' statuses and member lists are written by others."""
+    ca = credentials.issue("etcd-ca")
+    url, refused = url_of(address, 2379), current().why_not(address)
+    body = f'{{"members": [{{"ID": "5", "name": "a", "clientURLs": ["{url}"]}}]}}'.encode()
+    async with _Saying(ca, body) as saying, Gateway(context_of(ca)) as gateway:
+        port = int(saying.rsplit(":", 1)[1])
+        told = await read(gateway, (("a", "127.0.0.1"),), now(), port)
+        asked = await read(gateway, (("a", address), ("b", "evil.example/x")), now())
+    assert isinstance(told, EtcdMembers)
+    assert [(m.healthy, m.why) for m in told.members] == [(False, refused)]
+    assert asked == EtcdUnread(f"{url}: {refused}; {url}: {refused}")
 
 
 class _Saying:

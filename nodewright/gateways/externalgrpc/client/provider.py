@@ -193,7 +193,7 @@ class ExternalProvider:
                 raise ProviderCallError(name, "the answer can't be decoded") from error
             except grpc.aio.AioRpcError as error:
                 code = error.code()
-                why = f"{code.name}: {reading.told(error.details() or '')}"
+                why = f"{code.name}: {reading.reported(error.details() or '')}"
                 raise ProviderCallError(name, why, missing=code is grpc.StatusCode.UNIMPLEMENTED) from error
 
 
