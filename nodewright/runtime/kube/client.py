@@ -42,7 +42,7 @@ from nodewright.runtime.kube.errors import (
     error_from_answer,
 )
 from nodewright.runtime.kube.lines import LONGEST_LINE, LineSplitter, LineTooLongError
-from nodewright.runtime.kube.paths import collection_path, field_selector, object_path, one_object, with_query
+from nodewright.runtime.kube.paths import api_path, collection_path, field_selector, object_path, one_object, with_query
 from nodewright.runtime.kube.requests import delete_options, guarded
 from nodewright.runtime.kube.slots import Slots
 
@@ -315,8 +315,9 @@ class KubeClient:
         return await self._object(_Call("version", "GET", "/version", ""))
 
     async def resources(self, group: str, version: str) -> list[dict[str, Any]]:
-        """The resources that discovery lists for one version of a group. Raises ApiError (404: not served)."""
-        answer = await self._object(_Call("get", "GET", f"/apis/{group}/{version}", "discovery"))
+        """The resources that discovery lists for a version of a group ("": core). Raises ApiError (404: not served)."""
+        path = api_path(group, version)
+        answer = await self._object(_Call("get", "GET", path, "discovery"))
         return answer.get("resources") or []
 
     async def schemas(self, group: str, version: str) -> dict[str, Any]:
