@@ -1,4 +1,4 @@
-"""``create cluster`` and ``delete cluster`` as processes, with simulated hosts and a second plane as the new cluster."""
+"""``create cluster`` and ``delete cluster`` as processes: simulated hosts, and a second plane as the new cluster."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def test_one_command_makes_a_cluster_and_one_takes_it_down(tmp_path: Path, prod:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_and_run_again_it_goes_on(tmp_path: Path, prod: Up, how: signal.Signals) -> None:
-    slow = {"createSeconds": 2} if how is signal.SIGINT else {}
-    file = manifest(tmp_path, prod.kubeconfig, machine("cp-1", control_plane=True, **slow), deployment(2))
+    slow = machine("cp-1", control_plane=True, bootSeconds=3)
+    file = manifest(tmp_path, prod.kubeconfig, slow, deployment(2))
     out = tmp_path / "prod.kubeconfig"
     told = [
         "create",
