@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-INITIALISMS: Final = frozenset({"id", "ip", "cidr", "uid", "dns", "api", "url", "ca", "os", "tls", "ssh", "cpu"})
+INITIALISMS: Final = frozenset({"id", "ip", "cidr", "uid", "dns", "api", "url", "ca", "os", "tls", "ssh", "cpu", "san"})
 """Words that Kubernetes writes in capitals, but for the first word of a name (API conventions, Naming)."""
 
 

@@ -24,6 +24,7 @@ _NAME_ANOTHER: Final = "name an address at which all hosts reach the API server"
 _FIELDS: Final[Mapping[str, str]] = {
     "ca": "the CA in the kubeconfig of the Cluster",
     "cluster_version": "the version that the API server of the Cluster tells",
+    "control_plane_version": "spec.versions.controlPlane of the Machine",
     "container_runtime": "spec.versions.containerRuntime of the Machine",
     "ignore_preflight_errors": "spec.bootstrap.nodeRegistration.ignorePreflightErrors",
     "install": "spec.bootstrap.archives of the Machine or its Cluster",

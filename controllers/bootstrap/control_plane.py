@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from controllers.bootstrap.authorities import Pki
@@ -24,12 +25,45 @@ class ControlPlane:
     pki: Pki | None = field(default=None, repr=False, compare=False)
 
 
-def refusals(control_plane: ControlPlane, kubelet_version: str) -> tuple[Refusal, ...]:
-    """What is wrong for a control plane, besides what is wrong for any host."""
-    if kubelet_version != control_plane.version:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``cluster``: version that the API server tells, "" if it does not answer. ``upgrades``: the host runs a control
+    plane already.
+    """
+
+    kubelet: str
+    cluster: str
+    upgrades: bool
+
+
+def refusals(control_plane: ControlPlane, versions: Known) -> tuple[Refusal, ...]:
+    """What is wrong for a control plane, besides what is wrong for any host.
+
+    kubeadm upgrades from 1.35 to 1.35 or 1.36, and never back. A host joins with the version that the cluster has:
+    kubeadm makes its static pods of the configuration that it finds there.
+    """
+    if versions.kubelet != control_plane.version:
         text = (
             f"must be {control_plane.version} as versions.controlPlane: kubeadm of one version sets both up, and "
             "a kubelet may not be newer than its API server"
         )
         return (Refusal("kubelet_version", text, skew=True),)
+    if not versions.cluster:
+        return ()
+    wanted, there = _numbers(control_plane.version), _numbers(versions.cluster)
+    if not versions.upgrades and wanted[:2] != there[:2]:
+        text = f"a control plane of {control_plane.version} can't join one of {versions.cluster}: upgrade that first"
+        return (Refusal("control_plane_version", text, skew=True),)
+    if versions.upgrades and wanted < there:
+        text = f"the control plane is {versions.cluster} already: kubeadm takes none back to {control_plane.version}"
+        return (Refusal("control_plane_version", text, skew=True),)
+    if versions.upgrades and (wanted[0], wanted[1]) > (there[0], there[1] + 1):
+        text = f"from {versions.cluster} the next is {there[0]}.{there[1] + 1}: kubeadm upgrades by one minor version"
+        return (Refusal("control_plane_version", text, skew=True),)
     return ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """``1.36.3-rc.1`` is (1, 36, 3). Total: what is no number counts as 0."""
+    parts = (*re.split(r"[-+]", version, maxsplit=1)[0].split("."), "", "")[:3]
+    return tuple(int(part) if re.fullmatch(r"[0-9]{1,5}", part) else 0 for part in parts)

@@ -140,7 +140,7 @@ def _nobody_answers(endpoint: str) -> str:
 
 
 def _join() -> tuple[Step, ...]:
-    script = f"#!/bin/sh\nset -eu\nkubeadm join --config={documents.JOIN_CONFIG}\n: > {DONE}\n"
+    script = f"#!/bin/sh\nset -eu\n: > {_BEGUN}\nkubeadm join --config={documents.JOIN_CONFIG}\n: > {DONE}\n"
     return (Step("join the control plane", Script(script), (DONE,), timeout=_TIME, undo=Command(_RESET)),)
 
 

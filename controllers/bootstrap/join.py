@@ -60,10 +60,11 @@ class Join:
     control_plane: ControlPlane | None = None
 
 
-def refusals(join: Join) -> tuple[Refusal, ...]:
-    """All that is wrong with ``join``; () if steps can be made of it.
+def refusals(join: Join, *, upgrades: bool = False) -> tuple[Refusal, ...]:
+    """All that is wrong with ``join``; () if steps can be made of it. ``upgrades``: the host has joined already.
 
-    1.36 on a cluster of 1.35 is refused, 1.32 on 1.35 is allowed, 1.31 is refused.
+    A worker of 1.36 on a cluster of 1.35 is refused, one of 1.32 is allowed, one of 1.31 is refused. For control planes
+    see ``control_plane.refusals``.
     """
     found = [
         *(
@@ -77,10 +78,11 @@ def refusals(join: Join) -> tuple[Refusal, ...]:
     ]
     if "-----BEGIN CERTIFICATE-----" not in join.ca and not awaits_ca(join):
         found.append(Refusal("ca", "must be the PEM of a certificate"))
-    if join.cluster_version and not found:
-        found += _skew(join)
     if join.control_plane is not None:
-        found += control_plane.refusals(join.control_plane, join.kubelet_version)
+        versions = control_plane.Known(join.kubelet_version, join.cluster_version, upgrades)
+        found += control_plane.refusals(join.control_plane, versions)
+    elif join.cluster_version and not found:
+        found += _skew(join)
     return (*found, *join.settings.faults, *_too_new(join))
 
 

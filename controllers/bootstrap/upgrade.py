@@ -1,11 +1,13 @@
-"""Join → the steps that bring the kubelet of a host that has joined to another version, or why there are none.
+"""Join → the steps that bring a host that has joined to another version of Kubernetes, or why there are none.
 
-kubeadm's order for workers ("Upgrading Linux nodes"): kubeadm, ``kubeadm upgrade node``, kubelet, restart. The steps
-need no token: kubeadm reads the cluster's settings as the Node that the host is.
+kubeadm's order ("Upgrading kubeadm clusters"): kubeadm, ``kubeadm upgrade node`` on workers or ``apply`` on control
+planes, kubelet, restart. The steps need no token: kubeadm reads the cluster's settings as the Node that the host is, or
+by the host's own admin.conf.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from controllers.bootstrap import documents
@@ -16,6 +18,10 @@ from controllers.bootstrap.settings import PATH
 from controllers.bootstrap.steps import Command, Files, Script, Service, Step, Steps
 
 _IMAGE_HAS_IT = Refusal(f"{PATH}.source", "the image brings the kubelet, so another version needs another host")
+_CONTROL_PLANE_TIME = 1800.0
+"""Seconds: kubeadm waits up to 5 minutes for each of the four static pods."""
+_OF_CORE_DNS = ("CoreDNSMigration", "CoreDNSUnsupportedPlugins")
+"""Checks that kubeadm makes of CoreDNS although the cluster has none of it (seen with 1.36.3)."""
 _STEADY, _TRIES = 5, 60
 _RUNS = f"""\
 tries=0 steady=0
@@ -34,7 +40,7 @@ exit 1
 
 def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     """The steps, in their order. All may be repeated at any time. ``join.token`` is in none of them."""
-    wrong = refusals(join)
+    wrong = refusals(join, upgrades=True)
     if wrong:
         return wrong
     kubeadm, kubelet = (kubernetes_program(join, program) for program in ("kubeadm", "kubelet"))
@@ -45,7 +51,7 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
-        Step("read the cluster's configuration of the kubelet", Command(_upgrade_node(join, patched=bool(patches)))),
+        _upgraded(join, patched=bool(patches)),
         kubelet,
         Step("restart the kubelet", Service("kubelet.service", restart=True)),
         Step("wait until the kubelet keeps running", Script(_RUNS), timeout=2.0 * _TRIES),
@@ -53,8 +59,19 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     return Steps(steps, environment=environment(join.settings, urlsplit(join.server).hostname or ""))
 
 
-def _upgrade_node(join: Join, *, patched: bool) -> tuple[str, ...]:
-    ignored = documents.ignored_errors(join)
-    flags = [f"--ignore-preflight-errors={','.join(ignored)}"] if ignored else []
-    flags += [f"--patches={documents.PATCHES}"] if patched else []
-    return ("kubeadm", "upgrade", "node", *flags)
+def _upgraded(join: Join, *, patched: bool) -> Step:
+    patches = [f"--patches={documents.PATCHES}"] if patched else []
+    if join.control_plane is None:
+        command = ("kubeadm", "upgrade", "node", *_passed_over(documents.ignored_errors(join)), *patches)
+        return Step("read the cluster's configuration of the kubelet", Command(command))
+    asked = join.settings.spec.control_plane
+    without_dns = "CoreDNS" in ((asked and asked.disabled_addons) or ())
+    ignored = sorted({*documents.ignored_errors(join), *(_OF_CORE_DNS if without_dns else ())})
+    # The first of a version uploads the configuration, and the others find it so: the same command serves both.
+    version = f"v{join.control_plane.version}"
+    command = ("kubeadm", "upgrade", "apply", version, "--yes", *_passed_over(ignored), *patches)
+    return Step(f"upgrade the control plane to {version}", Command(command), timeout=_CONTROL_PLANE_TIME)
+
+
+def _passed_over(checks: Sequence[str]) -> tuple[str, ...]:
+    return (f"--ignore-preflight-errors={','.join(checks)}",) if checks else ()

@@ -12,9 +12,20 @@ from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget
-from controllers.kernel.refs import CLUSTER, Key, Obj, mapping, ref_of, spec_of, status_of
+from controllers.kernel.refs import (
+    CLUSTER,
+    Key,
+    Obj,
+    is_deleting,
+    key_of,
+    mapping,
+    ref_of,
+    spec_of,
+    status_of,
+)
 from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
 from controllers.kernel.workload import endpoint_of
+from controllers.machine.deletion_guards import peers_of, runs_control_plane
 from providers.base.contract import HostRequest
 
 
@@ -46,6 +57,10 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
     answers = not isinstance(workload, Unreachable)
     if answers and target is None:
         return None
+    before = _joins_before(scene) if answers else ""
+    if before:
+        text = f"Machine {before} joins the control plane first: etcd takes one new member at a time"
+        return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), text)
     version = scene.request.versions.control_plane
     seen = target.version if answers and isinstance(target, JoinTarget) else ""
     server = scene.settings.endpoint or f"https://{endpoint}"
@@ -64,8 +79,25 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
 
 def may_found(machine: Obj, need: BootstrapNeed) -> Key | None:
     """The Cluster that this Machine's host may be the one to make; None for a worker, and once it had a Node."""
-    runs_one = bool(mapping(spec_of(machine).get("versions")).get("controlPlane"))
-    return need.cluster if runs_one and not _had_node(machine) else None
+    return need.cluster if runs_control_plane(machine) and not _had_node(machine) else None
+
+
+def _joins_before(scene: Scene) -> str:
+    """The Machine of the same control plane that joins now or is to join before this one; "" for none.
+
+    The oldest is the first: etcd takes one learner at a time (kubeadm#2005). One that is being deleted joins no more.
+    """
+    mine = _age(scene.machine)
+    waiting = [
+        peer
+        for peer in peers_of(scene.machine, scene.view)
+        if runs_control_plane(peer) and not _had_node(peer) and not is_deleting(peer) and _age(peer) < mine
+    ]
+    return key_of(min(waiting, key=_age)).name if waiting else ""
+
+
+def _age(machine: Obj) -> tuple[str, str]:
+    return str(machine["metadata"].get("creationTimestamp") or ""), key_of(machine).name
 
 
 def _had_node(machine: Obj) -> bool:

@@ -30,14 +30,13 @@ NO_GUARDS = DeletionGuards()
 
 
 def observe(machine: Obj, node: Obj, hosting_node: str, view: View) -> DeletionGuards:
-    runs_control_plane = _runs_control_plane(machine)
-    in_management_cluster = isinstance(
-        view.workload, ManagementCluster
-    )  # a Node of that name in another cluster is not the one that we run on
+    runs_one = runs_control_plane(machine)
+    # A Node of that name in another cluster is not the one that we run on.
+    in_management_cluster = isinstance(view.workload, ManagementCluster)
     carries_us = in_management_cluster and bool(hosting_node) and node["metadata"]["name"] == hosting_node
-    peers = tuple(_peers(machine, view)) if runs_control_plane or carries_us else ()
+    peers = tuple(peers_of(machine, view)) if runs_one or carries_us else ()
     return DeletionGuards(
-        last_control_plane=runs_control_plane and not any(_runs_control_plane(m) and not is_deleting(m) for m in peers),
+        last_control_plane=runs_one and not any(runs_control_plane(m) and not is_deleting(m) for m in peers),
         carries_us=hosting_node if carries_us else "",
         going_before=tuple(sorted(key_of(peer).name for peer in peers if is_deleting(peer))) if carries_us else (),
     )
@@ -59,7 +58,7 @@ def block_reason(machine: Obj, deletion_guards: DeletionGuards) -> str:
     return ""
 
 
-def _peers(machine: Obj, view: View) -> Iterable[Obj]:
+def peers_of(machine: Obj, view: View) -> Iterable[Obj]:
     """Other Machines of the same cluster."""
     mine = cluster_name_of(machine)
     for other in view.indexed(MACHINE, NAMESPACE, key_of(machine).namespace):
@@ -67,7 +66,7 @@ def _peers(machine: Obj, view: View) -> Iterable[Obj]:
             yield other
 
 
-def _runs_control_plane(machine: Obj) -> bool:
+def runs_control_plane(machine: Obj) -> bool:
     """As the lineage tells it: only such a Machine asks for a version of the control plane."""
     versions = (machine.get("spec") or {}).get("versions")
     return isinstance(versions, dict) and bool(versions.get("controlPlane"))

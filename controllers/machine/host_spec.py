@@ -116,7 +116,7 @@ def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -
         identity=HostIdentity(uid, key.namespace, key.name, cluster_name_of(machine)),
         config=config,
         spec_hash=_spec_hash(spec, config, asked),
-        kept_hash=_spec_hash(spec, config, replace(asked, kubelet="")),
+        kept_hash=_spec_hash(spec, config, replace(asked, kubelet="", control_plane="")),
         versions=asked,
         node=NodeRegistration(
             labels=node_labels(machine), annotations=node_annotations(machine), taints=node_taints(machine)

@@ -14,6 +14,7 @@ from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.machine import attempts, replacement
 from controllers.machine.bootstrap_data import before_replacement, with_upgrade
 from controllers.machine.decision import Decision, Failure, infrastructure, up_to_date
+from controllers.machine.deletion_guards import runs_control_plane
 from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
@@ -88,6 +89,12 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
     """A host that runs is not given up for one that is known not to join."""
     if forbidden_by := forbids_replacement(observed.machine):
         text = f"only another host would do ({why}), and {forbidden_by} forbids that"
+        return _stays(observed, host, Failure(Reason.NEEDS_REPLACEMENT, text))
+    if observed.bootstrapping is not None and observed.bootstrapping.asked and runs_control_plane(observed.machine):
+        text = (
+            f"only another host would do ({why}), and the host of a control plane is not given up while its Machine is "
+            "there: make another control-plane Machine, then delete this one"
+        )
         return _stays(observed, host, Failure(Reason.NEEDS_REPLACEMENT, text))
     not_yet = before_replacement(observed.bootstrapping)
     if not_yet is None:

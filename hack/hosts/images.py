@@ -17,7 +17,7 @@ from hack import binaries
 from hack.hosts import files, parts
 from hack.hosts.parts import LabError
 
-STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "pause")
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -33,11 +33,15 @@ def ensure_pause() -> Path:
     """An archive with the sandbox image; built with Go where it is missing. Raises LabError if that fails."""
     target = binaries.cache_folder() / "pause.tar"
     if not target.is_file():
-        program = _static(binaries.TOOLS / "pause", target.with_suffix(""))
         partial = target.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(archive({files.PAUSE_IMAGE: Image({program.name: program}, (f"/{program.name}",))}))
+        partial.write_bytes(archive({files.PAUSE_IMAGE: _pause()}))
         partial.replace(target)
     return target
+
+
+def _pause() -> Image:
+    program = binaries.cache_folder() / "pause"
+    return Image({"pause": program if program.is_file() else _static(binaries.TOOLS / "pause", program)}, ("/pause",))
 
 
 def ensure_control_plane(tools: Path = binaries.TOOLS) -> Path:
@@ -49,7 +53,7 @@ def ensure_control_plane(tools: Path = binaries.TOOLS) -> Path:
     if not target.is_file():
         listed = parts.run(str(binaries.ensure("kubeadm", tools)), "config", "images", "list",
                            "--kubernetes-version", binaries.kubernetes_version(tools))  # fmt: skip
-        images = {name: _program(part) for name in listed.split() if (part := _part_of(name)) in STATIC_PODS}
+        images = {name: _image(part, tools) for name in listed.split() if (part := _part_of(name)) in PARTS}
         partial = target.with_suffix(f".{os.getpid()}")
         partial.write_bytes(archive(images))
         partial.replace(target)
@@ -61,9 +65,14 @@ def _part_of(image: str) -> str:
     return image.rpartition(":")[0].rpartition("/")[2]
 
 
-def _program(part: str) -> Image:
-    """A program of ``binaries`` in the PATH of its image, and the C library that it was linked with."""
-    program = binaries.ensure(part)
+def _image(part: str, tools: Path) -> Image:
+    """A program of ``binaries`` in the PATH of its image, and the C library that it was linked with.
+
+    There is one etcd for all versions: kubeadm asks for an image by name, and etcd 3.6 serves both.
+    """
+    if part == "pause":
+        return _pause()
+    program = binaries.ensure(part, binaries.TOOLS if part == "etcd" else tools)
     libraries = re.findall(r"(/\S+) \(0x", parts.run("ldd", str(program)))
     return Image({f"usr/local/bin/{part}": program, **{path.lstrip("/"): Path(path) for path in libraries}})
 

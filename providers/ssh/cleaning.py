@@ -55,6 +55,10 @@ reset() {
   bounded systemctl disable --now kubelet.service
   if systemctl is-active --quiet kubelet.service; then trouble "the kubelet still runs"; fi
   empty /var/lib/kubelet
+  if [ -e /var/lib/nodewright/control-plane-begun ]; then # kubeadm made an etcd here, or began to
+    empty /var/lib/etcd
+    rm -f /var/lib/nodewright/control-plane /var/lib/nodewright/control-plane-begun
+  fi
   rm -rf /etc/kubernetes /etc/nodewright /var/lib/cni /var/lib/dockershim /var/run/kubernetes
   [ ! -e /etc/kubernetes ] || trouble "/etc/kubernetes can't be removed"
   for file in /usr/bin/kubelet /usr/bin/kubeadm /etc/systemd/system/kubelet.service /etc/cni/net.d/*; do

@@ -29,7 +29,7 @@ def answer_of(told: Mapping[str, str]) -> UpdateAnswer:
     if "joining" in told:
         return NeedsReplacement("the host has not joined its cluster")
     if "busy" in told:
-        return InProgress(_POLL, "steps for an earlier version of the Machine have to end first")
+        return InProgress(_POLL, "the steps for an earlier version of its Machine have to end first")
     failure = failure_of(told, least=1)
     progress = " ".join(told.get("progress", "").split())[:200]
     return InProgress(_POLL, failure or (f"step {progress}" if progress else ""))

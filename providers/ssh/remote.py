@@ -52,6 +52,13 @@ lock() {{
   flock -w 20 9 || {{ echo "another process holds $home/lock" >&2; exit 75; }}
 }}
 
+runs() {{ # runs UNIT: whether systemd runs it or is about to
+  case $(systemctl is-active "$1" 2> /dev/null) in
+    active | activating | deactivating | reloading) return 0 ;;
+    *) return 1 ;;
+  esac
+}}
+
 run_unit() {{ # run_unit UNIT: now, without waiting for its end, and at each boot
   systemctl daemon-reload && systemctl reset-failed "$1" > /dev/null 2>&1
   systemctl enable --quiet "$1" && systemctl start --no-block "$1"
@@ -100,7 +107,10 @@ _CHANGE = """\
 # change
 lock
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
-if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then echo yes | tell joining; exit 0; fi
+if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then
+  if runs "$join_unit" && [ ! -e "$bootstrap/failure" ]; then echo yes | tell busy; else echo yes | tell joining; fi
+  exit 0
+fi
 runs "$change_unit" && state=running || state=still
 if [ ! -e "$home/changing" ] && [ "$(cat "$home/changed" 2>/dev/null)" = "$hash" ]; then
   { echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.new" && sync || exit 70
@@ -222,7 +232,7 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
     """Begins the steps, or tells how far they are: progress, failure and log. Once they are done ``text`` is the claim,
     and the answer is changed. Else gone, joining, or busy with steps for another request.
     """
-    values = _values(id=claim_id, hash=spec_hash)
+    values = _values(id=claim_id, hash=spec_hash, join_unit=JOIN_UNIT)
     data = _data(claim=text.encode(), script=script, unit=_CHANGE_SERVICE.encode())
     return _PRELUDE + values + data + _CHANGE
 

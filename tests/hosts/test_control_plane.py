@@ -116,3 +116,14 @@ def test_a_cluster_is_made_from_yaml_and_workers_join_it(scene: Scene) -> None:
     home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=180)
     assert len(items(there, "nodes")) == 3
     until(lambda: home.json("get", "cluster", "prod")["status"]["readyMachines"] == 3)
+
+
+def test_two_more_join_the_control_plane_one_after_the_other(scene: Scene) -> None:
+    home, there = scene.home, scene.there()
+    for name in ("cp-2", "cp-3"):
+        apply(home, control_plane_machine(scene, name))
+    for name in ("cp-2", "cp-3"):
+        home.wait("condition=Ready", f"machine/{name}", timeout=240)
+        until(lambda name=name: is_control_plane(there, name), 120)
+    members = there.json("get", "pods", "-n", "kube-system", "-l", "component=etcd")["items"]
+    assert len(members) == 3

@@ -36,6 +36,8 @@ class FakeHost:
         self.cut: dict[str, str] = {}
         self.dirty = False
         self.hangs = self.endless = False
+        self.undefined: list[str] = []
+        """What scripts called that neither they nor the host have."""
         self.most_at_once = self._at_once = 0
         """Commands that ran at a time."""
         self.commands: list[tuple[str, dict[str, str]]] = []
@@ -46,7 +48,8 @@ class FakeHost:
         (self.root / "etc/systemd/system").mkdir(parents=True)
         self._program(
             "systemctl",
-            f'echo "$*" >> {self.root}/systemctl.log; [ "$1" != is-active ] || {{ echo inactive; exit 3; }}',
+            f'echo "$*" >> {self.root}/systemctl.log\n[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
+            f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
         self._program("uname", f"echo {name}")
         self._program("ps", "echo systemd")
@@ -87,6 +90,11 @@ class FakeHost:
         (self.root / "etc/kubernetes").mkdir(exist_ok=True)
         (self.root / "etc/kubernetes/kubelet.conf").touch()
         (self.home / "join.sh").unlink(missing_ok=True)
+
+    def begins(self, unit: str) -> None:
+        """From now on systemd says that ``unit`` runs."""
+        (self.root / "active").mkdir(exist_ok=True)
+        (self.root / "active" / unit).touch()
 
     def has_changed(self) -> None:
         """The steps of a change are done."""
@@ -138,6 +146,7 @@ class FakeHost:
             stderr=asyncio.subprocess.PIPE, env={"PATH": f"{self.root}/bin:/usr/bin:/bin"}, cwd=self.root,
         )  # fmt: skip
         out, err = await shell.communicate(script.encode())
+        self.undefined += [line for line in err.decode().splitlines() if line.endswith("not found")]
         return shell.returncode or 0, out.decode(), err.decode()
 
 
@@ -167,6 +176,7 @@ class World:
     async def down(self) -> None:
         for host in self.hosts.values():
             await host.down()
+        assert [line for host in self.hosts.values() for line in host.undefined] == []
 
     def clean(self) -> None:
         """What the units of hosts that are to be cleaned do in the end."""

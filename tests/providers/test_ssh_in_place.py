@@ -22,6 +22,7 @@ from providers.base.contract import (
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.provider import SSHProvider
+from providers.ssh.remote import JOIN_UNIT
 from tests.providers.sshworld import POOL, FakeHost, World
 from tests.providers.test_ssh_faults import SCRIPTS, TOKEN, request
 
@@ -117,6 +118,18 @@ async def test_what_can_not_be_changed_on_a_host_needs_another_one(
     assert isinstance(answer, NeedsReplacement)
     assert why in answer.why
     assert not (held.home / "changing").exists()
+
+
+async def test_a_host_that_joins_has_to_end_that_first(world: World, provider: SSHProvider) -> None:
+    """Its Node may be Ready before the last step of the join is done."""
+    host = await provider.create(OLD)
+    held = world.hosts[host.name]
+    held.begins(JOIN_UNIT)
+    answer = await provider.update(NEW, host, drained=True)
+    assert answer == InProgress(3.0, "the steps for an earlier version of its Machine have to end first")
+    (held.home.parent / "bootstrap").mkdir()
+    (held.home.parent / "bootstrap" / "failure").write_text("1 3 4/9 join the cluster")
+    assert isinstance(await provider.update(NEW, host, drained=True), NeedsReplacement)
 
 
 async def test_a_host_that_has_not_joined_is_not_changed(world: World, provider: SSHProvider) -> None:

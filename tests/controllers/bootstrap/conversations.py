@@ -65,9 +65,9 @@ class Servers:
             if self.cut_before is not None and len(self.calls) >= self.cut_before:
                 raise Cut
             self.calls.append(call)
-            answer = self._answer(call)
+            answer = self.answer(call)
 
-    def _answer(self, call: Call) -> Obj | None:
+    def answer(self, call: Call) -> Obj | None:
         match call:
             case Get(place, key):
                 return self.get(place, key)
@@ -77,8 +77,14 @@ class Servers:
                 found = self.get(place, target.key)
                 if found is None or found["metadata"]["resourceVersion"] != version:
                     return None
-                meta = {**found["metadata"], **patch.get("metadata", {})}
-                return self.put(place, {**found, "metadata": meta, "data": {**found["data"], **patch["data"]}})
+                said = patch.get("metadata", {}).get("annotations", {})
+                kept = {**found["metadata"].get("annotations", {}), **said}
+                meta = {
+                    **found["metadata"],
+                    "annotations": {name: text for name, text in kept.items() if text is not None},
+                }
+                data = {**found["data"], **patch.get("data", {})}
+                return self.put(place, {**found, "metadata": meta, "data": data})
             case Drop(place, target):
                 found = self.get(place, target.key)
                 if found is not None and found["metadata"]["uid"] == target.uid:

@@ -1,0 +1,173 @@
+"""A Machine with ``versions.controlPlane``: its host makes the cluster, joins it or waits, and is never given up."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from api import names
+from controllers.bootstrap.founding import Founded
+from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap
+from controllers.kernel.bootstrapping import BootstrapReads, DataAbsent, DataPresent, DataUnknown, JoinTarget, NoTarget
+from controllers.kernel.conditions import find
+from controllers.kernel.plan import Plan
+from controllers.kernel.refs import Key
+from controllers.kernel.view import HostReads, ManagementCluster, Reached, Unreachable, Workload
+from controllers.machine.reconciler import RECONCILER
+from providers.base.contract import NeedsReplacement
+from tests.builders import Builder, FakeView, cluster, machine
+from tests.controllers.bootstrap.test_control_plane import PKI
+from tests.controllers.bootstrap.test_join import CA
+from tests.controllers.machine.test_bootstrap_data import ABSENT, ID, TAKES, a_host, condition, did
+
+SILENT = Unreachable("prod-kubeconfig", "KubeconfigMissing", "not there yet")
+ANSWERS = Reached("prod-kubeconfig")
+TARGET = JoinTarget("https://10.0.0.1:6443", CA, "1.36.3")
+NOBODY = NoTarget("WorkloadUnreachable", "can't be reached")
+
+
+def control_plane(name: str = "m-1", age: float = 60) -> Builder:
+    body = machine(name).created(age).kubelet("1.36.3").in_cluster("prod")
+    body.spec["versions"]["controlPlane"] = "1.36.3"
+    return body
+
+
+def prod(**spec: Any) -> Builder:
+    body = cluster("prod")
+    body.spec.update({"bootstrap": {}, "controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}, **spec})
+    return body
+
+
+def planned(
+    body: Builder,
+    *others: Builder,
+    workload: Workload = SILENT,
+    target: JoinTarget | NoTarget | None = NOBODY,
+    **reads: Any,
+) -> Plan:
+    view = FakeView(body, *others)
+    view.living_in(workload)
+    data = reads.pop("data", DataAbsent())
+    host_reads = HostReads(reads.pop("host", ABSENT), support=TAKES, bootstrap=BootstrapReads(target, data), **reads)
+    observed = RECONCILER.observe(Key("default", "m-1"), view, host_reads)
+    assert observed is not None
+    return RECONCILER.plan(observed)
+
+
+def ensured(plan: Plan) -> EnsureBootstrap:
+    (ensure,) = did(plan, EnsureBootstrap)
+    assert isinstance(ensure, EnsureBootstrap)
+    assert ensure.order.founding is not None
+    return ensure
+
+
+def test_while_the_cluster_does_not_answer_its_host_is_to_make_it() -> None:
+    order = ensured(planned(control_plane(), prod())).order
+    assert order.founding is not None
+    assert (order.founding.answers, order.founding.had_node) == (False, False)
+    assert order.founding.endpoint == "10.0.0.1:6443"
+    assert order.founding.cluster.key == Key("default", "prod")
+    assert b"make the control plane" in unpacked(order.render("", Founded(True, PKI)))
+
+
+def unpacked(cloud_config: bytes) -> bytes:
+    found = re.findall(rb"[A-Za-z0-9+/]{200,}={0,2}", cloud_config)
+    return b"".join(gzip.decompress(base64.b64decode(each)) for each in found)
+
+
+def test_once_it_answers_a_host_is_to_join_it() -> None:
+    order = ensured(planned(control_plane(), prod(), workload=ANSWERS, target=TARGET)).order
+    assert order.founding is not None
+    assert order.founding.answers
+    assert b"join the control plane" in unpacked(order.render("abcdef.0123456789abcdef", Founded(False, PKI)))
+
+
+@pytest.mark.parametrize("known", [{"workload": ManagementCluster()}, {"workload": ANSWERS, "target": None}])
+def test_nothing_is_done_before_it_is_known_whether_it_answers(known: dict[str, Any]) -> None:
+    plan = planned(control_plane(), prod(), **known)
+    assert not did(plan, EnsureBootstrap)
+    assert not did(plan, CreateHost)
+
+
+def test_the_host_comes_once_its_data_is_there_and_that_needs_no_token() -> None:
+    digest = ensured(planned(control_plane(), prod())).order.digest
+    plan = planned(control_plane(), prod(), data=DataPresent("", None, digest))
+    assert len(did(plan, CreateHost)) == 1
+    assert not did(plan, EnsureBootstrap)
+
+
+def test_what_the_host_is_given_is_the_same_before_and_after_the_cluster_answers() -> None:
+    before = ensured(planned(control_plane(), prod())).order
+    after = ensured(planned(control_plane(), prod(), workload=ANSWERS, target=replace(TARGET, version=""))).order
+    assert before.digest == after.digest
+
+
+@pytest.mark.parametrize("lacks", ["the endpoint", "the Cluster"])
+def test_without_an_endpoint_there_is_no_cluster_to_make(lacks: str) -> None:
+    others = [prod(controlPlaneEndpoint=None)] if lacks == "the endpoint" else []
+    body = control_plane()
+    body.spec["bootstrap"] = {}
+    plan = planned(body, *others)
+    assert not did(plan, EnsureBootstrap)
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert (status, reason) == ("False", "NoEndpoint")
+    assert "spec.controlPlaneEndpoint" in message
+
+
+def test_hosts_join_one_at_a_time_the_oldest_machine_first() -> None:
+    others = [control_plane("m-2", age=61), control_plane("m-3", age=61), control_plane("m-0", age=30)]
+    plan = planned(control_plane(), prod(), *others, workload=ANSWERS, target=TARGET)
+    assert not did(plan, EnsureBootstrap)
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert (status, reason) == ("False", "WaitingForControlPlane")
+    assert "Machine m-2 " in message
+
+
+def test_one_that_has_joined_or_goes_is_waited_for_no_more() -> None:
+    joined, going = control_plane("m-2", age=61), control_plane("m-3", age=61).deleting(5, names.MACHINE_FINALIZER)
+    joined.status["nodeRef"] = {"name": "m-2"}
+    assert ensured(planned(control_plane(), prod(), joined, going, workload=ANSWERS, target=TARGET))
+
+
+def test_a_version_that_the_cluster_has_not_is_refused() -> None:
+    plan = planned(control_plane(), prod(), workload=ANSWERS, target=replace(TARGET, version="1.35.4"))
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert (status, reason) == ("False", "VersionSkew")
+    assert message.startswith("spec.versions.controlPlane of the Machine: ")
+
+
+def test_a_machine_that_goes_before_its_host_joined_gives_the_making_back() -> None:
+    body = control_plane().provider_id(ID).deleting(5, names.MACHINE_FINALIZER)
+    (remove,) = did(planned(body, prod(), data=DataPresent("")), RemoveBootstrap)
+    assert remove.founds == Key("default", "prod")
+    assert remove.ids == ()
+
+
+def test_one_that_had_a_node_does_not() -> None:
+    body = control_plane().provider_id(ID).deleting(5, names.MACHINE_FINALIZER)
+    body.status["nodeRef"] = {"name": "m-1"}
+    (remove,) = did(planned(body, prod(), data=DataUnknown(), workload=ANSWERS, target=TARGET), RemoveBootstrap)
+    assert remove.founds is None
+
+
+def test_the_host_of_a_control_plane_is_not_given_up_for_another_one() -> None:
+    body = control_plane()
+    host = a_host(body, spec_hash="of another spec")
+    plan = planned(
+        body.provider_id(ID),
+        prod(),
+        workload=ANSWERS,
+        target=TARGET,
+        host=host,
+        answer=NeedsReplacement("another image"),
+    )
+    assert not any("replacement" in action.patch.get("status", {}) for action in did(plan, Patch))
+    [patch] = [action for action in did(plan, Patch) if "status" in action.patch]
+    said = find(patch.patch["status"]["conditions"], "UpToDate") or {}
+    assert (said["status"], said["reason"]) == ("False", "NeedsReplacement")
+    assert "make another control-plane Machine, then delete this one" in said["message"]

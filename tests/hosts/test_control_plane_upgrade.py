@@ -1,0 +1,131 @@
+"""KEP-3's second case on real hosts: a control plane over SSH is upgraded by an edit of its Machine, on its host."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack import binaries
+from hack.hosts import cluster, files, images
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import Mirror
+from hack.program import Kubectl, Up
+from tests.hosts import sshpools
+from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
+from tests.hosts.sshpools import Pool
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """``home`` holds the Machines."""
+
+    pool: Pool
+    home: Kubectl
+    mirror: Mirror
+    folder: Path
+
+    def there(self) -> Kubectl:
+        secret = self.home.json("get", "secret", "prod-kubeconfig")
+        path = self.folder / "prod.kubeconfig"
+        path.write_bytes(base64.b64decode(secret["data"]["value"]))
+        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
+    folder, binary = tmp_path_factory.mktemp("upgrade"), binaries.ensure("kubectl")
+    lab = Lab.make(folder / "lab")
+    for number, tools in enumerate((binaries.PREVIOUS, binaries.TOOLS)):
+        shutil.copy(images.ensure_control_plane(tools), lab.payload / f"control-plane-{number}.tar")
+    try:
+        pool = Pool(lab, tmp_path_factory.mktemp("keys"), ["rack1"])
+        with Mirror(folder / "mirror", lab.net.gateway) as mirror, Up(folder, binary, "--in-memory") as up:
+            mirror.add(VERSION, programs())
+            mirror.add(BEFORE, programs(older=True))
+            for obj in pool.objects():
+                apply(up.kubectl, obj)
+            yield Scene(pool, up.kubectl, mirror, folder)
+    finally:
+        lab.clean()
+
+
+def cluster_of_machines(scene: Scene, *, older: bool = False) -> dict[str, Any]:
+    """With the checksums of one version: a mirror of http needs them."""
+    bootstrap = {
+        "archives": scene.mirror.archives(programs(older=older)),
+        "files": [files.CONTAINERD_FILE],
+        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
+        "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
+        "controlPlane": {"disabledAddons": ["CoreDNS", "KubeProxy"]},
+    }
+    endpoint = {"host": scene.pool.guests["rack1"].address, "port": 6443}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "prod", "namespace": "default"},
+        "spec": {"controlPlaneEndpoint": endpoint, "bootstrap": bootstrap},
+    }
+
+
+def machine(name: str, version: str) -> dict[str, Any]:
+    config = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": sshpools.POOL}
+    number = version.removeprefix("v")
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default", "labels": {"cluster.k8s.io/cluster-name": "prod"}},
+        "spec": {
+            "providerConfig": {"value": config},
+            "versions": {"kubelet": number, "controlPlane": number},
+        },
+    }
+
+
+def facts(there: Kubectl) -> tuple[str, str, str]:
+    """Version of the API server, version of the kubelet, and boot id of the only Node."""
+    [node] = items(there, "nodes")
+    info = node["status"]["nodeInfo"]
+    return there.json("version")["serverVersion"]["gitVersion"], info["kubeletVersion"], info["bootID"]
+
+
+def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scene) -> None:
+    home = scene.home
+    apply(home, cluster_of_machines(scene, older=True))
+    apply(home, machine("cp", BEFORE))
+    home.wait("condition=Ready", "machine/cp", timeout=240)
+    there = scene.there()
+    api, kubelet, boot = facts(there)
+    assert (api, kubelet) == (BEFORE, BEFORE)
+    there("create", "configmap", "kept", "--from-literal=data=intact")
+    until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 120)
+
+    apply(home, cluster_of_machines(scene))
+    number = VERSION.removeprefix("v")
+    change = {"spec": {"versions": {"kubelet": number, "controlPlane": number}}}
+    home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")
+    home.wait(f"jsonpath={{.status.versions.kubelet}}={VERSION}", "machine/cp", timeout=600)
+    home.wait("condition=UpToDate", "machine/cp", timeout=120)
+    home.wait("condition=Ready", "machine/cp", timeout=120)
+    assert facts(there) == (VERSION, VERSION, boot)
+    assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+
+
+def test_its_host_is_given_back_clean_and_makes_another_cluster(scene: Scene) -> None:
+    """The whole cluster goes: its last control plane with it, though nobody is left to ask about its Node."""
+    home, guest = scene.home, scene.pool.guests["rack1"]
+    home("delete", "machine", "cp", "--wait=false")
+    home("delete", "cluster", "prod", "--wait=false")
+    until(lambda: not items(home, "machines") and not items(home, "clusters"), 180)
+    until(lambda: not sshpools.claim(guest), 60)
+    left = guest.execute("ls -A /etc/kubernetes /var/lib/etcd /var/lib/kubelet /var/lib/nodewright/control-plane*; true")
+    assert left.stdout.strip() in ("", "/var/lib/etcd:\n\n/var/lib/kubelet:")
+    assert not [each for each in items(home, "secrets") if each["metadata"]["name"].startswith("prod-")]
