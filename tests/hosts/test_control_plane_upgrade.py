@@ -126,6 +126,8 @@ def test_its_host_is_given_back_clean_and_makes_another_cluster(scene: Scene) ->
     home("delete", "cluster", "prod", "--wait=false")
     until(lambda: not items(home, "machines") and not items(home, "clusters"), 180)
     until(lambda: not sshpools.claim(guest), 60)
-    left = guest.execute("ls -A /etc/kubernetes /var/lib/etcd /var/lib/kubelet /var/lib/nodewright/control-plane*; true")
+    left = guest.execute(
+        "ls -A /etc/kubernetes /var/lib/etcd /var/lib/kubelet /var/lib/nodewright/control-plane*; true"
+    )
     assert left.stdout.strip() in ("", "/var/lib/etcd:\n\n/var/lib/kubelet:")
     assert not [each for each in items(home, "secrets") if each["metadata"]["name"].startswith("prod-")]
