@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controllers.kernel.refs import Kind, key_of
+from controllers.kernel.refs import NAMESPACE, Key, Kind, key_of
 from nodewright.cli.creation.applying import Applier
 from nodewright.cli.creation.readiness import waits
 from nodewright.runtime.kube.client import KubeClient
@@ -15,6 +15,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, NoAnswer
 
 RETRY_SECONDS = 1.0
+_LAST_NAMESPACE = "kube-system"
 
 Reach = Callable[[], Awaitable[Connection | None]]
 """The way to the cluster; None while there is none."""
@@ -58,7 +59,7 @@ class AddOns:
 
     async def _apply_in(self, connection: Connection) -> None:
         async with KubeClient(connection, "cli") as client:
-            await client.version()
+            await client.get(NAMESPACE, Key("", _LAST_NAMESPACE))  # a young API server answers before it has made them
             applier = Applier(client)
             for addon in self._addons:
                 if addon.file in self._applied:

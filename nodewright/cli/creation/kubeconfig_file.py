@@ -36,7 +36,8 @@ def must_be_free(path: Path, content: bytes | None) -> None:
         return
     except OSError as error:
         raise CliError(f"{path}: {error.strerror}", _HINT) from error
-    if there and (content is None or _identity(there) != _identity(content)):
+    identity = _identity(there)
+    if there and (content is None or identity is None or identity != _identity(content)):
         raise CliError(f"{path} exists and is not the kubeconfig of this cluster: it is left as it is", _HINT)
 
 

@@ -88,9 +88,9 @@ class LiveDisplay:
 
 
 def changes(before: Told, after: Told) -> Iterator[str]:
-    """What is new, top down, then what is gone."""
+    """What is new, top down, then what is gone. Of the lines that are no objects only those of Machines are told."""
     for path, said in after.items():
-        if before.get(path) != said:
+        if before.get(path) != said and any("/" in path[-1] or above.startswith("Machine/") for above in path[-2:]):
             state, reason, message = said
             words = " ".join(word for word in (state, reason) if word)
             shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
