@@ -28,8 +28,8 @@ _REWRITTEN = ("labels", "annotations")
 def body_of(obj: Obj, uids: UIDs) -> dict[str, Any]:
     """What is created.
 
-    Owner references to what does not move are left out: a garbage collector at the target would take them for those of an
-    object that is gone, and delete this one.
+    Owner references to what does not move are left out: a garbage collector at the target would take them for those of
+    an object that is gone, and delete this one.
     """
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _SERVERS_OWN}
     for name in _REWRITTEN:
