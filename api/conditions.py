@@ -128,6 +128,25 @@ class ClusterCondition(StrEnum):
     """``spec.paused`` or a pause annotation."""
 
 
+class ControlPlaneCondition(StrEnum):
+    """Condition types of a ControlPlane."""
+
+    READY = "ControlPlaneReady"
+    """Enough Machines work: Node Ready, static pods and etcd member healthy. The message names the others."""
+    ETCD_HEALTHY = "EtcdHealthy"
+    """Every etcd member is healthy, and a voter. The message names those that are not; Unknown: etcd was not read."""
+    INITIALIZED = "Initialized"
+    """The cluster was initialized."""
+    MACHINES_UP_TO_DATE = "MachinesUpToDate"
+    """All Machines are of the present template and version; the message says what is next and what waits."""
+    REMEDIATING = "Remediating"
+    """Machines that don't work are being replaced, or wait for it. Only there while there are some."""
+    DELETING = "Deleting"
+    """The control plane is going, with all its Machines."""
+    PAUSED = "Paused"
+    """The ControlPlane or its Cluster is paused."""
+
+
 class ClassCondition(StrEnum):
     """Condition types of a MachineClass."""
 
@@ -429,5 +448,25 @@ class Reason(StrEnum):
     MALFORMED_SPEC = "MalformedSpec"
     """Parts of the spec are of a wrong type, stored under an older schema; the message names them. Nothing is done but
     deletion."""
+    CONTROL_PLANE_READY = "ControlPlaneReady"
+    """All Machines of the control plane work."""
+    CONTROL_PLANE_NOT_READY = "ControlPlaneNotReady"
+    """Machines of the control plane are missing or don't work; the message names them."""
+    ETCD_HEALTHY = "EtcdHealthy"
+    """Every etcd member is a healthy voter."""
+    ETCD_DEGRADED = "EtcdDegraded"
+    """Some etcd members don't work, and there is a quorum."""
+    ETCD_QUORUM_LOST = "EtcdQuorumLost"
+    """Fewer voters than a quorum are healthy: etcd takes no writes and no change of members."""
+    ETCD_UNKNOWN = "EtcdUnknown"
+    """etcd's members could not be read; the message says why."""
+    INITIALIZING = "Initializing"
+    """The first Machine of the control plane initializes the cluster."""
+    INITIALIZED = "Initialized"
+    """The cluster was initialized."""
+    CONTROL_PLANE_CHANGED = "ControlPlaneChanged"
+    """A change of the control plane begins: a Machine is made, deleted or updated, or a member removed."""
+    CONTROL_PLANE_STUCK = "ControlPlaneStuck"
+    """The control plane can't go on without a person; the message says what is in the way."""
     RECONCILE_FAILED = "ReconcileFailed"
     """The controller failed on this object, which is a bug; it tries again with back-off."""

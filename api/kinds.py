@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.cluster import Cluster
+from api.controlplane import ControlPlane
 from api.machine import Machine
 from api.machineclass import MachineClass
 from api.machinedeployment import MachineDeployment
@@ -17,6 +18,7 @@ from api.sshhostpool import SSHHostPool
 
 KINDS: Final[dict[str, type[Model]]] = {
     "Cluster": Cluster,
+    "ControlPlane": ControlPlane,
     "MachineDeployment": MachineDeployment,
     "MachineSet": MachineSet,
     "Machine": Machine,

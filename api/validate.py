@@ -71,6 +71,10 @@ def _metadata(obj: Mapping[str, Any]) -> Errors:
 
 _NAME_LIMITS = {
     "Machine": (limits.MAX_NODE_NAME, "it becomes the name of a Node"),
+    "ControlPlane": (
+        limits.MAX_MACHINESET_NAME,
+        "the names of its Machines, <name>-<5>-<number>, become names of Nodes",
+    ),
     "MachineSet": (
         limits.MAX_MACHINESET_NAME,
         "the names of its Machines, <name>-<5>-<number>, become names of Nodes",
@@ -291,6 +295,21 @@ def _health_check(obj: Mapping[str, Any]) -> Errors:
             yield FieldError(".".join(filter(None, ("spec.remediationTemplate", field))), why)
 
 
+def _control_plane(obj: Mapping[str, Any]) -> Errors:
+    spec = child(obj, "spec")
+    replicas, rollout, path = spec.get("replicas", 1), child(spec, "rollout"), "spec.remediation"
+    if isinstance(replicas, int) and replicas % 2 == 0:
+        yield FieldError("spec.replicas", f"{replicas} is even: etcd bears no more losses with it than with one less")
+    if replicas == 1 and rollout.get("maxSurge") == 0 and rollout.get("inPlace", "Never") == "Never":
+        why = "may not be 0 where replicas is 1 and inPlace is Never: the only Machine could never be replaced"
+        yield FieldError("spec.rollout.maxSurge", why)
+    yield from template(spec, text_of(child(obj, "metadata"), "namespace"))
+    remediation = child(spec, "remediation")
+    for name in ("retryPeriod", "minHealthyPeriod"):
+        if name in remediation and (problem := time_or_duration(remediation[name], "duration")):
+            yield FieldError(f"{path}.{name}", problem)
+
+
 def _range(text: Any) -> Errors:
     if text is None:
         return
@@ -336,6 +355,7 @@ _BEHAVIORS = ("Drain", "Skip", "WaitCompleted")
 
 _BY_KIND: dict[str, Callable[[Mapping[str, Any]], Errors]] = {
     "Cluster": _cluster,
+    "ControlPlane": _control_plane,
     "MachineDeployment": _deployment,
     "MachineSet": _set,
     "Machine": _machine,

@@ -190,3 +190,60 @@ class MachineHealthCheckSpecView:
             remediation_template=found.raw("remediationTemplate"),
             remediation_strategy=RemediationStrategyView.read(found.child("remediationStrategy")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneRolloutView:
+    """``ControlPlaneRollout`` of ``api/controlplane.py``."""
+
+    max_surge: int = 1
+    in_place: str = "Never"
+    paused: bool = False
+
+    @classmethod
+    def read(cls, found: Reading) -> ControlPlaneRolloutView:
+        return cls(
+            max_surge=found.count("maxSurge", 1, 0, 1),
+            in_place=found.choice("inPlace", "Never", ("Never", "Prefer", "Require")),
+            paused=found.flag("paused", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneRemediationView:
+    """``ControlPlaneRemediation`` of ``api/controlplane.py``."""
+
+    max_retry: int | None = None
+    retry_period: timedelta = timedelta(seconds=0)
+    min_healthy_period: timedelta = timedelta(seconds=3600)
+
+    @classmethod
+    def read(cls, found: Reading) -> ControlPlaneRemediationView:
+        return cls(
+            max_retry=found.count("maxRetry", None, 0, 2147483647),
+            retry_period=found.duration("retryPeriod", timedelta(seconds=0)),
+            min_healthy_period=found.duration("minHealthyPeriod", timedelta(seconds=3600)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneSpecView:
+    """``ControlPlaneSpec`` of ``api/controlplane.py``."""
+
+    cluster_name: str | None = None
+    replicas: int = 1
+    version: str | None = None
+    template: Any = None
+    rollout: ControlPlaneRolloutView = ControlPlaneRolloutView()
+    remediation: ControlPlaneRemediationView = ControlPlaneRemediationView()
+
+    @classmethod
+    def read(cls, found: Reading) -> ControlPlaneSpecView:
+        return cls(
+            cluster_name=found.text("clusterName", None),
+            replicas=found.count("replicas", 1, 1, 5),
+            version=found.text("version", None),
+            template=found.raw("template"),
+            rollout=ControlPlaneRolloutView.read(found.child("rollout")),
+            remediation=ControlPlaneRemediationView.read(found.child("remediation")),
+        )

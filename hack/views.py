@@ -15,6 +15,7 @@ import annotated_types
 from pydantic import AwareDatetime
 from pydantic.fields import FieldInfo
 
+from api.controlplane import ControlPlaneSpec
 from api.durations import DURATION_PATTERN, parse_duration
 from api.machinedeployment import MachineDeploymentSpec
 from api.machinehealthcheck import MachineHealthCheckSpec, RemediationTemplate
@@ -22,7 +23,7 @@ from api.machineset import MachineSetSpec, MachineTemplateSpec
 from api.meta import FailureDomains, LabelSelector
 from api.model import Model
 
-VIEWED: tuple[type[Model], ...] = (MachineSetSpec, MachineDeploymentSpec, MachineHealthCheckSpec)
+VIEWED: tuple[type[Model], ...] = (MachineSetSpec, MachineDeploymentSpec, MachineHealthCheckSpec, ControlPlaneSpec)
 """Models that have a view; the models in them have one too."""
 RAW: tuple[type[Model], ...] = (MachineTemplateSpec, LabelSelector, RemediationTemplate)
 """Models that have a reader of their own: what is wrong in them is told by it."""

@@ -82,7 +82,7 @@ def release(cluster: Key, machine_uid: str) -> Talk:
     """Let another Machine make the cluster: this one goes and its host never became a Node."""
     secret = yield Get("machines", authority_key(cluster, CLUSTER_CA))
     if secret is not None and _holder(secret)[1] == machine_uid:
-        patch = {"metadata": {"annotations": {names.CONTROL_PLANE_INIT_ANNOTATION: None}}}
+        patch = {"metadata": {"annotations": {names.CONTROL_PLANE_MADE_BY: None}}}
         yield Change("machines", Ref(SECRET, key_of(secret), uid_of(secret)), patch, _version(secret))
 
 
@@ -119,7 +119,7 @@ def _initializes(
         return False
     server = f"https://{order.endpoint}"
     name, holder = _holder(ca)
-    if not ours or (holder == machine.uid and order.had_node):
+    if not ours or order.was_made or (holder == machine.uid and order.had_node):
         text = f"the control plane at {server} was made already and does not answer: mend it, or restore a backup"
         return Refused(str(Reason.WORKLOAD_UNREACHABLE), text)
     if holder == machine.uid:
@@ -127,10 +127,10 @@ def _initializes(
     if holder:
         text = (
             f"Machine {name} makes the control plane, which does not answer at {server} yet. If that Machine is gone "
-            f"for good, remove the annotation {names.CONTROL_PLANE_INIT_ANNOTATION} from Secret {key_of(ca)}"
+            f"for good, remove the annotation {names.CONTROL_PLANE_MADE_BY} from Secret {key_of(ca)}"
         )
         return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), text)
-    mark = {names.CONTROL_PLANE_INIT_ANNOTATION: f"{machine.key.name}/{machine.uid}"}
+    mark = {names.CONTROL_PLANE_MADE_BY: f"{machine.key.name}/{machine.uid}"}
     target = Ref(SECRET, key_of(ca), uid_of(ca))
     changed = yield Change("machines", target, {"metadata": {"annotations": mark}}, _version(ca))
     return True if changed is not None else None
@@ -138,7 +138,7 @@ def _initializes(
 
 def _holder(ca: Obj) -> tuple[str, str]:
     """Name and UID of the Machine that makes the cluster, "" for none."""
-    said = annotations_of(ca).get(names.CONTROL_PLANE_INIT_ANNOTATION)
+    said = annotations_of(ca).get(names.CONTROL_PLANE_MADE_BY)
     name, _, uid = said.partition("/") if isinstance(said, str) else ("", "", "")
     return name, uid
 

@@ -1,4 +1,4 @@
-"""Say what is to be said of a Cluster. Nothing of what a person or a provider wrote (apiEndpoints) is touched."""
+"""Say what is to be said of a Cluster. ``apiEndpoints`` are a person's, but for a cluster that Machines make."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
 from controllers.kernel.view import Unreachable
 from controllers.kernel.wording import counted
+from controllers.kernel.workload import endpoint_of
 
 _OWNED = frozenset(str(type_) for type_ in ClusterCondition)
 _MOST_REASONS = 3
@@ -73,8 +74,15 @@ def _desired(observed: Observed) -> dict[str, Any]:
         "machines": len(observed.machines),
         "readyMachines": sum(machine.ready for machine in observed.machines),
         **reachability.facts(observed),
+        **_endpoints(observed),
         "conditions": merge(before, decided, generation_of(observed.cluster), observed.now),
     }
+
+
+def _endpoints(observed: Observed) -> dict[str, Any]:
+    """KEP-3's ``status.apiEndpoints`` of a cluster that Machines make: where its spec wants it."""
+    host, _, port = endpoint_of(observed.cluster).rpartition(":")
+    return {"apiEndpoints": [{"host": host.strip("[]"), "port": int(port)}]} if host else {}
 
 
 def _decided(observed: Observed) -> list[Condition]:

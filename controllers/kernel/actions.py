@@ -163,6 +163,18 @@ class RemoveBootstrap:
     founds: Key | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RemoveEtcdMember:
+    """Take ``member`` out of etcd's list. Refused if the list is not ``members`` any more, or if one of ``healthy``
+    does not answer: the quorum was reckoned with them. Observed in a later reconcile."""
+
+    cluster: Key
+    member: int
+    members: frozenset[int]
+    healthy: frozenset[int]
+    why: str
+
+
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -170,7 +182,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
-Action = ApiAction | HostAction | BootstrapAction
+Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember
 
 
 def kind_of(action: Action) -> Kind | None:
@@ -179,6 +191,8 @@ def kind_of(action: Action) -> Kind | None:
         case Create(kind=kind) | CreateFromTemplate(kind=kind):
             return kind
         case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
+            return None
+        case RemoveEtcdMember():
             return None
         case _:
             return action.target.kind

@@ -128,12 +128,14 @@ class FoundingOrder:
     """A Machine whose host runs a control plane. ``endpoint``: ``host:port`` where the cluster's API is to be.
 
     ``answers``: it answers now. ``had_node``: the Machine had a Node once, so its host has been a control plane.
+    ``was_made``: the Cluster says that it was initialized.
     """
 
     cluster: Ref
     endpoint: str
     answers: bool
     had_node: bool = False
+    was_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

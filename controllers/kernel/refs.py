@@ -29,6 +29,7 @@ class Kind:
 
 
 CLUSTER = Kind("cluster.k8s.io", "v1alpha1", "Cluster", "clusters")
+CONTROL_PLANE = Kind("cluster.k8s.io", "v1alpha1", "ControlPlane", "controlplanes")
 MACHINE = Kind("cluster.k8s.io", "v1alpha1", "Machine", "machines")
 MACHINE_SET = Kind("cluster.k8s.io", "v1alpha1", "MachineSet", "machinesets")
 MACHINE_DEPLOYMENT = Kind("cluster.k8s.io", "v1alpha1", "MachineDeployment", "machinedeployments")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from api import names
 from api.conditions import Reason
 from controllers.bootstrap.calls import Refused
 from controllers.bootstrap.control_plane import ControlPlane
@@ -16,6 +17,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     Key,
     Obj,
+    annotations_of,
     is_deleting,
     key_of,
     mapping,
@@ -64,6 +66,7 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
     version = scene.request.versions.control_plane
     seen = target.version if answers and isinstance(target, JoinTarget) else ""
     server = scene.settings.endpoint or f"https://{endpoint}"
+    had_node, was_made = _had_node(scene.machine), _was_made(cluster)
     found = Wanted(
         machine=need.machine,
         request=scene.request,
@@ -72,7 +75,7 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         now=scene.view.now,
         cluster=need.cluster,
         control_plane=_control_plane(cluster, endpoint, version),
-        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, _had_node(scene.machine)),
+        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made),
     )
     return found, JoinTarget(server, "", seen)
 
@@ -102,6 +105,10 @@ def _age(machine: Obj) -> tuple[str, str]:
 
 def _had_node(machine: Obj) -> bool:
     return bool(status_of(machine).get("nodeRef"))
+
+
+def _was_made(cluster: Obj) -> bool:
+    return names.CONTROL_PLANE_INITIALIZED in annotations_of(cluster)
 
 
 def _control_plane(cluster: Obj, endpoint: str, version: str) -> ControlPlane:

@@ -31,8 +31,8 @@ Controllers = Annotated[
     typer.Option(
         "--controllers",
         metavar="NAMES",
-        help="Which ones, comma separated; * is all but autoscaler, certificatesigningrequest and provisioningrequest; "
-        "-NAME: not this one.",
+        help="Which ones, comma separated; * is all but autoscaler, certificatesigningrequest, controlplane and "
+        "provisioningrequest; -NAME: not this one.",
     ),
 ]
 MachineSelector = Annotated[

@@ -11,6 +11,7 @@ What an answer means:
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, asked again |
 | Event | always | |
 | bootstrap actions | handed over to the directory of bootstrap data, likewise | |
+| RemoveEtcdMember | handed over to the directory of etcd's members, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
 
 An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
@@ -39,6 +40,7 @@ from controllers.kernel.actions import (
     HostAction,
     Patch,
     RemoveBootstrap,
+    RemoveEtcdMember,
     Scale,
     UpdateHost,
 )
@@ -126,6 +128,7 @@ class ExecutorDeps:
     now: Callable[[], datetime]
     workload: APITarget | None = None
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
+    submit_etcd: Callable[[RemoveEtcdMember], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
     tell: Callable[[Action], None] = lambda _action: None
 
@@ -205,6 +208,8 @@ class Executor:
                 return "ok" if executor_deps.submit_host(action) else "refused"
             case EnsureBootstrap() | RemoveBootstrap():
                 return "ok" if executor_deps.submit_bootstrap(action) else "refused"
+            case RemoveEtcdMember():
+                return "ok" if executor_deps.submit_etcd(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():

@@ -20,6 +20,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.chronicle import Chronicle, tell
+from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
@@ -63,7 +64,9 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
+        self.etcd = EtcdDirectory(client.named("etcd"), options.now)
         reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
+        reconcilers = wiring.with_etcd(reconcilers, self.etcd)
         self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
@@ -211,7 +214,7 @@ class Manager:
     async def _end_work(self, grace: float) -> None:
         """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        await asyncio.gather(self.hosts.close(grace), self.bootstraps.close(grace))
+        await asyncio.gather(self.hosts.close(grace), self.bootstraps.close(grace), self.etcd.close(grace))
         for_events = min(grace, 2.0)
         await self.workloads.close(for_events)
         await asyncio.gather(*(recorder.flush(for_events) for recorder in self._recorders))
@@ -259,6 +262,7 @@ class Manager:
             record,
             self.options.now,
             submit_bootstrap=self.bootstraps.submit,
+            submit_etcd=lambda action: self.may_act() and self.etcd.submit(action),
             tell=tell,
         )
         facts = Facts(self.cache, self.hosts, self.workloads, self.bootstraps)

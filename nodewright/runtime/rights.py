@@ -41,6 +41,15 @@ WRITES: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         (_OURS, "machines/status", ("patch",)),
         _EVENTS,
     ),
+    "controlplane": (
+        (_OURS, "controlplanes", ("patch",)),
+        (_OURS, "controlplanes/status", ("patch",)),
+        (_OURS, "controlplanes/finalizers", ("update",)),
+        (_OURS, "clusters", ("patch",)),
+        (_OURS, "machines", ("get", "create", "patch", "delete")),
+        ("", "secrets", ("get",)),
+        _EVENTS,
+    ),
     "machineclass": ((_OURS, "machineclasses/status", ("patch",)), _EVENTS),
 }
 """By controller: group, resource, and the verbs beside list and watch. Of others only the reading is asked for."""

@@ -19,6 +19,7 @@ from nodewright.runtime.options import Reconcilers
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.etcd import EtcdView
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from controllers.scheduling.reading import Reader
@@ -83,7 +84,13 @@ def on_request(
             groups, provisioning() if provisioning is not None else None, installed_classes(), reader()
         )
 
+    def control_planes() -> Reconciler[Any]:
+        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+        return ControlPlaneReconciler()
+
     return {
+        "controlplane": control_planes,
         "certificatesigningrequest": requests,
         "autoscaler": the_autoscaler,
         "provisioningrequest": provisioning_requests,
@@ -96,6 +103,18 @@ def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
 
     return tuple(
         replace(reconciler, nodes=nodes) if isinstance(reconciler, MachineReconciler) else reconciler
+        for reconciler in wanted
+    )
+
+
+def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
+    """``wanted``, told what reads the members of the clusters' etcd."""
+    if all(reconciler.name != "controlplane" for reconciler in wanted):
+        return wanted
+    from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+    return tuple(
+        replace(reconciler, etcd=etcd) if isinstance(reconciler, ControlPlaneReconciler) else reconciler
         for reconciler in wanted
     )
 

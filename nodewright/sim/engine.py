@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from controllers.kernel.actions import RemoveEtcdMember
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK
 from nodewright.sim import faults as menu
@@ -161,12 +162,16 @@ class Engine:
             self._check()
             if self.plane.writes.total() != before:
                 quiet_since = self.clock.elapsed
-            breaches = list(settled(self.plane, self.world))
+            breaches = self._unsettled()
             if not breaches:
                 return
             if self.clock.elapsed - quiet_since > QUIET_SECONDS or not self._pass_time():
                 raise Breach("settled wrongly: " + "; ".join(breaches[:5]))
         raise Breach("never settles")
+
+    def _unsettled(self) -> list[str]:
+        """What is not as it must be once all has settled."""
+        return list(settled(self.plane, self.world))
 
     def work_off(self) -> None:
         """Deliver and run everything that needs no time to pass."""
@@ -238,9 +243,21 @@ class Engine:
 
     def _start(self) -> Process:
         return Process(
-            Outside(self.plane, self.world, self.clock, self.random, self._faults, self._say, self.guard),
+            Outside(
+                self.plane,
+                self.world,
+                self.clock,
+                self.random,
+                self._faults,
+                self._say,
+                self.guard,
+                self._remove_member,
+            ),
             self._reconcilers,
         )
+
+    def _remove_member(self, action: RemoveEtcdMember) -> None:
+        raise LookupError(f"there is no etcd here: {action.why}")
 
     @property
     def _faults(self) -> Faults:

@@ -24,6 +24,7 @@ from controllers.kernel.actions import (
     EnsureBootstrap,
     Event,
     RemoveBootstrap,
+    RemoveEtcdMember,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
@@ -66,6 +67,7 @@ class Outside:
     faults: Faults
     say: Say
     guard: Guard
+    remove_member: Callable[[RemoveEtcdMember], None]
 
 
 class _Complete:
@@ -221,6 +223,9 @@ class Process:
         elif isinstance(action, EnsureBootstrap | RemoveBootstrap):
             self._bootstraps.perform(action)
             self._later(reconciler, key, 0.0)
+        elif isinstance(action, RemoveEtcdMember):
+            self._out.remove_member(action)
+            self._later(reconciler, key, 0.0)
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind
@@ -292,7 +297,8 @@ class Process:
         self._cache.listed(kind, [_own(obj) for obj in listed.items], listed.resource_version)
 
     def _believed(self) -> Bounds:
-        deployment = self._cache.stores[MACHINE_DEPLOYMENT].get(DEPLOYMENT)
+        there = self._cache.stores.get(MACHINE_DEPLOYMENT)
+        deployment = there.get(DEPLOYMENT) if there is not None else None
         return bounds(deployment) if deployment else Bounds(0, 0)
 
 

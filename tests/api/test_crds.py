@@ -18,6 +18,7 @@ from tests.api.crd_judge import crds, defaulted, schema_of
 from tests.api.samples import changed
 
 SHORT = {"Cluster": "cl", "Machine": "ma", "MachineSet": "ms", "MachineDeployment": "md", "MachineClass": "mc"} | {
+    "ControlPlane": "cp",
     "MachineHealthCheck": "mhc",
     "MachineDrainRule": "mdr",
 }

@@ -20,6 +20,7 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         refs.CLUSTER,
+        refs.CONTROL_PLANE,
         refs.MACHINE,
         refs.MACHINE_SET,
         refs.MACHINE_DEPLOYMENT,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
+import pty
 import signal
 import stat
 import subprocess
@@ -201,3 +204,46 @@ def test_what_can_not_be_removed_is_named_with_the_reason(tmp_path: Path, prod: 
     stuck = nodewright("delete", "cluster", "prod", data, "--timeout=3", timeout=SECONDS)
     assert stuck.returncode == 1
     assert "Machine held" in stuck.stderr
+
+
+def test_killed_again_and_again_it_makes_nothing_twice(tmp_path: Path, prod: Up, kubectl_binary: Path) -> None:
+    """Each run is killed one line later than the one before."""
+    slow = {"bootSeconds": 1}
+    file = manifest(tmp_path, prod.kubeconfig, machine("cp-1", control_plane=True, **slow), machine("w-1", **slow))
+    data, out = f"--data-dir={tmp_path / 'data'}", f"--kubeconfig-out={tmp_path / 'k'}"
+    for lines in range(1, 6):
+        with following("create", "cluster", "-f", str(file), "--keep", data, out) as process:
+            assert process.stdout is not None
+            for _ in range(lines):
+                process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+    made = nodewright("create", "cluster", "-f", str(file), "--keep", data, out, timeout=SECONDS)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert sorted(names_in(prod, "nodes")) == ["cp-1", "w-1"]
+    with following("delete", "cluster", "prod", data) as process:
+        assert process.stdout is not None
+        assert "delete Machine default/w-1" in process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    gone = nodewright("delete", "cluster", "prod", data, timeout=SECONDS)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert "w-1" not in names_in(prod, "nodes")
+    (tmp_path / "up").mkdir()
+    with Up(tmp_path / "up", kubectl_binary, data) as up:
+        assert names_in(up, "clusters,machines") == []
+
+
+def test_on_a_terminal_it_draws_the_tree(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nodewright.cli", "create", "cluster", "-f", str(EXAMPLE), "--keep"]
+    reader, writer = pty.openpty()
+    seen = b""
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "50"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, env=environment) as process:
+        os.close(writer)
+        with contextlib.suppress(OSError):  # what a terminal whose other end is closed gives on Linux
+            while piece := os.read(reader, 65536):
+                seen += piece
+        assert process.wait(SECONDS) == 0
+    os.close(reader)
+    text = seen.decode()
+    assert "MachineDeployment/workers" in text
+    assert "Cluster default/demo is ready after" in text

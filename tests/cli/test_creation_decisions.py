@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Kind
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Kind
 from nodewright.cli.creation import kubeconfig_file
 from nodewright.cli.creation.declared import declared
 from nodewright.cli.creation.looking import Look
@@ -36,11 +36,11 @@ def owned(by: str) -> list[dict[str, Any]]:
     return [{"apiVersion": "cluster.k8s.io/v1alpha1", "kind": "MachineSet", "name": by, "uid": by, "controller": True}]
 
 
-CONTROL_PLANE = {"versions": {"controlPlane": "1.36.3"}}
+CONTROL_PLANE_SPEC = {"versions": {"controlPlane": "1.36.3"}}
 
 
 def seen(*members: tuple[Kind, dict[str, Any]], cluster: dict[str, Any] | None = None) -> Look:
-    kinds = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+    kinds = (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
     return Look(cluster, {kind: tuple(o for k, o in members if k == kind) for kind in kinds}, None, NOW)
 
 
@@ -82,7 +82,7 @@ def test_what_of_an_addon_is_waited_for(kind: str, spec: Any, status: Any, why: 
 
 def test_workers_go_before_control_planes_and_the_cluster_with_the_last() -> None:
     cluster = obj(CLUSTER, "prod")
-    plane = obj(MACHINE, "cp", spec=CONTROL_PLANE)
+    plane = obj(MACHINE, "cp", spec=CONTROL_PLANE_SPEC)
     sets = (MACHINE_DEPLOYMENT, obj(MACHINE_DEPLOYMENT, "w"))
     of_set = (MACHINE, obj(MACHINE, "w-0", ownerReferences=owned("w")))
     alone = (MACHINE, obj(MACHINE, "alone"))
@@ -93,6 +93,18 @@ def test_workers_go_before_control_planes_and_the_cluster_with_the_last() -> Non
     assert [ref.key.name for ref in next_to_delete(seen((MACHINE, plane), cluster=cluster))] == ["cp", "prod"]
     at_once = next_to_delete(everything, unreachable=True)
     assert [ref.key.name for ref in at_once] == ["prod", "w", "alone", "cp"]
+
+
+def test_a_control_plane_object_is_waited_for_and_goes_with_the_cluster() -> None:
+    counts = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}
+    plane = obj(CONTROL_PLANE, "cp", spec={"replicas": 3}, status={"observedGeneration": 1, **counts})
+    assert missing({CONTROL_PLANE: [plane]}) == ["ControlPlane cp: 2 of 3 ready"]
+    its = (MACHINE, obj(MACHINE, "cp-0", spec=CONTROL_PLANE_SPEC, ownerReferences=owned("cp")))
+    worker = (MACHINE, obj(MACHINE, "w"))
+    cluster = obj(CLUSTER, "prod")
+    assert [ref.key.name for ref in next_to_delete(seen((CONTROL_PLANE, plane), its, worker, cluster=cluster))] == ["w"]
+    last = next_to_delete(seen((CONTROL_PLANE, plane), its, cluster=cluster))
+    assert [str(ref) for ref in last] == ["ControlPlane default/cp", "Cluster default/prod"]
 
 
 def test_what_is_left_is_named_with_its_reason() -> None:

@@ -22,7 +22,6 @@ RETIRED = {
     "census": "inventory, or collectors",
     "condemn": "select for deletion",
     "condemned": "selected for deletion",
-    "controlplane": "apiserver",
     "cooling": "cooldown",
     "customs": "custom resources",
     "forsaken": "abandoned",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Obj, key_of
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Obj, key_of
 from nodewright.cli.exits import CliError
 from nodewright.cli.manifests.checks import Checker, subjects
 from nodewright.cli.manifests.documents import Broken, read
@@ -16,7 +16,7 @@ from nodewright.cli.screen import say
 
 DEFAULT_NAMESPACE = "default"
 _FIRST = ("Namespace", "CustomResourceDefinition", "Secret", "ConfigMap", "MachineClass", "Cluster")
-_MEMBERS = (MACHINE_DEPLOYMENT.name, MACHINE_SET.name, MACHINE.name)
+_MEMBERS = (CONTROL_PLANE.name, MACHINE_DEPLOYMENT.name, MACHINE_SET.name, MACHINE.name)
 _MOST_NAMES = 5
 
 

@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind, Obj, key_of
+from controllers.kernel.refs import (
+    CLUSTER,
+    CONTROL_PLANE,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Kind,
+    Obj,
+    key_of,
+)
 from nodewright.cli.cluster.snapshot import KINDS, now_view, objects_of, read_cluster
 from nodewright.cli.tree.branch import Branch
 from nodewright.cli.tree.builder import DisplayOptions, grow
 from nodewright.runtime.kube.client import KubeClient
 
-MEMBERS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+MEMBERS = (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Look:
 
 async def look(client: KubeClient, cluster: Key) -> Look:
     """Raises ApiError and NoAnswer as the client does."""
-    cache = await read_cluster(client, KINDS)
+    cache = await read_cluster(client, (*KINDS, CONTROL_PLANE))
     view = now_view(cache)
     obj = view.get(CLUSTER, cluster)
     members = {kind: tuple(o for o in objects_of(cache, kind) if _is_of(o, cluster)) for kind in MEMBERS}

@@ -8,6 +8,7 @@ from typing import Any
 from controllers.kernel.conditions import find
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.refs import (
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
@@ -22,6 +23,7 @@ from controllers.kernel.refs import (
 )
 
 _COUNTS = {
+    CONTROL_PLANE: ("replicas", "updatedReplicas", "readyReplicas"),
     MACHINE_DEPLOYMENT: ("replicas", "updatedReplicas", "readyReplicas"),
     MACHINE_SET: ("replicas", "readyReplicas"),
 }
@@ -30,9 +32,9 @@ _COUNTS = {
 def missing(members: Mapping[Kind, Iterable[Obj]]) -> list[str]:
     """What of a Cluster's sets and Machines is not ready yet, each in a few words; empty: all are."""
     found = []
-    for kind in (MACHINE_DEPLOYMENT, MACHINE_SET):
+    for kind in _COUNTS:
         for each in members.get(kind, ()):
-            if kind == MACHINE_DEPLOYMENT or controller_of(each) is None:
+            if kind != MACHINE_SET or controller_of(each) is None:
                 found += _of_set(kind, each)
     for machine in members.get(MACHINE, ()):
         ready = find(status_of(machine).get("conditions"), "Ready") or {}

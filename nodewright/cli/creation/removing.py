@@ -9,6 +9,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_HEALTH_CHECK,
     Key,
@@ -50,7 +51,9 @@ def next_to_delete(seen: Look, *, unreachable: bool = False) -> list[Ref]:
 
 
 def runs_control_plane(obj: Obj) -> bool:
-    """A Machine, or a set of such."""
+    """A Machine, or what owns such."""
+    if obj.get("kind") == CONTROL_PLANE.name:
+        return True
     spec = spec_of(obj)
     template = mapping(mapping(spec.get("template")).get("spec"))
     return any(mapping(each.get("versions")).get("controlPlane") for each in (spec, template))

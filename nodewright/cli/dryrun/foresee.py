@@ -19,6 +19,7 @@ from controllers.kernel.actions import (
     Evict,
     Patch,
     RemoveBootstrap,
+    RemoveEtcdMember,
     Scale,
     UpdateHost,
 )
@@ -165,7 +166,7 @@ class DryRun:
                 return True
             case EnsureBootstrap() | RemoveBootstrap():
                 return self._bootstraps.perform(action)
-            case Event() | Evict():
+            case Event() | Evict() | RemoveEtcdMember():
                 return False
             case _:
                 self.in_memory.perform(action)
@@ -211,6 +212,8 @@ def describe(action: Action) -> str:
             return f"make bootstrap data for {action.order.machine.key.name}"
         case RemoveBootstrap():
             return f"remove bootstrap data of {action.machine.key.name}"
+        case RemoveEtcdMember():
+            return f"remove etcd member {action.member:x}"
 
 
 def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:

@@ -155,10 +155,12 @@ def _unconfined(desired: SessionOptions) -> Reconcilers:
 
     scaling, provisioning = desired.autoscaler, desired.provisioning
     usual = wiring.reconcilers(template_kinds=desired.trust.template_kinds())
-    if scaling is None:
-        return usual
-    more = wiring.on_request(lambda: scaling, None if provisioning is None else lambda: provisioning)
-    wanted = ("autoscaler", "provisioningrequest") if scaling.provisioning_requests else ("autoscaler",)
+    more = wiring.on_request(
+        None if scaling is None else lambda: scaling, None if provisioning is None else lambda: provisioning
+    )
+    wanted = ["controlplane"]  # all Secrets of the embedded plane are its own
+    if scaling is not None:
+        wanted += ["autoscaler", *(["provisioningrequest"] if scaling.provisioning_requests else [])]
     return (*usual, *(more[name]() for name in wanted))
 
 

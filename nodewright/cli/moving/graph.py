@@ -15,6 +15,7 @@ from controllers.bootstrap.authorities import AUTHORITIES
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -34,8 +35,18 @@ from controllers.kernel.refs import (
 )
 
 SSH_HOST_POOL = Kind("ssh.nodewright.dev", "v1alpha1", "SSHHostPool", "sshhostpools")
-KINDS = (CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, SSH_HOST_POOL, SECRET)
-_MEMBERS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+KINDS = (
+    CLUSTER,
+    MACHINE_CLASS,
+    CONTROL_PLANE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    MACHINE,
+    MACHINE_HEALTH_CHECK,
+    SSH_HOST_POOL,
+    SECRET,
+)
+_MEMBERS = (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 _NAMED_BY = {"secretName": SECRET, "pool": SSH_HOST_POOL}
 """Field of a spec to the kind of what it names, in the same namespace."""
 
@@ -150,6 +161,8 @@ def _hindrance(item: Item) -> str:
         if not spec_of(obj).get("providerID") or not status.get("nodeRef"):
             return "its host is in the making"
         return "its host is being replaced" if status.get("replacement") else ""
+    if item.kind == CONTROL_PLANE and status.get("pending"):
+        return "a Machine of it joins, goes or is upgraded"
     ordinals = mapping(status.get("ordinals"))
     if ordinals.get("reserved") or ordinals.get("leaving"):
         return "Machines that it has promised are not there yet, or some leave"

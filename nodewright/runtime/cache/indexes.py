@@ -14,6 +14,7 @@ from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_DRAIN_RULE,
@@ -113,6 +114,7 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
     },
     MACHINE_SET: {view.OWNER: owner, view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_DEPLOYMENT: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
+    CONTROL_PLANE: {view.NAMESPACE: namespace, view.CLUSTER_NAME: cluster_name},
     MACHINE_HEALTH_CHECK: {view.NAMESPACE: namespace},
     CERTIFICATE_SIGNING_REQUEST: {view.NODE_NAME: node_of_request},
     NODE: {view.PROVIDER_ID: provider_id, view.NODE_OWNER: node_owner},

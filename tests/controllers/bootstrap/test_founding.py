@@ -60,7 +60,7 @@ def test_the_first_machine_finds_all_secrets_made_and_makes_the_cluster() -> Non
         assert secret["metadata"]["ownerReferences"][0]["uid"] == "uid-of-prod", key
         assert secret["metadata"]["labels"][names.CAPI_CLUSTER_NAME_LABEL] == "prod"
     assert servers.objects["machines", CA]["metadata"]["annotations"] == {
-        names.CONTROL_PLANE_INIT_ANNOTATION: "cp-1/uid-of-cp-1"
+        names.CONTROL_PLANE_MADE_BY: "cp-1/uid-of-cp-1"
     }
 
 
@@ -162,6 +162,7 @@ def test_the_machine_that_made_it_never_makes_it_again() -> None:
     servers = Servers()
     founded(servers)
     assert reason(founded(servers, FIRST, replace(ORDER, had_node=True))) == "WorkloadUnreachable"
+    assert reason(founded(servers, FIRST, replace(ORDER, was_made=True))) == "WorkloadUnreachable"
 
 
 def test_a_machine_that_goes_before_its_host_joined_leaves_the_making_to_another() -> None:

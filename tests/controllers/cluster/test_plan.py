@@ -54,6 +54,14 @@ def test_it_says_why_machines_are_not_ready_by_count() -> None:
     assert found["phase"] == "Provisioning"
 
 
+def test_the_endpoint_of_a_cluster_of_machines_is_its_first_api_endpoint() -> None:
+    """KEP-3: clients and autoscalers find the API in ``status.apiEndpoints``."""
+    for host in ("api.example", "2001:db8::1"):
+        builder = cluster("c-1")
+        builder.spec["controlPlaneEndpoint"] = {"host": host, "port": 6443}
+        assert status(builder)["apiEndpoints"] == [{"host": host, "port": 6443}]
+
+
 def test_what_others_wrote_is_left_alone() -> None:
     builder = cluster("c-1").condition("Reachable", "True")
     builder.status["apiEndpoints"] = [{"host": "10.0.0.1", "port": 6443}]

@@ -1,0 +1,182 @@
+"""ControlPlane: the Machines that run etcd and the API server of a Cluster, as many as desired, of one version."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from api import limits, names
+from api.machine import Version
+from api.machineset import MachineTemplateSpec
+from api.meta import Conditions, Count, Duration, Generation, Message, ObjectMeta, ShortText, Time
+from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
+from api.resource import AGE, Column, Resource, Scale
+
+
+class ControlPlaneRollout(Model):
+    """How Machines of an earlier template or version give way, always one after the other."""
+
+    max_surge: Annotated[int, Field(ge=0, le=1), Schema({"format": "int32"})] = 1
+    """1: a replacement joins before an old Machine goes. 0: an old one goes first, where there are no more hosts."""
+    in_place: Literal["Never", "Prefer", "Require"] = "Never"
+    """Never: Machines are replaced. Prefer: they get the new template and stay; those whose provider can't change the
+    running host are replaced by other Machines. Require: then the rollout stops instead."""
+    paused: bool = False
+    """True stops rollouts; the number of Machines is looked after all the same."""
+
+
+class ControlPlaneRemediation(Model):
+    """Limits on replacing Machines that a health check, a person or a failure asks to have replaced."""
+
+    max_retry: Count | None = None
+    """Replacements that may follow one another. No limit without it."""
+    retry_period: Duration = "0s"
+    """Wait between a replacement and the next one."""
+    min_healthy_period: Duration = "1h"
+    """After so long without a replacement the count begins anew."""
+
+
+class ControlPlaneSpec(Model):
+    """How many Machines run the control plane, of which version and template."""
+
+    __rules__: ClassVar = (
+        Rule(
+            "!has(self.rollout) || !has(self.rollout.maxSurge) || self.rollout.maxSurge > 0 || self.replicas > 1 || "
+            "(has(self.rollout.inPlace) && self.rollout.inPlace != 'Never')",
+            "maxSurge may not be 0 where replicas is 1 and inPlace is Never: the only Machine could never be replaced",
+            field_path=".rollout.maxSurge",
+        ),
+    )
+
+    cluster_name: Annotated[
+        str,
+        Field(min_length=1, max_length=63),
+        Schema(rules=(Rule("self == oldSelf", "clusterName is immutable"),)),
+    ]
+    """Cluster whose control plane this is. Can't be changed."""
+    replicas: Annotated[
+        int,
+        Field(ge=1, le=5),
+        Schema(
+            {"format": "int32"},
+            rules=(
+                Rule("self % 2 == 1", "replicas must be odd: etcd with 2 of 4 has no quorum, as with 1 of 2 or 3 of 6"),
+            ),
+        ),
+    ] = 1
+    """Number of Machines, each with an etcd member: 1, 3 or 5. 3 bear the loss of one, 5 of two."""
+    version: Version
+    """Version of Kubernetes. Machines get it as ``versions.kubelet`` and ``versions.controlPlane``."""
+    template: MachineTemplateSpec
+    """What Machines are made from; its ``spec.versions.kubelet`` and ``controlPlane`` are ``version``."""
+    rollout: ControlPlaneRollout = ControlPlaneRollout()
+    """How Machines of an earlier template or version give way."""
+    remediation: ControlPlaneRemediation = ControlPlaneRemediation()
+    """Limits on replacing Machines."""
+
+
+class EtcdSummary(Model):
+    """etcd's members at the last look."""
+
+    members: Count = 0
+    """Members, learners among them."""
+    voters: Count = 0
+    """Members with a vote."""
+    healthy: Count = 0
+    """Voters that answer."""
+    unhealthy: Annotated[list[ShortText], Field(max_length=20), ATOMIC_LIST] | None = None
+    """Names of the others."""
+    alarms: Annotated[list[ShortText], Field(max_length=20), ATOMIC_LIST] | None = None
+    """Alarms as ``member: alarm``."""
+    db_size_bytes: Annotated[int, Field(ge=0), Schema({"format": "int64"})] | None = None
+    """Size of the largest database."""
+
+
+class PendingOperation(Model):
+    """The change that was decided last. It is written before it is made, and repeated until it is seen."""
+
+    operation: Literal["Join", "Remove", "Upgrade"]
+    """Join: a Machine is created. Remove: one is deleted. Upgrade: one gets the present template."""
+    machine: Annotated[str, Field(max_length=253)]
+    """Name of the Machine."""
+
+
+class ReplacedMachine(Model):
+    """Machines that were removed since they did not work."""
+
+    machine: Annotated[str, Field(max_length=253)]
+    """Name of the last one."""
+    times: Annotated[list[Time], Field(max_length=20), ATOMIC_LIST]
+    """When they were removed, the oldest first."""
+
+
+class ControlPlaneStatus(Model):
+    """What was seen of the control plane."""
+
+    observed_generation: Generation | None = None
+    """``metadata.generation`` that this status is about."""
+    replicas: Count | None = None
+    """Machines that are not being deleted."""
+    ready_replicas: Count | None = None
+    """Machines whose Node is Ready, whose static pods run and whose etcd member is healthy."""
+    updated_replicas: Count | None = None
+    """Machines of the present template and version."""
+    version: Annotated[str, Field(max_length=64)] | None = None
+    """Lowest version that a Machine runs."""
+    initialized: bool | None = None
+    """True once the cluster was initialized; it never turns back."""
+    label_selector: Annotated[str, Field(max_length=16384)] | None = None
+    """Selects the Machines, for the scale subresource."""
+    next_ordinal: Count | None = None
+    """Number of the next Machine; none is used twice."""
+    pending: PendingOperation | None = None
+    """The change that was decided last, until it is seen."""
+    replaced: ReplacedMachine | None = None
+    """Machines that were removed since they did not work."""
+    etcd: EtcdSummary | None = None
+    """etcd's members at the last look."""
+    next: Message | None = None
+    """What is done next, or what it waits for."""
+    conditions: Conditions | None = None
+    """Aspects of its state."""
+
+
+class ControlPlane(Model):
+    """Keeps Machines with etcd and the API server of a Cluster: initialized once, joined, healed and upgraded one at a
+    time, never below etcd's quorum."""
+
+    __rules__: ClassVar = (name_fits(limits.MAX_MACHINESET_NAME, "the names of its Machines become names of Nodes"),)
+    resource: ClassVar = Resource(
+        kind="ControlPlane",
+        plural="controlplanes",
+        short_name="cp",
+        scale=Scale(),
+        columns=(
+            Column("Cluster", ".spec.clusterName", "Cluster whose control plane it is."),
+            Column("Desired", ".spec.replicas", "Number of Machines desired.", "integer"),
+            Column("Ready", ".status.readyReplicas", "Machines that work.", "integer"),
+            Column("Updated", ".status.updatedReplicas", "Machines of the present template and version.", "integer"),
+            Column("Version", ".spec.version", "Version of Kubernetes that is desired."),
+            Column("Initialized", ".status.initialized", "Whether the cluster was initialized.", "boolean"),
+            AGE,
+            Column(
+                "Etcd",
+                '.status.conditions[?(@.type=="EtcdHealthy")].reason',
+                "Whether all etcd members work.",
+                priority=1,
+            ),
+            Column("Next", ".status.next", "What is done next, or what it waits for.", priority=1),
+        ),
+    )
+
+    api_version: str = names.API_VERSION
+    """Version of the schema of this object."""
+    kind: Literal["ControlPlane"] = "ControlPlane"
+    """Kind of this object."""
+    metadata: ObjectMeta = ObjectMeta()
+    """Standard metadata."""
+    spec: ControlPlaneSpec
+    """How many Machines run the control plane, of which version and template."""
+    status: ControlPlaneStatus | None = None
+    """What was seen of the control plane."""

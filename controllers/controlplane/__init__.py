@@ -1,0 +1,1 @@
+"""The ControlPlane reconciler: Machines that run etcd and the API server, one change at a time, within the quorum."""

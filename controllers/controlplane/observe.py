@@ -1,0 +1,364 @@
+"""View → Observed: one ControlPlane, its Machines, and etcd as it was read last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from api import names
+from api.conditions import MachineCondition, Reason
+from api.reading import Reading
+from api.views import ControlPlaneSpecView
+from controllers.bootstrap.hazards import parse
+from controllers.controlplane import state
+from controllers.controlplane.state import Health, InPlace, Member, Phase, Policy, State
+from controllers.kernel import machine_facts
+from controllers.kernel.conditions import find, is_true, parse_time
+from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.in_place import Revision
+from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
+from controllers.kernel.pausing import paused_by
+from controllers.kernel.refs import (
+    CLUSTER,
+    CONTROL_PLANE,
+    MACHINE,
+    POD,
+    Key,
+    Obj,
+    Ref,
+    annotations_of,
+    is_deleting,
+    key_of,
+    mapping,
+    ref_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from controllers.kernel.template import template_problem
+from controllers.kernel.view import CLUSTER_NAME, OWNER, Reached, View, host_name_of
+
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, POD)
+STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
+STATIC_NAMESPACE = "kube-system"
+JOIN_LIMIT = timedelta(minutes=15)
+"""How long after its creation a host may still be at ``kubeadm join``: kubeadm's own limits are 5 minutes for the
+discovery, 4 for the kubelet and 2 for etcd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """``status.pending``: the change that was decided last and is not seen yet."""
+
+    operation: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """``state`` is what the planner sees. ``hold``: why nothing is done at all (a field that can't be used).
+
+    ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
+    ``reached``: the cluster's own API answers.
+    """
+
+    body: Obj
+    spec: ControlPlaneSpecView
+    now: datetime
+    complete: bool
+    cluster: Obj | None
+    machines: tuple[MachineFacts, ...] = ()
+    etcd: EtcdRead = field(default_factory=lambda: EtcdUnread("nobody has looked yet"))
+    state: State = field(default_factory=lambda: State(1))
+    hold: str = ""
+    paused: str = ""
+    lock: tuple[str, int] = ("", 0)
+    pending: Pending | None = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    reached: bool = False
+
+    @property
+    def ref(self) -> Ref:
+        return ref_of(CONTROL_PLANE, self.body)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return status_of(self.body)
+
+    @property
+    def prefix(self) -> str:
+        return machine_prefix(key_of(self.body).name, uid_of(self.body))
+
+    @property
+    def next_ordinal(self) -> int:
+        """Number 0 is that of the Machine that initializes the cluster."""
+        said = self.status.get("nextOrdinal")
+        used = (ordinal_of(machine.key.name, self.prefix) for machine in self.machines)
+        return max([said if isinstance(said, int) else 1, 1, *(n + 1 for n in used if n is not None)])
+
+    @property
+    def first_name(self) -> str:
+        return self.lock[0] or machine_name(self.prefix, 0)
+
+    def facts(self, name: str) -> MachineFacts | None:
+        return next((machine for machine in self.machines if machine.key.name == name), None)
+
+
+def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
+    """None if the ControlPlane is gone."""
+    body = view.get(CONTROL_PLANE, key)
+    if body is None:
+        return None
+    found = Reading(body.get("spec"), "spec")
+    spec = ControlPlaneSpecView.read(found)
+    cluster_key = Key(key.namespace, spec.cluster_name or "")
+    cluster = view.get(CLUSTER, cluster_key)
+    observed = Observed(
+        body=body,
+        spec=spec,
+        now=view.now,
+        complete=all(view.complete(kind) for kind in READS if kind != POD),
+        cluster=cluster,
+        hold=found.problem or template_problem(spec.template) or _version_problem(spec),
+        paused=paused_by((body, cluster)),
+        reached=isinstance(view.workload, Reached),
+    )
+    if observed.hold:
+        return observed
+    if cluster is None and not is_deleting(body):
+        return replace(observed, hold=f"spec.clusterName: there is no Cluster {cluster_key}; make it first")
+    machines = tuple(
+        sorted(
+            (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))),
+            key=lambda machine: (machine.created, machine.key.name),
+        )
+    )
+    everybody = (*machines, *(machine_facts.read(body) for body in _foreign(observed, machines, view)))
+    read = etcd.look(cluster_key, _hosts(everybody)) if everybody else EtcdUnread("there is no Machine")
+    observed = replace(
+        observed,
+        machines=machines,
+        etcd=read,
+        template=template_of(spec),
+        lock=_lock(cluster),
+        pending=_pending(observed.status),
+    )
+    return replace(observed, state=_state(observed, view))
+
+
+def template_of(spec: ControlPlaneSpecView) -> dict[str, Any]:
+    """The template with what the ControlPlane says itself: its Cluster and its version."""
+    template = dict(mapping(spec.template))
+    inner = dict(mapping(template.get("spec")))
+    versions = {**mapping(inner.get("versions")), "kubelet": spec.version, "controlPlane": spec.version}
+    return {**template, "spec": {**inner, "versions": versions, "clusterName": spec.cluster_name}}
+
+
+def _state(observed: Observed, view: View) -> State:
+    foreign = _foreign(observed, observed.machines, view)
+    revision = Revision(observed.template)
+    machines = tuple(
+        _machine(observed, facts, revision, view, number) for number, facts in enumerate(observed.machines)
+    )
+    by_name = {**_by_member_name(foreign), **_by_member_name(tuple(facts.body for facts in observed.machines))}
+    etcd = observed.etcd
+    by_id = {annotations_of(f.body).get(names.CONTROL_PLANE_MEMBER): f.key.name for f in observed.machines}
+    members = tuple(_member(m, by_name, by_id) for m in etcd.members) if isinstance(etcd, EtcdMembers) else ()
+    if isinstance(etcd, EtcdMembers):
+        machines = tuple(_beyond_repair(observed, machine, members) for machine in machines)
+    started = any(member.name for member in members)
+    known = names.CONTROL_PLANE_INITIALIZED in annotations_of(observed.cluster or {"metadata": {}})
+    initialized = known or observed.status.get("initialized") is True or started or observed.reached or bool(foreign)
+    going = observed.cluster is not None and is_deleting(observed.cluster)
+    return State(
+        replicas=observed.spec.replicas,
+        machines=machines,
+        members=members,
+        etcd_known=etcd.why if isinstance(etcd, EtcdUnread) else "",
+        initialized=initialized,
+        init_machine=observed.lock[0],
+        policy=_policy(observed),
+        blocked="the Cluster is being deleted" if going else "",
+    )
+
+
+def _beyond_repair(observed: Observed, machine: state.Machine, members: tuple[Member, ...]) -> state.Machine:
+    """A member that was removed never comes back, and kubeadm does not join a second time: another Machine has to."""
+    facts = observed.facts(machine.name)
+    if facts is None or machine.deleting or any(member.machine == machine.name for member in members):
+        return machine
+    too_late = bool(facts.node_name) and observed.now - facts.created >= JOIN_LIMIT
+    return replace(machine, replace=True) if machine.had_member or too_late else machine
+
+
+def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: View, number: int) -> state.Machine:
+    status, conditions = status_of(facts.body), status_of(facts.body).get("conditions")
+    host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
+    dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
+    updating = facts.up_to_date is False and not facts.refusal  # whichever template it was handed
+    had_member = names.CONTROL_PLANE_MEMBER in annotations_of(facts.body)
+    return state.Machine(
+        name=facts.key.name,
+        created=number,
+        phase=_phase(facts, status, updating=updating),
+        dead=dead,
+        replace=facts.selected_for_deletion or facts.failed,
+        first=facts.annotated,
+        whole=facts.ready and _pods_ready(facts.node_name, view),
+        up_to_date=revision.is_of(facts) and facts.up_to_date is not False,
+        held=names.CONTROL_PLANE_HOOK in annotations_of(facts.body),
+        had_member=had_member,
+        may_join=facts.deleting and not had_member and observed.now - (facts.host_since or facts.created) < JOIN_LIMIT,
+        version=str(mapping(status.get("versions")).get("kubelet") or ""),
+        stays=facts.refusal if revision.is_of(facts) else "",
+    )
+
+
+_DEAD = frozenset({Reason.HOST_MISSING, Reason.HOST_FAILED})
+"""Reasons of InfrastructureReady by which a provider says for good that there is no such host any more."""
+
+
+def _phase(facts: MachineFacts, status: Mapping[str, Any], *, updating: bool) -> Phase:
+    if facts.deleting:
+        begun = mapping(status.get("deletion"))
+        return Phase.DRAINED if begun.get("waitForPreTerminateHookStartTime") else Phase.DRAINING
+    if not facts.node_name:
+        return Phase.JOINING
+    return Phase.UPDATING if updating else Phase.RUNNING
+
+
+def _pods_ready(node: str, view: View) -> bool:
+    """Where the cluster's own API can't be asked, nobody knows, and they don't count as ready."""
+    if not isinstance(view.workload, Reached):
+        return False
+    for component in STATIC_PODS:
+        pod = view.get(POD, Key(STATIC_NAMESPACE, f"{component}-{node}"))
+        if pod is None or not is_true(status_of(pod).get("conditions"), "Ready"):
+            return False
+    return True
+
+
+def _member(found: EtcdMember, by_name: Mapping[str, str], by_id: Mapping[str | None, str]) -> Member:
+    """Whose it is: as it was written down when it was seen first, else by its name."""
+    works: dict[bool | None, Health] = {True: Health.HEALTHY, False: Health.UNHEALTHY}
+    health = works.get(found.healthy, Health.UNKNOWN)
+    if found.alarms and health is Health.HEALTHY:
+        health = Health.UNHEALTHY if "CORRUPT" in found.alarms else health
+    machine = by_id.get(f"{found.id:x}") or by_name.get(found.name, "")
+    return Member(found.id, found.name, machine, found.learner, health)
+
+
+def _by_member_name(machines: tuple[Obj, ...]) -> dict[str, str]:
+    """kubeadm calls a member as it calls the Node: by the host's name, which is the Machine's by default."""
+    found: dict[str, str] = {}
+    for body in machines:
+        name = key_of(body).name
+        node = mapping(status_of(body).get("nodeRef")).get("name")
+        found |= {str(each): name for each in (name, host_name_of(body), node) if each}
+    return found
+
+
+def _foreign(observed: Observed, machines: tuple[MachineFacts, ...], view: View) -> tuple[Obj, ...]:
+    """Machines of the Cluster that run a control plane and are not ours: declared by hand."""
+    title = f"{key_of(observed.body).namespace}/{observed.spec.cluster_name}"
+    own = {machine.uid for machine in machines}
+    return tuple(
+        body
+        for body in view.indexed(MACHINE, CLUSTER_NAME, title)
+        if uid_of(body) not in own and mapping(spec_of(body).get("versions")).get("controlPlane")
+    )
+
+
+def _hosts(machines: tuple[MachineFacts, ...]) -> tuple[tuple[str, str], ...]:
+    """Name and address of each host; the internal address first."""
+    found = []
+    for machine in machines:
+        listed = status_of(machine.body).get("addresses")
+        addresses = [a for a in (listed if isinstance(listed, list) else ()) if isinstance(a, Mapping)]
+        for type_ in ("InternalIP", "ExternalIP"):
+            ip = next((a.get("address") for a in addresses if a.get("type") == type_ and a.get("address")), None)
+            if ip:
+                found.append((machine.node_name or host_name_of(machine.body), str(ip)))
+                break
+    return tuple(found)
+
+
+def _lock(cluster: Obj | None) -> tuple[str, int]:
+    text = annotations_of(cluster).get(names.CONTROL_PLANE_INIT_LOCK, "") if cluster is not None else ""
+    name, _, count = text.partition("/")
+    return (name, int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0)
+
+
+def _pending(status: Mapping[str, Any]) -> Pending | None:
+    found = mapping(status.get("pending"))
+    operation, machine = found.get("operation"), found.get("machine")
+    return Pending(operation, machine) if isinstance(operation, str) and isinstance(machine, str) else None
+
+
+# -- what holds steps back
+
+
+def _policy(observed: Observed) -> Policy:
+    rollout = observed.spec.rollout
+    held = "spec.rollout.paused" if rollout.paused else _skew(observed)
+    return Policy(rollout.max_surge, InPlace(rollout.in_place), _exhausted(observed), held)
+
+
+def replaced_at(observed: Observed) -> tuple[datetime, ...]:
+    """When Machines were removed that did not work, without a pause of ``minHealthyPeriod`` since."""
+    listed = mapping(observed.status.get("replaced")).get("times")
+    times = [parse_time(text) for text in (listed if isinstance(listed, list) else ())]
+    chain: list[datetime] = []
+    after = observed.now
+    for moment in sorted((time for time in times if time is not None), reverse=True):
+        if after - moment >= observed.spec.remediation.min_healthy_period:
+            break
+        chain.insert(0, moment)
+        after = moment
+    return tuple(chain)
+
+
+def _exhausted(observed: Observed) -> str:
+    """Why no further Machine is replaced for its health, "" if one may be."""
+    limits, times = observed.spec.remediation, replaced_at(observed)
+    if mapping(observed.status.get("replaced")).get("machine") in {m.key.name for m in observed.machines}:
+        return ""  # that replacement is under way
+    if limits.max_retry is not None and len(times) > limits.max_retry:
+        return (
+            f"{len(times)} Machines were replaced one after the other, spec.remediation.maxRetry is {limits.max_retry}"
+        )
+    if times and observed.now - times[-1] < max(limits.retry_period, timedelta(0)):
+        return "spec.remediation.retryPeriod has not passed since the last replacement"
+    return ""
+
+
+def _version_problem(spec: ControlPlaneSpecView) -> str:
+    if not spec.cluster_name:
+        return "spec.clusterName: must name a Cluster"
+    return "" if parse(spec.version or "") else f"spec.version: {spec.version!r} is no version like 1.36.3"
+
+
+def _skew(observed: Observed) -> str:
+    """Control planes go up by one minor version at a time, and never down (kubeadm and Kubernetes's skew policy)."""
+    wanted = parse(observed.spec.version or "")
+    asked = (mapping(spec_of(m.body).get("versions")).get("controlPlane") for m in observed.machines if not m.deleting)
+    have = sorted(version for version in map(parse, filter(None, asked)) if version is not None)
+    if wanted is None or not have:
+        return ""
+    lowest, highest = have[0], have[-1]
+    if wanted[:2] < highest[:2]:
+        return (
+            f"spec.version: {observed.spec.version} is older than {_dotted(highest)}, and a control plane can't go back"
+        )
+    if wanted[0] != lowest[0] or wanted[1] > lowest[1] + 1:
+        next_ = f"{lowest[0]}.{lowest[1] + 1}"
+        return f"spec.version: {observed.spec.version} skips a minor version; go to {next_} before"
+    return ""
+
+
+def _dotted(version: tuple[int, int, int]) -> str:
+    return ".".join(str(part) for part in version)

@@ -1,0 +1,64 @@
+"""What wakes a ControlPlane, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from controllers.controlplane.observe import READS, STATIC_NAMESPACE, STATIC_PODS, Observed, observe
+from controllers.controlplane.plan import plan
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
+from controllers.kernel.ownership import controller_of
+from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.plan import Plan
+from controllers.kernel.reconciler import Wake
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key, Kind, Obj, key_of
+from controllers.kernel.view import CLUSTER_NAME, HostNeed, HostReads, View
+from controllers.kernel.waking import itself, members_of_cluster, same_pause
+
+__all__ = ["STATIC_NAMESPACE", "STATIC_PODS", "ControlPlaneReconciler"]
+
+
+def owner_of_machine(machine: Obj, view: View) -> Iterable[Key]:
+    """The ControlPlane that controls it; those of its Cluster for one that a person declared."""
+    owner = controller_of(machine)
+    if owner is not None and owner.get("kind") == CONTROL_PLANE.name:
+        return (Key(key_of(machine).namespace, str(owner.get("name") or "")),)
+    return _of_cluster(key_of(machine).namespace, cluster_name_of(machine), view) if owner is None else ()
+
+
+def _of_cluster(namespace: str, name: str, view: View) -> Iterable[Key]:
+    found = view.indexed(CONTROL_PLANE, CLUSTER_NAME, f"{namespace}/{name}") if name else ()
+    return tuple(key_of(body) for body in found)
+
+
+def same_to_control_planes(old: Obj, new: Obj) -> bool:
+    """Of its Cluster a ControlPlane sees pauses and its own marks."""
+    return same_pause(old, new) and old["metadata"].get("annotations") == new["metadata"].get("annotations")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneReconciler:
+    """See ``controllers.kernel.reconciler.Reconciler``. ``etcd``: what reads etcd's members."""
+
+    etcd: EtcdView = NOBODY_READS
+    name: str = "controlplane"
+    kind: Kind = CONTROL_PLANE
+    reports_unreachable: bool = True
+    reads: tuple[Kind, ...] = READS
+    wakes: tuple[Wake, ...] = field(
+        default=(
+            Wake(CONTROL_PLANE, itself),
+            Wake(MACHINE, owner_of_machine),
+            Wake(CLUSTER, members_of_cluster(CONTROL_PLANE), same_to_control_planes),
+        )
+    )
+
+    def needs(self, key: Key, view: View) -> HostNeed | None:
+        return None
+
+    def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
+        return observe(key, view, self.etcd)
+
+    def plan(self, observed: Observed) -> Plan:
+        return plan(observed)

@@ -1,0 +1,64 @@
+"""What is known of a cluster's etcd, read in the background through the client ports of its members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from controllers.kernel.refs import Key
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdMember:
+    """One entry of the member list. ``healthy`` None: nobody knows. ``name`` is "" until it has started.
+
+    ``why``: what is wrong with it, for people. ``alarms``: as etcd names them (``NOSPACE``).
+    """
+
+    id: int
+    name: str
+    learner: bool = False
+    healthy: bool | None = None
+    alarms: tuple[str, ...] = ()
+    db_size_bytes: int | None = None
+    why: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name or f"{self.id:x}"
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdMembers:
+    """etcd's own list, confirmed by a quorum, read after our last change of it."""
+
+    members: tuple[EtcdMember, ...]
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdUnread:
+    """Nobody answered, or nobody has looked yet."""
+
+    why: str
+
+
+EtcdRead = EtcdMembers | EtcdUnread
+
+
+class EtcdView(Protocol):
+    """What a reconciler needs of whoever reads etcd. It answers at once, with what was read last."""
+
+    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+        """``hosts``: name and IP address of each host that should have a member. Who looks has them read."""
+
+
+class NobodyReads:
+    """``EtcdView`` of a process that reads no etcd: a dry run, or one without the right to read the CA."""
+
+    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+        return EtcdUnread("this process reads no etcd")
+
+
+NOBODY_READS = NobodyReads()

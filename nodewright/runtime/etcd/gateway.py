@@ -1,0 +1,169 @@
+"""etcd's JSON gateway on a member's client port: the calls that controllers need, bounded in time and size.
+
+Paths and fields are those of etcd's ``rpc.proto`` (api/etcdserverpb, 3.5 and 3.6): 64-bit numbers are decimal strings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+MOST_BYTES = 1 << 20
+"""Of an answer; a list of seven members has 2 KiB."""
+TIMEOUT = 5.0
+"""Seconds for one call."""
+MOST_MEMBERS = 32
+MOST_TEXT = 200
+
+
+class GatewayError(Exception):
+    """A member did not answer, or not as etcd does; the message is short and for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One entry of the member list. ``url``: where its client port is, "" if it says none that can be used."""
+
+    id: int
+    name: str
+    learner: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a member says of itself. ``leader`` 0: it knows of none."""
+
+    member: int
+    leader: int
+    db_size_bytes: int
+    errors: tuple[str, ...] = ()
+
+
+class Gateway:
+    """One TLS configuration, any member. ``async with`` it."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Gateway:
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT)
+        connector = aiohttp.TCPConnector(ssl=self._context, limit=16)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    async def members(self, url: str, *, agreed: bool) -> tuple[Listed, ...]:
+        """The member list. ``agreed``: a quorum confirms it; else it is what this member knows."""
+        answer = await self._ask(url, "/v3/cluster/member/list", {"linearizable": agreed})
+        found = answer.get("members")
+        if not isinstance(found, list) or not found or len(found) > MOST_MEMBERS:
+            raise GatewayError("it lists no members, or too many")
+        return tuple(_listed(each) for each in found)
+
+    async def status(self, url: str) -> Status:
+        answer = await self._ask(url, "/v3/maintenance/status", {})
+        header = answer.get("header")
+        own = _number(header.get("member_id")) if isinstance(header, Mapping) else 0
+        errors = answer.get("errors")
+        told = tuple(_text(each) for each in errors[:5]) if isinstance(errors, list) else ()
+        return Status(own, _number(answer.get("leader")), _number(answer.get("dbSize")), told)
+
+    async def alarms(self, url: str) -> dict[int, tuple[str, ...]]:
+        """By member: ``NOSPACE``, ``CORRUPT``."""
+        answer = await self._ask(url, "/v3/maintenance/alarm", {"action": "GET"})
+        found: dict[int, tuple[str, ...]] = {}
+        listed = answer.get("alarms")
+        for each in (listed if isinstance(listed, list) else [])[: 2 * MOST_MEMBERS]:
+            if isinstance(each, Mapping) and each.get("alarm") not in (None, "NONE"):
+                member = _number(each.get("memberID"))
+                found[member] = (*found.get(member, ()), _text(each["alarm"]))
+        return found
+
+    async def remove(self, url: str, member: int) -> None:
+        await self._ask(url, "/v3/cluster/member/remove", {"ID": str(member)})
+
+    async def _ask(self, url: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        assert self._session is not None
+        try:
+            async with self._session.post(url + path, json=body, allow_redirects=False) as answer:
+                text = await answer.content.read(MOST_BYTES + 1)
+                while len(text) <= MOST_BYTES and (more := await answer.content.read(MOST_BYTES)):
+                    text += more
+                status = answer.status
+        except TimeoutError:
+            raise GatewayError(f"no answer within {TIMEOUT:.0f} s") from None
+        except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
+            raise GatewayError(_why(error)) from None
+        if len(text) > MOST_BYTES:
+            raise GatewayError("the answer is too long")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            raise GatewayError(f"HTTP {status} without JSON") from None
+        if status != 200 or not isinstance(found, dict):
+            message = found.get("message") or found.get("error") if isinstance(found, dict) else ""
+            raise GatewayError(f"HTTP {status}: {_text(message)}")
+        return found
+
+
+def url_of(address: str, port: int) -> str:
+    """Of a host's client port."""
+    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+
+
+def _listed(found: object) -> Listed:
+    if not isinstance(found, Mapping) or not (number := _number(found.get("ID"))):
+        raise GatewayError("a member without an ID")
+    urls = found.get("clientURLs")
+    usable = [url for url in (urls if isinstance(urls, list) else [])[:8] if _is_usable(url)]
+    return Listed(number, _text(found.get("name")), found.get("isLearner") is True, usable[0] if usable else "")
+
+
+def _is_usable(url: object) -> bool:
+    """An address with TLS and nothing more: members are asked by what the list says, and it is not ours."""
+    if not isinstance(url, str) or len(url) > MOST_TEXT:
+        return False
+    try:
+        parts = urlsplit(url)
+        ipaddress.ip_address(parts.hostname or "")
+        return parts.scheme == "https" and bool(parts.port) and url == f"https://{parts.netloc}" and "@" not in url
+    except ValueError:
+        return False
+
+
+def _number(value: object) -> int:
+    """A protobuf uint64 as JSON has it; 0 for anything else."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, int):
+        return value if 0 <= value < 1 << 64 else 0
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
+        return _number(int(value))
+    return 0
+
+
+def _text(value: object) -> str:
+    return "".join(char if char.isprintable() else "?" for char in value[:MOST_TEXT]) if isinstance(value, str) else ""
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its certificate is not one of etcd's CA for this address"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "no connection"
+    if isinstance(error, asyncio.IncompleteReadError | aiohttp.ClientPayloadError):
+        return "the answer ended early"
+    return type(error).__name__

@@ -1,0 +1,102 @@
+"""One look at a cluster's etcd, and one removal: a conversation with its members from the outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+
+from controllers.kernel.actions import RemoveEtcdMember
+from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
+from nodewright.runtime.etcd.gateway import Gateway, GatewayError, Listed, Status, url_of
+
+CLIENT_PORT = 2379
+"""Where kubeadm has etcd listen for clients."""
+MOST_ERRORS = 3
+
+
+class RemovalRefused(Exception):
+    """etcd is not as it was when the removal was decided, or it does not take it now."""
+
+
+async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime, port: int = CLIENT_PORT) -> EtcdRead:
+    """Never raises GatewayError: what does not answer is told. Every member is asked for itself."""
+    found, errors = await _list(gateway, hosts, port)
+    if found is None:
+        return EtcdUnread("; ".join(errors[:MOST_ERRORS]) or "no host has an address yet")
+    listed, url = found
+    statuses = await asyncio.gather(*(_status(gateway, member) for member in listed))
+    try:
+        alarms = await gateway.alarms(url)
+    except GatewayError:
+        alarms = {}
+    pairs = zip(listed, statuses, strict=True)
+    return EtcdMembers(tuple(_judged(member, said, alarms.get(member.id, ())) for member, said in pairs), now)
+
+
+async def remove(
+    gateway: Gateway, hosts: Iterable[tuple[str, str]], action: RemoveEtcdMember, port: int = CLIENT_PORT
+) -> None:
+    """Raises RemovalRefused. The list has to be the one that was decided on, confirmed by a quorum, and those that were
+    reckoned with have to answer at this moment."""
+    errors: list[str] = []
+    for url in _urls(hosts, port):
+        try:
+            listed = await gateway.members(url, agreed=True)
+        except GatewayError as error:
+            errors.append(f"{url}: {error}")
+            continue
+        if frozenset(member.id for member in listed) != action.members:
+            raise RemovalRefused("etcd has other members than when this was decided")
+        needed = [member for member in listed if member.id in action.healthy]
+        for member, said in zip(needed, await asyncio.gather(*(_status(gateway, m) for m in needed)), strict=True):
+            if not isinstance(said, Status) or not said.leader:
+                raise RemovalRefused(f"member {member.name} does not work any more")
+        through = next((member.url for member in needed if member.url), url)
+        try:
+            await gateway.remove(through, action.member)
+        except GatewayError as error:
+            raise RemovalRefused(f"{through}: {error}") from None
+        return
+    raise RemovalRefused("; ".join(errors[:MOST_ERRORS]) or "no host has an address")
+
+
+async def _list(
+    gateway: Gateway, hosts: Iterable[tuple[str, str]], port: int
+) -> tuple[tuple[tuple[Listed, ...], str] | None, list[str]]:
+    """The list as a quorum confirms it; where there is none, as the first member knows it that answers."""
+    urls, errors = _urls(hosts, port), []
+    for agreed in (True, False):
+        for url in urls:
+            try:
+                return (await gateway.members(url, agreed=agreed), url), []
+            except GatewayError as error:
+                errors.append(f"{url}: {error}")
+    return None, errors
+
+
+def _urls(hosts: Iterable[tuple[str, str]], port: int) -> list[str]:
+    return [url_of(address, port) for _name, address in hosts]
+
+
+async def _status(gateway: Gateway, member: Listed) -> Status | str:
+    if not member.url:
+        return "it has not started yet" if not member.name else "it tells no address with TLS"
+    try:
+        return await gateway.status(member.url)
+    except GatewayError as error:
+        return str(error)
+
+
+def _judged(member: Listed, said: Status | str, alarms: tuple[str, ...]) -> EtcdMember:
+    """Healthy: it answers itself, under its own id, and knows a leader."""
+    if isinstance(said, str):
+        return EtcdMember(member.id, member.name, member.learner, healthy=False, alarms=alarms, why=said)
+    why = ""
+    if said.member != member.id:
+        why = "another member answers at its address"
+    elif not said.leader:
+        why = "it knows no leader"
+    elif "CORRUPT" in alarms:
+        why = "its database is corrupt"
+    return EtcdMember(member.id, member.name, member.learner, not why, alarms, said.db_size_bytes, why)

@@ -1,0 +1,124 @@
+"""A ControlPlane of three on real hosts: made one after the other, healed when a host is lost, its data intact."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack import binaries
+from hack.hosts import cluster, files, images
+from hack.hosts.balancer import Balancer
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.hosts.provider.provider import API_VERSION, KIND
+from hack.program import Kubectl, Up
+from tests.hosts.joining import VERSION, apply, items, programs, until
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+NUMBER = VERSION.removeprefix("v")
+PORT = 6443
+HOSTS = 6
+"""Addresses of the lab that may run an API server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """``home`` holds the Machines. ``endpoint`` is a port in front of all hosts."""
+
+    lab: Lab
+    home: Kubectl
+    mirror: Mirror
+    folder: Path
+    endpoint: int
+
+    def there(self) -> Kubectl:
+        secret = self.home.json("get", "secret", "prod-kubeconfig")
+        path = self.folder / "prod.kubeconfig"
+        path.write_bytes(base64.b64decode(secret["data"]["value"]))
+        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+
+    def machines(self) -> dict[str, dict[str, Any]]:
+        return {each["metadata"]["name"]: each for each in items(self.home, "machines")}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
+    folder, binary = tmp_path_factory.mktemp("healing"), binaries.ensure("kubectl")
+    lab = Lab.make(folder / "lab")
+    shutil.copy(images.ensure_control_plane(), lab.payload / "control-plane.tar")
+    backends = [(lab.net.address(number), PORT) for number in range(1, HOSTS + 1)]
+    try:
+        with (
+            Mirror(folder / "mirror", lab.net.gateway) as mirror,
+            Balancer(lab.net.gateway, backends) as balancer,
+            Up(folder, binary, "--in-memory") as up,
+        ):
+            mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+            yield Scene(lab, up.kubectl, mirror, folder, balancer.port)
+    finally:
+        lab.clean()
+
+
+def cluster_of_machines(scene: Scene) -> dict[str, Any]:
+    bootstrap = {
+        "archives": scene.mirror.archives(programs()),
+        "files": [files.CONTAINERD_FILE],
+        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
+        "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
+        "controlPlane": {"disabledAddons": ["CoreDNS", "KubeProxy"]},
+    }
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "prod", "namespace": "default"},
+        "spec": {
+            "controlPlaneEndpoint": {"host": scene.lab.net.gateway, "port": scene.endpoint},
+            "bootstrap": bootstrap,
+        },
+    }
+
+
+def control_plane(scene: Scene, replicas: int) -> dict[str, Any]:
+    config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "ControlPlane",
+        "metadata": {"name": "prod", "namespace": "default"},
+        "spec": {
+            "clusterName": "prod",
+            "replicas": replicas,
+            "version": NUMBER,
+            "template": {"spec": {"providerConfig": {"value": config}, "versions": {"kubelet": NUMBER}}},
+        },
+    }
+
+
+def test_one_control_plane_becomes_three_by_a_scale(scene: Scene) -> None:
+    home = scene.home
+    apply(home, cluster_of_machines(scene))
+    apply(home, control_plane(scene, 1))
+    home.wait("jsonpath={.status.readyReplicas}=1", "controlplane/prod", timeout=240)
+    scene.there()("create", "configmap", "kept", "--from-literal=data=intact")
+    home("scale", "controlplane/prod", "--replicas=3")
+    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=400)
+    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=120)
+    assert len(items(scene.there(), "nodes")) == 3
+
+
+def test_a_host_that_is_lost_is_replaced_after_its_member_and_nothing_is_lost(scene: Scene) -> None:
+    home, before = scene.home, scene.machines()
+    lost = sorted(before)[-1]
+    scene.lab.remove(before[lost]["metadata"]["uid"])
+    until(lambda: lost not in scene.machines(), 400)
+    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=400)
+    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=120)
+    there = scene.there()
+    assert len(scene.machines().keys() - before.keys()) == 1
+    assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+    until(lambda: {node["metadata"]["name"] for node in items(there, "nodes")} == set(scene.machines()), 120)

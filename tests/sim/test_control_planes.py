@@ -1,0 +1,34 @@
+"""Control planes through crashes, stale views and lost hosts: one init, no lost quorum, and what can heal heals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nodewright.sim import faults
+from nodewright.sim.controlplanes import ControlPlanes
+from nodewright.sim.engine import Scenario
+
+ROUGH = Scenario(edits=6, faults=replace(faults.ROUGH, crash=0.03, outages=0))
+QUICK_SEEDS = range(200)
+LONG_SEEDS = range(200, 1000)
+
+
+def check(seed: int) -> ControlPlanes:
+    engine = ControlPlanes(seed, ROUGH)
+    result = engine.run()
+    assert not result.breach, result.told()
+    return engine
+
+
+def test_two_hundred_histories_hold_and_heal() -> None:
+    engines = [check(seed) for seed in QUICK_SEEDS]
+    assert sum(engine.crashes for engine in engines) > len(engines)
+    assert sum(engine.strikes for engine in engines) > len(engines) // 4
+
+
+@pytest.mark.slow
+def test_a_thousand_histories_hold_and_heal() -> None:
+    for seed in LONG_SEEDS:
+        check(seed)
