@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, str] = {
     "up": "Start the embedded control plane with the controllers, in the foreground",
     "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
+    "create": "Make a cluster from files, without a management cluster",
+    "delete": "Take down what `nodewright create` has made",
+    "generate": "Print manifests of a cluster from a template",
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the CustomResourceDefinitions into a cluster",
     "webhook": "Serve the validating admission webhook over TLS",

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -22,6 +22,16 @@ from tests.hosts.joining import VERSION, apply, deployment, items, programs, unt
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 NUMBER = VERSION.removeprefix("v")
+
+
+class Place(Protocol):
+    """Where hosts are made, and where they get kubelet and kubeadm from."""
+
+    @property
+    def lab(self) -> Lab: ...
+
+    @property
+    def mirror(self) -> Mirror: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
         lab.clean()
 
 
-def cluster_of_machines(scene: Scene) -> dict[str, Any]:
+def cluster_of_machines(scene: Place) -> dict[str, Any]:
     """Its API is served by the lab's first host."""
     bootstrap = {
         "archives": scene.mirror.archives(programs()),
@@ -72,7 +82,7 @@ def cluster_of_machines(scene: Scene) -> dict[str, Any]:
     }
 
 
-def control_plane_machine(scene: Scene, name: str) -> dict[str, Any]:
+def control_plane_machine(scene: Place, name: str) -> dict[str, Any]:
     config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
     return {
         "apiVersion": "cluster.k8s.io/v1alpha1",

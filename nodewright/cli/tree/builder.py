@@ -12,6 +12,7 @@ from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
@@ -262,7 +263,9 @@ def _health(status: Mapping[str, Any]) -> str:
 
 
 def _has_owner(obj: Obj) -> bool:
-    return any(r.get("controller") for r in obj["metadata"].get("ownerReferences") or ())
+    """One that the tree has a line for: Machines of a ControlPlane stand below the Cluster itself."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") and each.get("kind") != CONTROL_PLANE.name for each in owners)
 
 
 def _in_use(machine_set: Obj) -> bool:

@@ -19,7 +19,7 @@ from nodewright.runtime.kube.answers import (
     remaining_of,
     weight,
 )
-from nodewright.runtime.kube.paths import collection_path, field_selector, object_path, one_object, with_query
+from nodewright.runtime.kube.paths import api_path, collection_path, field_selector, object_path, one_object, with_query
 from nodewright.runtime.kube.requests import delete_options, guarded
 from nodewright.runtime.kube.transport import Call, Transport
 from nodewright.runtime.kube.transport import ClientLimits as ClientLimits  # noqa: PLC0414 - openers of a client import it from here
@@ -166,8 +166,8 @@ class KubeClient(Transport):
         return await self.object_of(Call("version", "GET", "/version", ""))
 
     async def resources(self, group: str, version: str) -> list[dict[str, Any]]:
-        """The resources that discovery lists for one version of a group. Raises ApiError (404: not served)."""
-        answer = await self.object_of(Call("get", "GET", f"/apis/{group}/{version}", "discovery"))
+        """The resources that discovery lists for a version of a group ("": core). Raises ApiError (404: not served)."""
+        answer = await self.object_of(Call("get", "GET", api_path(group, version), "discovery"))
         return answer.get("resources") or []
 
     async def schemas(self, group: str, version: str) -> dict[str, Any]:

@@ -35,6 +35,12 @@ def object_path(kind: Kind, key: Key, subresource: str = "") -> str:
     return f"{path}/{_checked(_LABEL, 'subresource', subresource)}" if subresource else path
 
 
+def api_path(group: str, version: str) -> str:
+    """Of all resources of one version of a group, "" for core. Raises InvalidRequestError."""
+    version = _checked(_LABEL, "version", version)
+    return f"/apis/{_checked(_SUBDOMAIN, 'group', group)}/{version}" if group else f"/api/{version}"
+
+
 def with_query(path: str, query: Mapping[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -51,11 +57,8 @@ def one_object(name: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _root(kind: Kind) -> str:
-    version = _checked(_LABEL, "version", kind.version)
     _checked(_LABEL, "resource", kind.plural)
-    if not kind.group:
-        return f"/api/{version}"
-    return f"/apis/{_checked(_SUBDOMAIN, 'group', kind.group)}/{version}"
+    return api_path(kind.group, kind.version)
 
 
 def _checked(rule: re.Pattern[str], what: str, text: str) -> str:

@@ -1,0 +1,1 @@
+"""Manifests of a cluster out of a template and a few values."""
