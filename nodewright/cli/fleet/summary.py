@@ -23,6 +23,8 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
+from nodewright.cli.fleet.held import held
+from nodewright.cli.fleet.problem import Problem
 from nodewright.cli.tree.branch import Branch, Mood, wrong
 from nodewright.cli.tree.builder import DisplayOptions, grow
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
@@ -33,26 +35,10 @@ _FOLDED = DisplayOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One line that somebody should look at. ``object``: ``Kind/name``, or ``30 Machines`` for many in one state.
-
-    ``below``: the object that was asked, where the line is one of its conditions or of what it owns.
-    """
-
-    namespace: str
-    below: str
-    object: str
-    reason: str
-    message: str
-    since: datetime | None = None
-    next_step: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Fleet:
     """``counts``: by plural, how many objects there are. ``machines``: by state, how many Machines are in it.
 
-    ``kubelets``: by version of the running kubelet. ``unserved``: objects for which no process runs a controller.
+    ``kubelets``: by version of the running kubelet. ``held``: what stands still because it was asked for.
     """
 
     now: datetime
@@ -61,6 +47,7 @@ class Fleet:
     kubelets: Mapping[str, int]
     serving: tuple[Serving, ...]
     problems: tuple[Problem, ...]
+    held: tuple[Problem, ...] = ()
 
 
 def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
@@ -78,6 +65,7 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
         dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
         serving or (),
         tuple(problems),
+        held(listed, serving),
     )
 
 

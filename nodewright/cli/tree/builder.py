@@ -31,7 +31,7 @@ from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
-from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition
+from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
 from nodewright.cli.tree.rules import drain_rules
 
 _SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
@@ -217,9 +217,11 @@ def _node_elsewhere(name: str, machine: Obj) -> Branch:
 
 
 def _told(machine: Branch) -> Branch:
-    """The line with the reason: the Machine's own, or of one that is Ready all the same its first bad condition."""
+    """The line with the reason: the Machine's own if that is what is wrong, else its first bad condition."""
+    if machine.mood is not Mood.BAD or wants_an_eye(machine.reason):
+        return machine
     bad = (line for line in machine.children if line.mood is Mood.BAD and line.reason)
-    return machine if machine.reason or machine.mood is not Mood.BAD else next(bad, machine)
+    return next(bad, machine)
 
 
 def _as_one(group: list[Branch]) -> Branch:
