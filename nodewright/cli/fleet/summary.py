@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -26,7 +25,7 @@ from controllers.kernel.workload import cluster_key_of
 from nodewright.cli.fleet.held import held
 from nodewright.cli.fleet.problem import Problem
 from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.builder import DisplayOptions, grow
+from nodewright.cli.tree.builder import DisplayOptions, grow, grow_loose, has_owner
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
 from nodewright.cli.tree.serving import Serving, served_by
 
@@ -54,7 +53,7 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
     """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
     listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
     facts = [read(machine) for machine in listed[MACHINE]]
-    problems = [problem for kind, obj in _tops(listed) for problem in _of_tree(kind, obj, view)]
+    problems = [problem for namespace, tree in _trees(listed, view) for problem in _of_tree(namespace, tree)]
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
         problems += _unserved(listed, serving)
@@ -69,23 +68,28 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
     )
 
 
-def _tops(listed: Mapping[Kind, list[Obj]]) -> Iterator[tuple[Kind, Obj]]:
-    """Clusters, and what belongs to none that is there: each object is in one tree."""
+def _trees(listed: Mapping[Kind, list[Obj]], view: View) -> Iterator[tuple[str, Branch]]:
+    """Of Clusters, and of what belongs to none that is there: each object is in one tree. With its namespace."""
     clusters = {key_of(cluster) for cluster in listed[CLUSTER]}
+    loose: dict[str, list[Obj]] = {}
     for kind in TOPS:
         for obj in listed[kind]:
-            if kind == CLUSTER or (not controller_uid(obj) and _cluster(kind, obj) not in clusters):
-                yield kind, obj
+            if kind != CLUSTER and (has_owner(obj, view) or _cluster(kind, obj) in clusters):
+                continue
+            if kind == MACHINE:
+                loose.setdefault(key_of(obj).namespace, []).append(obj)
+            else:
+                yield key_of(obj).namespace, grow(kind, obj, view, _FOLDED)
+    for namespace, machines in loose.items():
+        yield namespace, grow_loose(machines, view, _FOLDED)
 
 
 def _cluster(kind: Kind, obj: Obj) -> Any:
     return None if kind == MACHINE_HEALTH_CHECK else cluster_key_of(kind, obj)
 
 
-def _of_tree(kind: Kind, obj: Obj, view: View) -> Iterator[Problem]:
+def _of_tree(namespace: str, tree: Branch) -> Iterator[Problem]:
     """The deepest wrong lines of a tree: what they spoil above them is left out unless it is all there is."""
-    tree = grow(kind, obj, view, _FOLDED)
-    namespace = key_of(obj).namespace
     for owner, line in _deepest(tree, tree):
         yield _problem(namespace, owner, line)
 

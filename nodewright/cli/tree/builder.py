@@ -53,6 +53,25 @@ def grow(kind: Kind, obj: Obj, view: View, display: DisplayOptions) -> Branch:
     return advised_once(_Gardener(view, display).branch(kind, obj), set())
 
 
+def grow_loose(machines: Iterable[Obj], view: View, display: DisplayOptions) -> Branch:
+    """Machines of one namespace that no tree has, below a line without a name; many alike are one line."""
+    return advised_once(Branch("", children=tuple(_Gardener(view, display).grouped(machines))), set())
+
+
+def has_owner(obj: Obj, view: View) -> bool:
+    """Whether a MachineSet or MachineDeployment that is there controls ``obj``, so that its tree has it.
+
+    Machines outlive a set that is deleted in the background (the API server's default) until they are drained.
+    """
+    namespace = key_of(obj).namespace
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        kind = next((k for k in (MACHINE_SET, MACHINE_DEPLOYMENT) if k.name == reference.get("kind")), None)
+        if reference.get("controller") and kind is not None:
+            owner = view.get(kind, Key(namespace, str(reference.get("name", ""))))
+            return owner is not None and uid_of(owner) == reference.get("uid")
+    return False
+
+
 def advised_once(branch: Branch, given: set[str]) -> Branch:
     """The tree with each advice in one place: where the trouble is, not at all that it spoils above; there once."""
     children = tuple(advised_once(child, given) for child in branch.children)
@@ -75,9 +94,9 @@ class _Gardener:
         elif kind == MACHINE_DEPLOYMENT:
             below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
         elif kind == MACHINE_SET:
-            below = self._grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+            below = self.grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
         elif kind == MACHINE_HEALTH_CHECK:
-            below = self._grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
+            below = self.grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
         return self._line(kind, obj, _counts(obj), below)
 
     def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
@@ -116,9 +135,9 @@ class _Gardener:
             for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
             for obj in _by_name(self._view.indexed(kind, indexes.CLUSTER_NAME, str(key)))
         ]
-        tops = [(kind, obj) for kind, obj in mine if not _has_owner(obj)]
+        tops = [(kind, obj) for kind, obj in mine if not has_owner(obj, self._view)]
         branches = [self.branch(kind, obj) for kind, obj in tops if kind != MACHINE]
-        branches += self._grouped([obj for kind, obj in tops if kind == MACHINE])
+        branches += self.grouped([obj for kind, obj in tops if kind == MACHINE])
         return branches + [self._line(MACHINE_HEALTH_CHECK, c, _counts(c), ()) for c in self._checks_of(key)]
 
     def _checks_of(self, cluster: Key) -> list[Obj]:
@@ -189,7 +208,7 @@ class _Gardener:
             message=f"kubelet {have}, asked for {want}" if differs else f"kubelet {have}",
         )
 
-    def _grouped(self, machines: Iterable[Obj]) -> list[Branch]:
+    def grouped(self, machines: Iterable[Obj]) -> list[Branch]:
         branches = [self._machine(m) for m in _by_name(machines)]
         if self._display.every_machine:
             return branches
@@ -261,10 +280,6 @@ def _health(status: Mapping[str, Any]) -> str:
     healthy, all_of_them = status.get("currentHealthy") or 0, status["expectedMachines"]
     text = f"{healthy}/{all_of_them} healthy"
     return text if healthy == all_of_them else f"{text}, {status.get('remediationsAllowed') or 0} may be replaced"
-
-
-def _has_owner(obj: Obj) -> bool:
-    return any(r.get("controller") for r in obj["metadata"].get("ownerReferences") or ())
 
 
 def _in_use(machine_set: Obj) -> bool:
