@@ -55,6 +55,9 @@ def test_a_zone_without_a_host(plane: Kubectl) -> None:
     said = status(plane, 0)
     assert "FailureDomainExhausted" in said
     assert "zone-b" in said
+    header, *rows = plane("get", "machines", "-l", "pool=spread", "-o", "wide").splitlines()
+    assert "ZONE" in header.split()
+    assert [row for row in rows if "zone-a" not in row.split()] == []
     end(plane, "zone-outage")
 
 
