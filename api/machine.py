@@ -374,6 +374,7 @@ class Machine(Model):
             ),
             Column("Address", ".status.addresses[0].address", "First address of the host.", priority=1),
             Column("Cluster", ".spec.clusterName", "Cluster that it belongs to.", priority=1),
+            Column("Zone", ".status.failureDomain", "Failure domain that its host is in.", priority=1),
             Column("Deleted", ".metadata.deletionTimestamp", "Since when it is going.", "date", priority=1),
         ),
     )

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from io import StringIO
@@ -31,6 +32,18 @@ def test_it_plays_every_act_and_ends_with_nothing_left(tmp_path: Path) -> None:
     assert "a new host with" in shown
     assert "0 Machines, 0 Nodes, 0 hosts" in shown
     assert done.stderr == ""
+
+
+def test_an_interrupt_before_the_last_act_ends_with_130(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nodewright.cli", "demo", "--data-dir", str(tmp_path / "demo")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        while "== 1. " not in (line := demo.stdout.readline()):
+            assert line, "it ended before the first act"
+        demo.send_signal(signal.SIGINT)
+        _, error = demo.communicate(timeout=60)
+    assert demo.returncode == 130, error
+    assert "Traceback" not in error
 
 
 @pytest.mark.slow

@@ -97,9 +97,23 @@ def test_install_takes_a_definition_of_our_own_domain_from_whoever_installed_it(
     assert f"{name} unchanged" in done.stdout
 
 
+def test_the_version_of_the_server_and_its_definitions_are_told(at_work: Kubectl) -> None:
+    shown = nodewright("version", "--server", "-o", "json", "--kubeconfig", str(at_work.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    told = json.loads(shown.stdout)
+    assert told["server"].startswith("v1.")
+    assert told["crds"]["machines.cluster.k8s.io"] == "v1alpha1 served"
+    assert [name for name, state in told["crds"].items() if not state.endswith(" served")] == []
+
+
+def test_a_cluster_that_is_named_and_not_asked_is_wrong_usage(at_work: Kubectl) -> None:
+    refused = nodewright("version", "--kubeconfig", str(at_work.kubeconfig))
+    assert (refused.returncode, "--server" in refused.stderr) == (2, True)
+
+
 def test_commands_without_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:
     missing = tmp_path / "none"
-    for command in (["describe", "md", "workers"], ["plan"], ["install"]):
+    for command in (["describe", "md", "workers"], ["plan"], ["install"], ["status"], ["version", "--server"]):
         refused = nodewright(*command, "--kubeconfig", str(missing))
         assert refused.returncode == 1
         assert str(missing) in refused.stderr

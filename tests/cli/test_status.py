@@ -103,3 +103,18 @@ def test_what_belongs_to_a_cluster_is_told_once() -> None:
     owner = machine_set("web-abc").owned_by(deployment).in_cluster("dev")
     sick = machine("web-abc-0").of(owner).in_cluster("dev").failed()
     assert len(fleet_of(cluster("dev"), deployment, owner, sick).problems) == 1
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_machines_whose_set_is_gone_are_not_forgotten(count: int) -> None:
+    """`kubectl delete ms` takes the set away at once, and its Machines go on draining."""
+    gone = machine_set("gone")
+    blocked = "blocked: default/web (PodDisruptionBudget default/keep)"
+    machines = [machine(f"m-{n}").of(gone).deleting(60) for n in range(count)]
+    for each in machines:
+        each.condition("Ready", "False", "DrainBlocked", blocked).condition("Deleting", "True", "DrainBlocked", blocked)
+    (problem,) = fleet_of(*machines).problems
+    assert (problem.reason, problem.below) == ("DrainBlocked", "")
+    assert "default/keep" in problem.message
+    in_cluster = [each.in_cluster("dev") for each in machines]
+    assert [found.reason for found in fleet_of(cluster("dev"), *in_cluster).problems] == ["DrainBlocked"]

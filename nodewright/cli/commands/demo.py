@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli.exits import INTERRUPTED
 from nodewright.cli.options import LogLevel, Verbosity
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 HELP = """Show the main job live: declare, scale, upgrade in place and by replacement, roll, delete.
 
 It brings its own control plane. On a terminal it ends with a fresh cluster to play with, until Ctrl-C; otherwise it
-prints plain lines and ends by itself. Exit code 0: everything went as it should; 1: something did not; 2: wrong usage.
+prints plain lines and ends by itself. Exit code 0: everything went as it should; 1: something did not; 2: wrong usage;
+130: stopped before the last act.
 """
 
 DEFAULT_FOLDER = Path(".nodewright/demo")
@@ -60,7 +62,7 @@ async def _show(folder: Path, keep: bool) -> None:
             if not playing.done():
                 playing.cancel()
                 await asyncio.wait({playing})
-                return
+                raise typer.Exit(INTERRUPTED)
             await playing
             if keep:
                 await running.until_stopped()

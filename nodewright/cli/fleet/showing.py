@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
 from controllers.kernel.wording import counted
-from nodewright.cli.fleet.summary import Fleet, Problem
+from nodewright.cli.fleet.problem import Problem
+from nodewright.cli.fleet.summary import Fleet
 from nodewright.cli.tree.drawing import age
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ MOST_LINES = 40
 """Lines of a screen; what does not fit is counted."""
 _MOST_MESSAGE_LINES = 3
 _MOST_VERSIONS = 4
+_LEAST_HELD = 2
+"""Lines that what is held needs: its title, and one that counts it."""
 
 
 def as_value(fleet: Fleet) -> dict[str, Any]:
@@ -31,6 +34,7 @@ def as_value(fleet: Fleet) -> dict[str, Any]:
             for each in fleet.serving
         ],
         "problems": [_as_value(problem) for problem in fleet.problems],
+        "held": [_as_value(each) for each in fleet.held],
     }
 
 
@@ -52,15 +56,28 @@ def as_lines(fleet: Fleet, width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415
 
     drawn = [*_there_is(fleet, width), *_deciding(fleet, width)]
-    if not fleet.problems:
-        return [*drawn, Text("✔ nothing is wrong", "green")]
-    drawn.append(Text(f"✘ {counted(len(fleet.problems), 'problem')}", "bold red"))
-    for index, problem in enumerate(fleet.problems):
+    if fleet.problems:
+        drawn.append(Text(f"✘ {counted(len(fleet.problems), 'problem')}", "bold red"))
+        drawn = _filled(drawn, fleet, (fleet.problems, "more problem"), width)
+    else:
+        drawn.append(Text("✔ nothing is wrong", "green"))
+    if fleet.held and len(drawn) + _LEAST_HELD < MOST_LINES:
+        drawn.append(Text(f"‖ {len(fleet.held)} held back", "bold yellow"))
+        drawn = _filled(drawn, fleet, (fleet.held, "more held line"), width)
+    return drawn
+
+
+def _filled(drawn: list[Text], fleet: Fleet, shown: tuple[tuple[Problem, ...], str], width: int) -> list[Text]:
+    """``drawn`` and as many blocks below it as the screen has room for; those left are counted."""
+    from rich.text import Text  # noqa: PLC0415
+
+    problems, more = shown
+    for index, problem in enumerate(problems):
         block = list(_shown(fleet, problem, width))
         if len(drawn) + len(block) >= MOST_LINES:
-            left = counted(len(fleet.problems) - index, "more problem")
+            left = counted(len(problems) - index, more)
             return [*drawn, Text(f"  and {left}: -n NAMESPACE or -o json shows them", "dim")]
-        drawn += block
+        drawn = [*drawn, *block]
     return drawn
 
 
@@ -86,10 +103,13 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
 
     where = f"{problem.namespace} " if problem.namespace else ""
     title = f"{problem.below} › {problem.object}" if problem.below else problem.object
-    lines = [Text("  ").append(where, "dim").append(title, "bold").append(f"  {problem.reason}", "bold red")]
     since = age(problem.since, fleet.now)
-    if since:
-        lines[0].append(f"  for {since}", "dim")
+    state = Text(problem.reason, "bold red").append(f"  for {since}" if since else "", "not bold dim")
+    lines = [Text("  ").append(where, "dim").append(title, "bold")]
+    if lines[0].cell_len + 2 + state.cell_len <= width:
+        lines[0].append("  ").append_text(state)
+    else:
+        lines.append(Text("    ").append_text(state))
     wrapped = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
     if len(wrapped) > _MOST_MESSAGE_LINES:
         wrapped = [*wrapped[: _MOST_MESSAGE_LINES - 1], wrapped[_MOST_MESSAGE_LINES - 1] + " …"]

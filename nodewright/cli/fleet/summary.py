@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -23,8 +22,10 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
+from nodewright.cli.fleet.held import held
+from nodewright.cli.fleet.problem import Problem
 from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.builder import DisplayOptions, grow
+from nodewright.cli.tree.builder import DisplayOptions, grow, grow_loose, has_owner
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
 from nodewright.cli.tree.serving import Serving, served_by
 
@@ -33,26 +34,10 @@ _FOLDED = DisplayOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One line that somebody should look at. ``object``: ``Kind/name``, or ``30 Machines`` for many in one state.
-
-    ``below``: the object that was asked, where the line is one of its conditions or of what it owns.
-    """
-
-    namespace: str
-    below: str
-    object: str
-    reason: str
-    message: str
-    since: datetime | None = None
-    next_step: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Fleet:
     """``counts``: by plural, how many objects there are. ``machines``: by state, how many Machines are in it.
 
-    ``kubelets``: by version of the running kubelet. ``unserved``: objects for which no process runs a controller.
+    ``kubelets``: by version of the running kubelet. ``held``: what stands still because it was asked for.
     """
 
     now: datetime
@@ -61,13 +46,14 @@ class Fleet:
     kubelets: Mapping[str, int]
     serving: tuple[Serving, ...]
     problems: tuple[Problem, ...]
+    held: tuple[Problem, ...] = ()
 
 
 def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
     """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
     listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
     facts = [read(machine) for machine in listed[MACHINE]]
-    problems = [problem for kind, obj in _tops(listed) for problem in _of_tree(kind, obj, view)]
+    problems = [problem for namespace, tree in _trees(listed, view) for problem in _of_tree(namespace, tree)]
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
         problems += _unserved(listed, serving)
@@ -78,26 +64,32 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
         dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
         serving or (),
         tuple(problems),
+        held(listed, serving),
     )
 
 
-def _tops(listed: Mapping[Kind, list[Obj]]) -> Iterator[tuple[Kind, Obj]]:
-    """Clusters, and what belongs to none that is there: each object is in one tree."""
+def _trees(listed: Mapping[Kind, list[Obj]], view: View) -> Iterator[tuple[str, Branch]]:
+    """Of Clusters, and of what belongs to none that is there: each object is in one tree. With its namespace."""
     clusters = {key_of(cluster) for cluster in listed[CLUSTER]}
+    loose: dict[str, list[Obj]] = {}
     for kind in TOPS:
         for obj in listed[kind]:
-            if kind == CLUSTER or (not controller_uid(obj) and _cluster(kind, obj) not in clusters):
-                yield kind, obj
+            if kind != CLUSTER and (has_owner(obj, view) or _cluster(kind, obj) in clusters):
+                continue
+            if kind == MACHINE:
+                loose.setdefault(key_of(obj).namespace, []).append(obj)
+            else:
+                yield key_of(obj).namespace, grow(kind, obj, view, _FOLDED)
+    for namespace, machines in loose.items():
+        yield namespace, grow_loose(machines, view, _FOLDED)
 
 
 def _cluster(kind: Kind, obj: Obj) -> Any:
     return None if kind == MACHINE_HEALTH_CHECK else cluster_key_of(kind, obj)
 
 
-def _of_tree(kind: Kind, obj: Obj, view: View) -> Iterator[Problem]:
+def _of_tree(namespace: str, tree: Branch) -> Iterator[Problem]:
     """The deepest wrong lines of a tree: what they spoil above them is left out unless it is all there is."""
-    tree = grow(kind, obj, view, _FOLDED)
-    namespace = key_of(obj).namespace
     for owner, line in _deepest(tree, tree):
         yield _problem(namespace, owner, line)
 

@@ -12,7 +12,6 @@ from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
     CLUSTER,
-    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
@@ -32,7 +31,7 @@ from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
 from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood
-from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition
+from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
 from nodewright.cli.tree.rules import drain_rules
 
 _SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
@@ -52,6 +51,25 @@ class DisplayOptions:
 def grow(kind: Kind, obj: Obj, view: View, display: DisplayOptions) -> Branch:
     """The tree below ``obj``, of ``kind``: a Cluster, what owns Machines, a Machine, or a MachineHealthCheck."""
     return advised_once(_Gardener(view, display).branch(kind, obj), set())
+
+
+def grow_loose(machines: Iterable[Obj], view: View, display: DisplayOptions) -> Branch:
+    """Machines of one namespace that no tree has, below a line without a name; many alike are one line."""
+    return advised_once(Branch("", children=tuple(_Gardener(view, display).grouped(machines))), set())
+
+
+def has_owner(obj: Obj, view: View) -> bool:
+    """Whether a MachineSet or MachineDeployment that is there controls ``obj``, so that its tree has it.
+
+    Machines outlive a set that is deleted in the background (the API server's default) until they are drained.
+    """
+    namespace = key_of(obj).namespace
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        kind = next((k for k in (MACHINE_SET, MACHINE_DEPLOYMENT) if k.name == reference.get("kind")), None)
+        if reference.get("controller") and kind is not None:
+            owner = view.get(kind, Key(namespace, str(reference.get("name", ""))))
+            return owner is not None and uid_of(owner) == reference.get("uid")
+    return False
 
 
 def advised_once(branch: Branch, given: set[str]) -> Branch:
@@ -76,9 +94,9 @@ class _Gardener:
         elif kind == MACHINE_DEPLOYMENT:
             below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
         elif kind == MACHINE_SET:
-            below = self._grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+            below = self.grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
         elif kind == MACHINE_HEALTH_CHECK:
-            below = self._grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
+            below = self.grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
         return self._line(kind, obj, _counts(obj), below)
 
     def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
@@ -117,9 +135,9 @@ class _Gardener:
             for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
             for obj in _by_name(self._view.indexed(kind, indexes.CLUSTER_NAME, str(key)))
         ]
-        tops = [(kind, obj) for kind, obj in mine if not _has_owner(obj)]
+        tops = [(kind, obj) for kind, obj in mine if not has_owner(obj, self._view)]
         branches = [self.branch(kind, obj) for kind, obj in tops if kind != MACHINE]
-        branches += self._grouped([obj for kind, obj in tops if kind == MACHINE])
+        branches += self.grouped([obj for kind, obj in tops if kind == MACHINE])
         return branches + [self._line(MACHINE_HEALTH_CHECK, c, _counts(c), ()) for c in self._checks_of(key)]
 
     def _checks_of(self, cluster: Key) -> list[Obj]:
@@ -190,7 +208,7 @@ class _Gardener:
             message=f"kubelet {have}, asked for {want}" if differs else f"kubelet {have}",
         )
 
-    def _grouped(self, machines: Iterable[Obj]) -> list[Branch]:
+    def grouped(self, machines: Iterable[Obj]) -> list[Branch]:
         branches = [self._machine(m) for m in _by_name(machines)]
         if self._display.every_machine:
             return branches
@@ -218,9 +236,11 @@ def _node_elsewhere(name: str, machine: Obj) -> Branch:
 
 
 def _described(machine: Branch) -> Branch:
-    """The line with the reason: the Machine's own, or of one that is Ready all the same its first bad condition."""
+    """The line with the reason: the Machine's own if that is what is wrong, else its first bad condition."""
+    if machine.mood is not Mood.BAD or wants_an_eye(machine.reason):
+        return machine
     bad = (line for line in machine.children if line.mood is Mood.BAD and line.reason)
-    return machine if machine.reason or machine.mood is not Mood.BAD else next(bad, machine)
+    return next(bad, machine)
 
 
 def _as_one(group: list[Branch]) -> Branch:
@@ -260,12 +280,6 @@ def _health(status: Mapping[str, Any]) -> str:
     healthy, all_of_them = status.get("currentHealthy") or 0, status["expectedMachines"]
     text = f"{healthy}/{all_of_them} healthy"
     return text if healthy == all_of_them else f"{text}, {status.get('remediationsAllowed') or 0} may be replaced"
-
-
-def _has_owner(obj: Obj) -> bool:
-    """One that the tree has a line for: Machines of a ControlPlane stand below the Cluster itself."""
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return any(each.get("controller") and each.get("kind") != CONTROL_PLANE.name for each in owners)
 
 
 def _in_use(machine_set: Obj) -> bool:

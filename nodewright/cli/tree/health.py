@@ -28,7 +28,7 @@ _TRUE_IS_NOTEWORTHY: Final = frozenset(
 )
 """Conditions whose quiet value is False; all others are quiet when True."""
 
-_BAD_REASONS: Final = frozenset(
+BAD_REASONS: Final = frozenset(
     str(reason)
     for reason in (
         Reason.HOST_MISSING,
@@ -56,6 +56,30 @@ _BAD_REASONS: Final = frozenset(
         Reason.NODE_STARTUP_TIMEOUT,
         Reason.TOO_MANY_UNHEALTHY,
         Reason.CORRELATED_FAILURES,
+        Reason.HOST_FAILED,
+        Reason.HOST_STOPPED,
+        Reason.MACHINE_FAILED,
+        Reason.TEMPLATE_FAILS,
+        Reason.MALFORMED_SPEC,
+        Reason.RECONCILE_FAILED,
+        Reason.NOT_ALLOWED,
+        Reason.REMEDIATION_KIND_NOT_ALLOWED,
+        Reason.NO_ENDPOINT,
+        Reason.INVALID_BOOTSTRAP_SPEC,
+        Reason.INVALID_CERTIFICATE_AUTHORITY,
+        Reason.VERSION_SKEW,
+        Reason.FORMAT_NOT_SUPPORTED,
+        Reason.SECRET_CONFLICT,
+        Reason.TOKEN_REFUSED,
+        Reason.WORKLOAD_UNREACHABLE,
+        Reason.DATA_TOO_LARGE,
+        Reason.JOIN_FAILED,
+        Reason.JOIN_TIMED_OUT,
+        Reason.PACKAGE_UNAVAILABLE,
+        Reason.CHECKSUM_MISMATCH,
+        Reason.MIRROR_UNREACHABLE,
+        Reason.VERSION_MISMATCH,
+        Reason.PREFLIGHT_FAILED,
         *ErrorClass,
     )
 )
@@ -80,7 +104,7 @@ def mood_of_condition(condition: Mapping[str, Any]) -> Mood:
         return Mood.GOOD
     if _holds_up(condition):
         return Mood.BAD
-    return Mood.BAD if _is_bad(str(condition.get("reason", ""))) else Mood.BUSY
+    return Mood.BAD if str(condition.get("reason", "")) in BAD_REASONS else Mood.BUSY
 
 
 def _holds_up(condition: Mapping[str, Any]) -> bool:
@@ -91,8 +115,9 @@ def _holds_up(condition: Mapping[str, Any]) -> bool:
     return condition.get("type") == MachineCondition.DELETING and reason in HELD_UP
 
 
-def _is_bad(reason: str) -> bool:
-    return reason in _BAD_REASONS
+def wants_an_eye(reason: str) -> bool:
+    """Whether ``reason`` alone, of a Machine's own line, says that something is wrong."""
+    return reason in BAD_REASONS or reason in HELD_UP
 
 
 def _is_echo(condition: Mapping[str, Any]) -> bool:

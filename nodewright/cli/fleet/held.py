@@ -1,0 +1,109 @@
+"""What stands still because somebody or something asked for it: worth a line, no failure.
+
+A fleet that does nothing looks like a broken one: a pause, a partition, a closed budget, a failure domain that rests,
+an autoscaler that nobody runs and two processes that want the same objects are told with since when and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import Final
+
+from api import names
+from api.conditions import Reason
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, annotations_of, key_of
+from controllers.kernel.wording import counted
+from nodewright.cli.fleet.problem import Problem
+from nodewright.cli.tree.advice import advice_for
+from nodewright.cli.tree.health import conditions_of
+from nodewright.cli.tree.serving import Serving
+from nodewright.runtime.claims import overlap
+
+HELD: Final = frozenset(
+    str(reason)
+    for reason in (
+        Reason.PAUSED,
+        Reason.CREATION_DISABLED,
+        Reason.PARTITION_REACHED,
+        Reason.BUDGET_CLOSED,
+        Reason.FAILURE_DOMAIN_EXHAUSTED,
+        Reason.BACKED_OFF,
+        Reason.HOSTS_IN_FLIGHT,
+        Reason.CLASS_HOSTS_IN_FLIGHT,
+    )
+)
+"""Reasons that keep things as they are without anything being wrong, whatever the condition's status."""
+_SCALED: Final = (names.AUTOSCALER_MAX_ANNOTATION, names.CAPI_AUTOSCALER_MAX_ANNOTATION)
+_AUTOSCALER: Final = "autoscaler"
+
+
+def held(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> tuple[Problem, ...]:
+    """One line for each namespace, kind and reason. ``serving`` None: the Leases could not be read."""
+    found: dict[tuple[str, str, str], list[Problem]] = {}
+    for kind, objects in listed.items():
+        for obj in objects:
+            for problem in _of(kind, obj):
+                found.setdefault((problem.namespace, kind.name, problem.reason), []).append(problem)
+    lines = [_as_one(kind, group) for (_, kind, _), group in found.items()]
+    if serving is not None:
+        lines += [*_rivals(serving), *_without_autoscaler(listed, serving)]
+    return tuple(lines)
+
+
+def _of(kind: Kind, obj: Obj) -> Iterator[Problem]:
+    """One for each reason: conditions of one object may repeat it."""
+    key = key_of(obj)
+    reported: set[str] = set()
+    for condition in conditions_of(obj):
+        reason = str(condition.get("reason", ""))
+        if reason in HELD and reason not in reported:
+            reported.add(reason)
+            since = parse_time(condition.get("lastTransitionTime"))
+            message = str(condition.get("message", ""))
+            yield Problem(key.namespace, "", f"{kind.name}/{key.name}", reason, message, since, advice_for(reason))
+
+
+def _as_one(kind: str, group: list[Problem]) -> Problem:
+    """The one that has been so for the longest time speaks for all."""
+    first = min(group, key=lambda each: (each.since is None, each.since, each.object))
+    if len(group) == 1:
+        return first
+    name = first.object.partition("/")[2]
+    message = f"{first.message} ({name}, …)" if first.message else f"{name}, …"
+    return _with(first, f"{counted(len(group), kind)}", message)
+
+
+def _with(problem: Problem, title: str, message: str) -> Problem:
+    return Problem(problem.namespace, "", title, problem.reason, message, problem.since, problem.next_step)
+
+
+def _rivals(serving: tuple[Serving, ...]) -> Iterator[Problem]:
+    for one, other in combinations(serving, 2):
+        shared = overlap(one.holder.claims, other.holder.claims)
+        if shared and one.holder != other.holder:
+            what = ", ".join(sorted({claim.controller for claim in shared}))
+            message = f"{one.holder} and {other.holder} ask for the same objects ({what}); only one works at a time"
+            step = f"End one, or give them different objects: Leases {one.lease} and {other.lease}."
+            yield Problem("", "", "Controllers", "TwoControllers", message, next_step=step)
+
+
+def _without_autoscaler(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...]) -> Iterator[Problem]:
+    """Groups with bounds for an autoscaler, and none of ours runs."""
+    if any(claim.controller == _AUTOSCALER for each in serving for claim in each.holder.claims):
+        return
+    groups = [
+        (kind, obj)
+        for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
+        for obj in listed.get(kind, ())
+        if any(name in annotations_of(obj) for name in _SCALED)
+    ]
+    if groups:
+        kind, first = groups[0]
+        title = f"{kind.name}/{key_of(first).name}" if len(groups) == 1 else f"{len(groups)} groups"
+        message = f"bounds for an autoscaler are set ({key_of(first)}), and no process here runs one"
+        step = (
+            "Start `nodewright run --controllers='*,autoscaler'`, unless the upstream Cluster Autoscaler scales them."
+        )
+        yield Problem("", "", title, "AutoscalerNotRunning", message, next_step=step)
