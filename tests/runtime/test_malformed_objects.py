@@ -270,6 +270,6 @@ async def test_a_reconcile_that_raises_is_said_once_on_the_object_without_the_te
 
 def test_a_kind_without_conditions_gets_an_event() -> None:
     body = {"metadata": {"name": "c", "namespace": "n", "uid": "u"}}
-    said = failing.said_of(ZeroDivisionError(), "autoscaler")
+    said = failing.condition_of(ZeroDivisionError(), "autoscaler")
     (event,) = failing.saying(CONFIG_MAP, body, said, NOW)
     assert event.reason == Reason.RECONCILE_FAILED  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 160
 """Characters of a message in a line; the tree shows all of it."""
 
-Told = dict[tuple[str, ...], tuple[str, str, str]]
+Lines = dict[tuple[str, ...], tuple[str, str, str]]
 """Path in the tree to state, reason and message."""
 
 
@@ -42,11 +42,11 @@ class PlainDisplay:
 
     def __init__(self) -> None:
         self._started = time.monotonic()
-        self._before: Told = {}
+        self._before: Lines = {}
 
     def show(self, tree: Branch | None, now: datetime) -> None:
         del now
-        after = dict(_told(tree)) if tree is not None else {}
+        after = dict(_lines_of(tree)) if tree is not None else {}
         for line in changes(self._before, after):
             self.say(line)
         self._before = after
@@ -87,7 +87,7 @@ class LiveDisplay:
         return Group(*drawn, Text(f"{time.monotonic() - self._started:5.1f} s", "dim"))
 
 
-def changes(before: Told, after: Told) -> Iterator[str]:
+def changes(before: Lines, after: Lines) -> Iterator[str]:
     """What is new, top down, then what is gone. Of the lines that are no objects only those of Machines are told."""
     for path, reported in after.items():
         if before.get(path) != reported and any("/" in path[-1] or above.startswith("Machine/") for above in path[-2:]):
@@ -100,8 +100,8 @@ def changes(before: Told, after: Told) -> Iterator[str]:
             yield f"{path[-1]} is gone"
 
 
-def _told(branch: Branch, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], tuple[str, str, str]]]:
+def _lines_of(branch: Branch, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], tuple[str, str, str]]]:
     path = (*above, branch.name)
     yield path, (branch.state, branch.reason, " ".join(branch.message.split()))
     for child in branch.children:
-        yield from _told(child, path)
+        yield from _lines_of(child, path)

@@ -48,7 +48,7 @@ def held(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | No
                 found.setdefault((problem.namespace, kind.name, problem.reason), []).append(problem)
     lines = [_as_one(kind, group) for (_, kind, _), group in found.items()]
     if serving is not None:
-        lines += [*_rivals(serving), *_without_autoscaler(listed, serving)]
+        lines += [*_other_holders(serving), *_without_autoscaler(listed, serving)]
     return tuple(lines)
 
 
@@ -79,7 +79,7 @@ def _with(problem: Problem, title: str, message: str) -> Problem:
     return Problem(problem.namespace, "", title, problem.reason, message, problem.since, problem.next_step)
 
 
-def _rivals(serving: tuple[Serving, ...]) -> Iterator[Problem]:
+def _other_holders(serving: tuple[Serving, ...]) -> Iterator[Problem]:
     for one, other in combinations(serving, 2):
         shared = overlap(one.holder.claims, other.holder.claims)
         if shared and one.holder != other.holder:
