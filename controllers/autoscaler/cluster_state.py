@@ -222,14 +222,16 @@ def read_cluster(
             ready=len(ready),
             unready=_unready(objects.workload.nodes, states, now=now, options=options),
         ),
-        requests=read_requests(
-            objects.requests, objects.pod_templates, pods=objects.workload.pods, reader=objects.reader
-        )
-        if objects.requests
-        else (),
+        requests=_requests(objects),
         bad=bad,
         unreadable=reading.unreadable,
     )
+
+
+def _requests(objects: Objects) -> tuple[Request, ...]:
+    if not objects.requests:
+        return ()
+    return read_requests(objects.requests, objects.pod_templates, pods=objects.workload.pods, reader=objects.reader)
 
 
 def _groups(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
 from nodewright.cli.screen import say, write
 
@@ -34,58 +36,73 @@ def generate() -> None:
     """Print manifests of a cluster from a template."""
 
 
-@group.command("cluster", cls=Command, short_help="Print a Cluster with its control planes and workers")
-def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.")],
-    provider: Annotated[Provider | None, typer.Option("--provider", help="Whose template.")] = None,
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options of ``generate cluster``. "" and None: not given."""
+
+    provider: Annotated[Provider | None, typer.Option("--provider", help="Whose template.")] = None
     own: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="A template of your own, in place of --provider.")
-    ] = None,
+    ] = None
     version: Annotated[
         str, typer.Option("--kubernetes-version", metavar="VERSION", help="Such as 1.36.3; ${KUBERNETES_VERSION}.")
-    ] = "",
-    workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, max=_MOST, help="How many; ${WORKERS}.")] = 1,
+    ] = ""
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, max=_MOST, help="How many; ${WORKERS}.")] = 1
     control_planes: Annotated[
         int, typer.Option("--control-planes", metavar="N", min=1, max=9, help="An odd number of them.")
-    ] = 1,
+    ] = 1
     endpoint: Annotated[
         str,
         typer.Option("--endpoint", metavar="HOST[:PORT]", help="Of its API; ${ENDPOINT_HOST} and ${ENDPOINT_PORT}."),
-    ] = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NS", help="Of all objects.")] = "",
-    values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable; repeatable.")
-    ] = None,
+    ] = ""
+    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NS", help="Of all objects.")] = ""
+    values: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable; repeatable.")] = (
+        None
+    )
     list_variables: Annotated[
         bool, typer.Option("--list-variables", help="Print what the template asks for, and do nothing.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@group.command("cluster", cls=Command, short_help="Print a Cluster with its control planes and workers")
+@with_flags
+def cluster(name: Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.")], asked: Asked) -> None:
     """Print a Cluster, a Machine for each control plane and a MachineDeployment of workers.
 
     What is printed passes `nodewright validate`; else nothing is printed but what is wrong.
     """
     from nodewright.cli.generation.template import TemplateError, render, variables  # noqa: PLC0415
 
-    title, text = _template(provider, own)
-    if control_planes % 2 == 0:
+    title, text = _template(asked.provider, asked.own)
+    if asked.control_planes % 2 == 0:
         hint = "Take 1, 3 or 5: of an even number no more may fail than of one less"
-        raise CliError(f"--control-planes: {control_planes} is an even number", hint, USAGE)
-    given = {"WORKERS": str(workers), "CONTROL_PLANES": str(control_planes), "CLUSTER_NAME": name}
-    given |= {"KUBERNETES_VERSION": version.removeprefix("v"), "NAMESPACE": namespace, **_endpoint(endpoint)}
+        raise CliError(f"--control-planes: {asked.control_planes} is an even number", hint, USAGE)
     try:
         known = variables(text)
-        if list_variables:
+        if asked.list_variables:
             for each in known:
                 say(f"{each.name}  {'required' if each.default is None else f'default: {each.default}'}")
             return
         names = {each.name for each in known}
-        chosen = {key: value for key, value in given.items() if value and key in names} | _assigned(values or [])
-        printed = render(text, chosen, control_planes)
+        given = {key: value for key, value in _given(name, asked).items() if value and key in names}
+        printed = render(text, given | _assigned(asked.values or []), asked.control_planes)
     except TemplateError as error:
         hint = "--list-variables shows all; --set NAME=VALUE gives one"
         raise CliError(f"{title}: {error}", hint, USAGE) from error
     _must_be_valid(title, printed)
     write(printed)
+
+
+def _given(name: str, asked: Asked) -> dict[str, str]:
+    """Variables that have an option of their own; "" where it is not given."""
+    return {
+        "WORKERS": str(asked.workers),
+        "CONTROL_PLANES": str(asked.control_planes),
+        "CLUSTER_NAME": name,
+        "KUBERNETES_VERSION": asked.version.removeprefix("v"),
+        "NAMESPACE": asked.namespace,
+        **_endpoint(asked.endpoint),
+    }
 
 
 def _template(provider: Provider | None, own: Path | None) -> tuple[str, str]:
