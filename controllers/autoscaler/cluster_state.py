@@ -204,10 +204,7 @@ def read_cluster(
             _with_zones(state, objects, sets=owners.sets(state.group), ready=ready, now=now) for state in states
         ),
         workload=Workload(
-            nodes=tuple(
-                startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
-                for node in nodes
-            ),
+            nodes=tuple(_as_started(node, startup, awaited) for node in nodes),
             starting=frozenset(awaited),
             pods=tuple(pod for pod in pods if pod.node in there),
             pending=pending,
@@ -226,6 +223,10 @@ def read_cluster(
         bad=bad,
         unreadable=reading.unreadable,
     )
+
+
+def _as_started(node: NodeInfo, startup: Startup, awaited: Mapping[str, GroupState]) -> NodeInfo:
+    return startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
 
 
 def _requests(objects: Objects) -> tuple[Request, ...]:
