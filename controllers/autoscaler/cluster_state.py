@@ -196,6 +196,7 @@ def read_cluster(
         for state in states
     ]
     awaited = {name: state for state in states for name in state.awaited(now)}
+    unready = _unready(objects.workload.nodes, states, now=now, options=options)
     return ClusterState(
         now=now,
         options=options,
@@ -213,12 +214,7 @@ def read_cluster(
             namespaces={each["metadata"]["name"]: labels_of(each) for each in objects.workload.namespaces},
             protected={name: why for name, node in ready.items() if (why := _protection(node))},
         ),
-        health=replace(
-            health,
-            total=len(objects.workload.nodes),
-            ready=len(ready),
-            unready=_unready(objects.workload.nodes, states, now=now, options=options),
-        ),
+        health=replace(health, total=len(objects.workload.nodes), ready=len(ready), unready=unready),
         requests=_requests(objects),
         bad=bad,
         unreadable=reading.unreadable,
