@@ -46,7 +46,10 @@ Hosts = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class _Known:
-    """``turn`` grows with each change: what was begun in an earlier one counts for nothing."""
+    """``turn`` grows with each change: what was begun in an earlier one counts for nothing.
+
+    ``removes``: what is under way is a removal, and no read.
+    """
 
     hosts: Hosts
     asked_at: float
@@ -54,6 +57,7 @@ class _Known:
     read_at: float = float("-inf")
     turn: int = 0
     task: asyncio.Task[None] | None = None
+    removes: bool = False
     certificate: ClientCertificate | None = None
     authority: tuple[bytes, bytes] = (b"", b"")
 
@@ -82,7 +86,11 @@ class EtcdDirectory:
         at = self._time()
         self._known = {key: each for key, each in self._known.items() if each.task or at - each.asked_at < FORGET}
         known = self._known.setdefault(cluster, _Known(hosts, at))
-        known.hosts, known.asked_at = hosts, at
+        known.asked_at = at
+        if known.hosts != hosts:
+            # Read before a Machine went, a member of it looks healthy, and like nobody's.
+            known.hosts = hosts
+            self._forget_reads(known)
         if known.task is None and at - known.read_at >= PAUSE:
             self._begin(known, self._read(cluster, known, known.turn), f"read etcd of {cluster}")
         if known.result is None or at - known.read_at > HELD:
@@ -90,15 +98,22 @@ class EtcdDirectory:
         return known.result
 
     def submit(self, action: RemoveEtcdMember) -> bool:
-        """False while something is under way for this cluster: then it is decided anew."""
+        """False while a removal is under way for this cluster: then it is decided anew. One waits for a read to end: with
+        a host that does not answer one is under way nearly all the time.
+        """
         known = self._known.get(action.cluster)
         if known is None or self._closed:
             return False
-        if known.task is not None:
+        if known.removes:
             return False
+        self._forget_reads(known)
+        known.removes = True
+        return self._begin(known, self._remove(action, known, known.task), f"remove an etcd member of {action.cluster}")
+
+    @staticmethod
+    def _forget_reads(known: _Known) -> None:
         known.turn += 1
         known.result, known.read_at = None, float("-inf")
-        return self._begin(known, self._remove(action, known), f"remove an etcd member of {action.cluster}")
 
     async def close(self, grace: float) -> None:
         self._closed = True
@@ -123,7 +138,8 @@ class EtcdDirectory:
             except Exception as error:
                 _log.exception("a look at etcd failed", what=name, error=type(error).__name__)
             finally:
-                known.task = None
+                if known.task is asyncio.current_task():  # else another one has taken its place
+                    known.task, known.removes = None, False
 
         known.task = asyncio.create_task(run(), name=name, context=Context())
         return True
@@ -140,7 +156,13 @@ class EtcdDirectory:
         except _NotReadable as error:
             return EtcdUnread(str(error))
 
-    async def _remove(self, action: RemoveEtcdMember, known: _Known) -> None:
+    async def _remove(self, action: RemoveEtcdMember, known: _Known, read: asyncio.Task[None] | None) -> None:
+        if read is not None:
+            try:
+                await asyncio.wait({read})
+            except asyncio.CancelledError:
+                read.cancel()
+                raise
         log = _log.bind(cluster=str(action.cluster), member=f"{action.member:x}")
         try:
             async with await self._gateway(action.cluster, known) as gateway:
