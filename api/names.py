@@ -230,7 +230,7 @@ SCALE_DOWN_DISABLED_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/scale-
 
 TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 """CA: taint (NoSchedule) on a Node that is drained and then given back; the value is since when, in seconds (Unix)."""
-FAKE_NODE_REASON_ANNOTATION: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
+FAKE_NODE_REASON: Final = "k8s.io/cluster-autoscaler/fake-node-reason"
 """CA, in calls to a provider: the Node stands for an instance without one (``unregistered``, ``create-error``)."""
 STARTUP_TAINT_PREFIXES: Final = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",

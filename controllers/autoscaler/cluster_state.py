@@ -205,7 +205,7 @@ def read_cluster(
             _with_zones(state, objects, sets=owners.sets(state.group), ready=ready, now=now) for state in states
         ),
         workload=Workload(
-            nodes=tuple(_as_started(node, startup, awaited) for node in nodes),
+            nodes=tuple(_as_started(node, startup=startup, awaited=awaited) for node in nodes),
             starting=frozenset(awaited),
             pods=tuple(pod for pod in pods if pod.node in there),
             pending=pending,
@@ -221,7 +221,7 @@ def read_cluster(
     )
 
 
-def _as_started(node: NodeInfo, startup: Startup, awaited: Mapping[str, GroupState]) -> NodeInfo:
+def _as_started(node: NodeInfo, *, startup: Startup, awaited: Mapping[str, GroupState]) -> NodeInfo:
     return startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
 
 

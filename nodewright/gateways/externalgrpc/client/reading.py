@@ -141,5 +141,5 @@ def reported(found: str) -> str:
 
 def fake_node(instance: str, reason: str) -> wire.ExternalGrpcNode:
     """For an instance without a Node: its id is all there is."""
-    annotations = {names.FAKE_NODE_REASON_ANNOTATION: reason}
+    annotations = {names.FAKE_NODE_REASON: reason}
     return wire.ExternalGrpcNode(providerID=instance, name=instance, annotations=annotations)
