@@ -155,7 +155,11 @@ lab: setup ## Real hosts on this machine: installs and builds what they need (ro
 	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable hack/hosts/provider
 
 .PHONY: e2e-hosts
-e2e-hosts: lab ## Real hosts join a real control plane: cloud-init, containerd, kubeadm and kubelet (docs/tasks/join.md)
+e2e-hosts: lab ## Real hosts make clusters and join them: cloud-init, SSH, containerd, kubeadm, etcd, kubelet (docs/tasks/join.md)
+	@$(VENV)/bin/pytest -q tests/hosts -m "not hosts_long"
+
+.PHONY: e2e-hosts-long
+e2e-hosts-long: lab ## All tests on real hosts, those that take long too
 	@$(VENV)/bin/pytest -q tests/hosts
 
 .PHONY: openstack-lock

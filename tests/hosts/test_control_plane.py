@@ -118,6 +118,7 @@ def test_a_cluster_is_made_from_yaml_and_workers_join_it(scene: Scene) -> None:
     until(lambda: home.json("get", "cluster", "prod")["status"]["readyMachines"] == 3)
 
 
+@pytest.mark.hosts_long
 def test_two_more_join_the_control_plane_one_after_the_other(scene: Scene) -> None:
     home, there = scene.home, scene.there()
     for name in ("cp-2", "cp-3"):

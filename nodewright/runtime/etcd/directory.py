@@ -98,8 +98,8 @@ class EtcdDirectory:
         return known.result
 
     def submit(self, action: RemoveEtcdMember) -> bool:
-        """False while a removal is under way for this cluster: then it is decided anew. A removal waits for a read to end:
-        with a host that does not answer, a read is under way nearly all the time.
+        """False while a removal is under way for this cluster: then it is decided anew. A removal waits for a read
+        to end: with a host that does not answer, a read is under way nearly all the time.
         """
         known = self._known.get(action.cluster)
         if known is None or self._closed:
