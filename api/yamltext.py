@@ -72,6 +72,14 @@ def load(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
     return None if node is None else _Builder(bounds).value(node)
 
 
+def dump(value: Any) -> str:
+    """The YAML of a value that ``load`` gave, with its maps in their order."""
+    import yaml  # noqa: PLC0415 - most of what is written is JSON
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    return text
+
+
 def load_parser() -> None:
     """Load what reads YAML now: that takes as long as many reconciles, and would else fall to the first text."""
     for numbers in get_args(Numbers):

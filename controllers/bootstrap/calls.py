@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from controllers.kernel.refs import Key, Obj, Ref, mapping
+from controllers.kernel.refs import SECRET, Key, Kind, Obj, Ref, mapping
 
 Place = Literal["machines", "nodes"]
 """Which API server: that of the Machine, or that of its Node."""
@@ -20,6 +20,7 @@ class Get:
 
     place: Place
     key: Key
+    kind: Kind = SECRET
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Post:
 
     place: Place
     body: Mapping[str, Any]
+    kind: Kind = SECRET
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class Known:
 def refusals(control_plane: ControlPlane, versions: Known) -> tuple[Refusal, ...]:
     """What is wrong for a control plane, besides what is wrong for any host.
 
-    kubeadm upgrades from 1.35 to 1.35 or 1.36, and never back. A host joins with the version that the cluster has:
-    kubeadm makes its static pods of the configuration that it finds there.
+    kubeadm upgrades from 1.35 to 1.35 or 1.36, and never back. A host may join with the next minor version, too: the
+    configuration that kubeadm finds in the cluster is raised before (``cluster_version``).
     """
     if versions.kubelet != control_plane.version:
         text = (
@@ -51,13 +51,11 @@ def refusals(control_plane: ControlPlane, versions: Known) -> tuple[Refusal, ...
     if not versions.cluster:
         return ()
     wanted, there = _numbers(control_plane.version), _numbers(versions.cluster)
-    if not versions.upgrades and wanted[:2] != there[:2]:
-        text = f"a control plane of {control_plane.version} can't join one of {versions.cluster}: upgrade that first"
-        return (Refusal("control_plane_version", text, skew=True),)
-    if versions.upgrades and wanted < there:
+    back = wanted < there if versions.upgrades else wanted[:2] < there[:2]
+    if back:
         text = f"the control plane is {versions.cluster} already: kubeadm takes none back to {control_plane.version}"
         return (Refusal("control_plane_version", text, skew=True),)
-    if versions.upgrades and (wanted[0], wanted[1]) > (there[0], there[1] + 1):
+    if (wanted[0], wanted[1]) > (there[0], there[1] + 1):
         text = f"from {versions.cluster} the next is {there[0]}.{there[1] + 1}: kubeadm upgrades by one minor version"
         return (Refusal("control_plane_version", text, skew=True),)
     return ()

@@ -21,7 +21,7 @@ from typing import Any
 
 from api import limits, names
 from api.conditions import Reason
-from controllers.bootstrap import founding
+from controllers.bootstrap import cluster_version, founding
 from controllers.bootstrap.calls import Call, Change, Drop, Get, Post, Refused, data_of
 from controllers.bootstrap.file_contents import Contents, read_contents
 from controllers.bootstrap.founding import Founded
@@ -159,7 +159,7 @@ def _ensured_there(trying: _Try, kept: Obj | None) -> Generator[Call, Obj | None
     if not isinstance(founded, Founded):
         return founded
     if not founded.initializes:
-        return (yield from _ensured(trying, kept, founded))
+        return (yield from _ensured_of_version(trying, kept, founded))
     if not _is_kept(order, kept, ""):
         data = yield from _made(order, "", founded)
         if isinstance(data, Refused):
@@ -167,6 +167,21 @@ def _ensured_there(trying: _Try, kept: Obj | None) -> Generator[Call, Obj | None
         if not (yield from _keep(order, kept, "", data)):
             return None
     return DataPresent("", None, order.digest)
+
+
+def _ensured_of_version(
+    trying: _Try, kept: Obj | None, founded: Founded
+) -> Generator[Call, Obj | None, DataPresent | Refused | None]:
+    """For a host that joins a control plane. One that has its data already keeps it, whatever the cluster is now."""
+    founding_order = trying.order.founding
+    assert founding_order is not None
+    if not founding_order.had_node and not _has_digest(trying.order, kept):
+        agreed = yield from cluster_version.agree(founding_order.version)
+        if isinstance(agreed, Refused):
+            return agreed
+        if not agreed:
+            return None
+    return (yield from _ensured(trying, kept, founded))
 
 
 def _ensured(
@@ -213,9 +228,13 @@ def _choose(
 
 def _is_kept(order: BootstrapOrder, kept: Obj | None, token: str) -> bool:
     """Whether what the host gets lies there already. A Secret with the content of a file may be gone by now."""
-    annotations = mapping(kept["metadata"].get("annotations")) if kept is not None else {}
-    same = annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
+    same = _has_digest(order, kept)
     return kept is not None and same and data_of(kept).get(names.BOOTSTRAP_TOKEN_KEY) == token
+
+
+def _has_digest(order: BootstrapOrder, kept: Obj | None) -> bool:
+    annotations = mapping(kept["metadata"].get("annotations")) if kept is not None else {}
+    return annotations.get(names.BOOTSTRAP_DIGEST_ANNOTATION) == order.digest
 
 
 def _made(order: BootstrapOrder, token: str, founded: Founded | None) -> Generator[Call, Obj | None, bytes | Refused]:

@@ -145,7 +145,7 @@ class FoundingOrder:
     """A Machine whose host runs a control plane. ``endpoint``: ``host:port`` where the cluster's API is to be.
 
     ``answers``: it answers now. ``had_node``: the Machine had a Node once, so its host has been a control plane.
-    ``was_made``: the Cluster says that it was initialized.
+    ``was_made``: the Cluster says that it was initialized. ``version``: with which its host joins, without ``v``.
     """
 
     cluster: Ref
@@ -153,6 +153,7 @@ class FoundingOrder:
     answers: bool
     had_node: bool = False
     was_made: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,9 @@ SERVICE = Kind("", "v1", "Service", "services")
 ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
 EVENT = Kind("", "v1", "Event", "events")
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+CLUSTER_ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CERTIFICATE_SIGNING_REQUEST = Kind(
     "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False

@@ -75,7 +75,7 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         now=scene.view.now,
         cluster=need.cluster,
         control_plane=_control_plane(cluster, endpoint, version),
-        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made),
+        founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made, version),
     )
     return found, JoinTarget(server, "", seen)
 

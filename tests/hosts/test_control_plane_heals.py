@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +11,16 @@ from typing import Any
 import pytest
 
 from hack import binaries
-from hack.hosts import cluster, files, images
+from hack.hosts import images
 from hack.hosts.balancer import Balancer
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
-from tests.hosts.joining import VERSION, apply, items, programs, until
+from tests.hosts.joining import VERSION, apply, items, until
+from tests.hosts.making import cluster_of_machines, control_plane, reached
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-NUMBER = VERSION.removeprefix("v")
 PORT = 6443
 HOSTS = 6
 """Addresses of the lab that may run an API server."""
@@ -38,10 +37,7 @@ class Scene:
     endpoint: int
 
     def there(self) -> Kubectl:
-        secret = self.home.json("get", "secret", "prod-kubeconfig")
-        path = self.folder / "prod.kubeconfig"
-        path.write_bytes(base64.b64decode(secret["data"]["value"]))
-        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+        return reached(self.home, self.folder)
 
     def machines(self) -> dict[str, dict[str, Any]]:
         return {each["metadata"]["name"]: each for each in items(self.home, "machines")}
@@ -65,44 +61,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
         lab.clean()
 
 
-def cluster_of_machines(scene: Scene) -> dict[str, Any]:
-    bootstrap = {
-        "archives": scene.mirror.archives(programs()),
-        "files": [files.CONTAINERD_FILE],
-        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
-        "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
-        "controlPlane": {"disabledAddons": ["CoreDNS", "KubeProxy"]},
-    }
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": "prod", "namespace": "default"},
-        "spec": {
-            "controlPlaneEndpoint": {"host": scene.lab.net.gateway, "port": scene.endpoint},
-            "bootstrap": bootstrap,
-        },
-    }
-
-
-def control_plane(scene: Scene, replicas: int) -> dict[str, Any]:
-    config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "ControlPlane",
-        "metadata": {"name": "prod", "namespace": "default"},
-        "spec": {
-            "clusterName": "prod",
-            "replicas": replicas,
-            "version": NUMBER,
-            "template": {"spec": {"providerConfig": {"value": config}, "versions": {"kubelet": NUMBER}}},
-        },
-    }
-
-
 def test_one_control_plane_becomes_three_by_a_scale(scene: Scene) -> None:
     home = scene.home
-    apply(home, cluster_of_machines(scene))
-    apply(home, control_plane(scene, 1))
+    apply(home, cluster_of_machines(scene.mirror, scene.lab.net.gateway, scene.endpoint))
+    apply(home, control_plane(1, {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}))
     home.wait("jsonpath={.status.readyReplicas}=1", "controlplane/prod", timeout=240)
     scene.there()("create", "configmap", "kept", "--from-literal=data=intact")
     home("scale", "controlplane/prod", "--replicas=3")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from collections.abc import Iterator
@@ -13,12 +12,13 @@ from typing import Any
 import pytest
 
 from hack import binaries
-from hack.hosts import cluster, files, images
+from hack.hosts import images
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
 from hack.program import Kubectl, Up
 from tests.hosts import sshpools
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
+from tests.hosts.making import cluster_of_machines, reached
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
@@ -34,10 +34,10 @@ class Scene:
     folder: Path
 
     def there(self) -> Kubectl:
-        secret = self.home.json("get", "secret", "prod-kubeconfig")
-        path = self.folder / "prod.kubeconfig"
-        path.write_bytes(base64.b64decode(secret["data"]["value"]))
-        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+        return reached(self.home, self.folder)
+
+    def cluster(self, *, older: bool = False) -> dict[str, Any]:
+        return cluster_of_machines(self.mirror, self.pool.guests["rack1"].address, 6443, older=older)
 
 
 @pytest.fixture(scope="module")
@@ -56,24 +56,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
             yield Scene(pool, up.kubectl, mirror, folder)
     finally:
         lab.clean()
-
-
-def cluster_of_machines(scene: Scene, *, older: bool = False) -> dict[str, Any]:
-    """With the checksums of one version: a mirror of http needs them."""
-    bootstrap = {
-        "archives": scene.mirror.archives(programs(older=older)),
-        "files": [files.CONTAINERD_FILE],
-        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
-        "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
-        "controlPlane": {"disabledAddons": ["CoreDNS", "KubeProxy"]},
-    }
-    endpoint = {"host": scene.pool.guests["rack1"].address, "port": 6443}
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": "prod", "namespace": "default"},
-        "spec": {"controlPlaneEndpoint": endpoint, "bootstrap": bootstrap},
-    }
 
 
 def machine(name: str, version: str) -> dict[str, Any]:
@@ -99,7 +81,7 @@ def facts(there: Kubectl) -> tuple[str, str, str]:
 
 def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scene) -> None:
     home = scene.home
-    apply(home, cluster_of_machines(scene, older=True))
+    apply(home, scene.cluster(older=True))
     apply(home, machine("cp", BEFORE))
     home.wait("condition=Ready", "machine/cp", timeout=240)
     there = scene.there()
@@ -108,7 +90,7 @@ def test_an_edit_of_its_machine_upgrades_a_control_plane_on_its_host(scene: Scen
     there("create", "configmap", "kept", "--from-literal=data=intact")
     until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 120)
 
-    apply(home, cluster_of_machines(scene))
+    apply(home, scene.cluster())
     number = VERSION.removeprefix("v")
     change = {"spec": {"versions": {"kubelet": number, "controlPlane": number}}}
     home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
-from controllers.kernel.refs import SECRET, Obj
+from controllers.kernel.refs import Obj
 from nodewright.runtime.executor import Writer
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 
@@ -44,10 +44,10 @@ async def converse(conversation: Generator[Call, Obj | None, _Result], sides: Si
 async def _answer(call: Call, writer: Writer) -> Obj | None:
     try:
         match call:
-            case Get(key=key):
-                return await writer.get(SECRET, key)
-            case Post(body=body):
-                return await writer.create(SECRET, body)
+            case Get(key=key, kind=kind):
+                return await writer.get(kind, key)
+            case Post(body=body, kind=kind):
+                return await writer.create(kind, body)
             case Change(target=target, patch=patch, resource_version=version):
                 return await writer.merge_patch(target, patch, resource_version=version)
             case Drop(target=target):

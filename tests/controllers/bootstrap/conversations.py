@@ -72,9 +72,9 @@ class Servers:
 
     def answer(self, call: Call) -> Obj | None:
         match call:
-            case Get(place, key):
+            case Get(place=place, key=key):
                 return self.get(place, key)
-            case Post(place, body):
+            case Post(place=place, body=body):
                 return None if self.get(place, key_of(body)) is not None else self.put(place, body)
             case Change(place, target, patch, version):
                 found = self.get(place, target.key)

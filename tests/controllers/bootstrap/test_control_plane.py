@@ -133,7 +133,8 @@ def test_without_authorities_all_can_be_checked_and_they_are_in_no_digest() -> N
     ("kubelet", "cluster", "field"),
     [
         ("1.35.4", "", "kubelet_version"),
-        ("1.36.3", "1.35.4", "control_plane_version"),
+        ("1.36.3", "1.34.4", "control_plane_version"),
+        ("1.36.3", "1.35.4", ""),
         ("1.36.3", "1.37.1", "control_plane_version"),
         ("1.36.3", "1.36.9", ""),
     ],

@@ -135,10 +135,16 @@ def test_one_that_has_joined_or_goes_is_waited_for_no_more() -> None:
 
 
 def test_a_version_that_the_cluster_has_not_is_refused() -> None:
-    plan = planned(control_plane(), prod(), workload=ANSWERS, target=replace(TARGET, version="1.35.4"))
+    plan = planned(control_plane(), prod(), workload=ANSWERS, target=replace(TARGET, version="1.34.4"))
     status, reason, message = condition(plan, "BootstrapDataReady")
     assert (status, reason) == ("False", "VersionSkew")
     assert message.startswith("spec.versions.controlPlane of the Machine: ")
+
+
+def test_one_of_the_next_version_joins_and_the_cluster_is_told_of_it() -> None:
+    order = ensured(planned(control_plane(), prod(), workload=ANSWERS, target=replace(TARGET, version="1.35.4"))).order
+    assert order.founding is not None
+    assert order.founding.version == "1.36.3"
 
 
 def test_a_machine_that_goes_before_its_host_joined_gives_the_making_back() -> None:
