@@ -13,8 +13,8 @@ from typing import Any
 from api import yamltext
 from api.conditions import Reason
 from controllers.bootstrap.calls import Call, Change, Get, Post, Refused
-from controllers.bootstrap.hazards import Version, parse
 from controllers.kernel.refs import CLUSTER_ROLE_BINDING, CONFIG_MAP, Key, Obj, Ref, mapping, uid_of
+from controllers.kernel.version import Version, dotted, parse
 
 CONFIG = Key("kube-system", "kubeadm-config")
 _DOCUMENT = "ClusterConfiguration"
@@ -68,16 +68,12 @@ def _way(there: Version, wanted: Version) -> str:
     """Why no host of ``wanted`` may join a cluster of ``there``, "" if one may."""
     if wanted < there:
         return (
-            f"kubeadm sets hosts up with {_shown(there)}, which ConfigMap {CONFIG} says: {_shown(wanted)} is older, "
+            f"kubeadm sets hosts up with {dotted(there)}, which ConfigMap {CONFIG} says: {dotted(wanted)} is older, "
             "and a control plane can't go back"
         )
     if wanted[0] != there[0] or wanted[1] > there[1] + 1:
-        return f"the cluster is {_shown(there)}, so the next is {there[0]}.{there[1] + 1}: {_shown(wanted)} skips it"
+        return f"the cluster is {dotted(there)}, so the next is {there[0]}.{there[1] + 1}: {dotted(wanted)} skips it"
     return ""
-
-
-def _shown(version: Version) -> str:
-    return ".".join(str(part) for part in version)
 
 
 def _kubelet_client() -> dict[str, Any]:

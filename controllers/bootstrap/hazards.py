@@ -7,17 +7,14 @@ The tests hold the rules to the real kubeadm and kubelet of the pinned version w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from controllers.bootstrap.join import OLDEST_SKEW
+from controllers.kernel.version import Version, dotted, parse
 
 Kind = Literal["refuse", "warn"]
-Version = tuple[int, int, int]
-
-_VERSION: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+][0-9A-Za-z.+-]{0,63})?", re.ASCII)
 
 KUBEADM_GATES: Final[Mapping[str, tuple[int, int]]] = {
     "ControlPlaneKubeletLocalMode": (31, 35),
@@ -142,12 +139,6 @@ def hazards(from_version: str, to_version: str, context: Context) -> tuple[Hazar
     )
 
 
-def parse(version: str) -> Version | None:
-    """``v1.36.3``, ``1.36`` or ``1.30.4+k3s1``; None if it is no version."""
-    found = _VERSION.fullmatch(version) if isinstance(version, str) and len(version) <= 128 else None
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
-
-
 def rows() -> list[str]:
     """The rules as lines of a table, for the documentation."""
     return [
@@ -158,7 +149,7 @@ def rows() -> list[str]:
 
 
 def _text(version: Version | None) -> str:
-    return "of unknown version" if version is None else ".".join(str(part) for part in version)
+    return "of unknown version" if version is None else dotted(version)
 
 
 def _shown(text: str) -> str:

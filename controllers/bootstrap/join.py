@@ -114,7 +114,7 @@ def _skew(join: Join) -> list[Refusal]:
         return [Refusal("cluster_version", f"{join.cluster_version[:32]!r} is no version")]
     behind = int(cluster[2]) - int(kubelet[2])
     if cluster[1] != kubelet[1] or behind < 0:
-        text = f"{join.kubelet_version} is newer than the API server, which is {join.cluster_version}"
+        text = f"{join.kubelet_version} is newer than the API server, which is {join.cluster_version}, and waits for it"
         return [Refusal("kubelet_version", text, skew=True)]
     if behind > OLDEST_SKEW:
         text = f"{join.kubelet_version} is more than {OLDEST_SKEW} minor versions older than the API server"

@@ -11,11 +11,11 @@ from api import names
 from api.conditions import MachineCondition, Reason
 from api.reading import Reading
 from api.views import ControlPlaneSpecView
-from controllers.bootstrap.hazards import parse
-from controllers.controlplane import state
-from controllers.controlplane.state import Health, InPlace, Member, Phase, Policy, State
+from controllers.controlplane import holds, state
+from controllers.controlplane.holds import Scene
+from controllers.controlplane.state import Health, Member, Phase, State
 from controllers.kernel import machine_facts
-from controllers.kernel.conditions import find, is_true, parse_time
+from controllers.kernel.conditions import find, is_true
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
@@ -41,7 +41,8 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.template import template_problem
-from controllers.kernel.view import CLUSTER_NAME, OWNER, Reached, View, host_name_of
+from controllers.kernel.version import dotted, parse
+from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host_name_of
 
 READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -130,7 +131,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         now=view.now,
         complete=all(view.complete(kind) for kind in READS if kind != POD),
         cluster=cluster,
-        hold=found.problem or template_problem(spec.template) or _version_problem(spec),
+        hold=found.problem or template_problem(spec.template) or holds.version_problem(spec),
         machines=_machines(body, view),
         paused=paused_by((body, cluster)),
         reached=isinstance(view.workload, Reached),
@@ -190,9 +191,28 @@ def _state(observed: Observed, view: View) -> State:
         etcd_known=etcd.why if isinstance(etcd, EtcdUnread) else "",
         initialized=initialized,
         init_machine=observed.lock[0],
-        policy=_policy(observed),
+        policy=holds.policy(_held_by(observed, view)),
         blocked="the Cluster is being deleted" if going else "",
     )
+
+
+def _held_by(observed: Observed, view: View) -> Scene:
+    cluster = f"{key_of(observed.body).namespace}/{observed.spec.cluster_name}"
+    return Scene(
+        spec=observed.spec,
+        status=observed.status,
+        machines=observed.machines,
+        now=observed.now,
+        cluster=cluster,
+        view=view,
+        etcd=_oldest(observed.etcd),
+    )
+
+
+def _oldest(etcd: EtcdRead) -> str:
+    told = [parse(member.version) for member in etcd.members] if isinstance(etcd, EtcdMembers) else []
+    known = [version for version in told if version is not None]
+    return dotted(min(known)) if known and len(known) == len(told) else ""
 
 
 def _beyond_repair(observed: Observed, machine: state.Machine, members: tuple[Member, ...]) -> state.Machine:
@@ -275,11 +295,7 @@ def _foreign(observed: Observed, machines: tuple[MachineFacts, ...], view: View)
     """Machines of the Cluster that run a control plane and are not ours: declared by hand."""
     title = f"{key_of(observed.body).namespace}/{observed.spec.cluster_name}"
     own = {machine.uid for machine in machines}
-    return tuple(
-        body
-        for body in view.indexed(MACHINE, CLUSTER_NAME, title)
-        if uid_of(body) not in own and mapping(spec_of(body).get("versions")).get("controlPlane")
-    )
+    return tuple(body for body in view.indexed(MACHINE, CONTROL_PLANE_OF, title) if uid_of(body) not in own)
 
 
 def _hosts(machines: tuple[MachineFacts, ...]) -> tuple[tuple[str, str], ...]:
@@ -306,68 +322,3 @@ def _pending(status: Mapping[str, Any]) -> Pending | None:
     found = mapping(status.get("pending"))
     operation, machine = found.get("operation"), found.get("machine")
     return Pending(operation, machine) if isinstance(operation, str) and isinstance(machine, str) else None
-
-
-# -- what holds steps back
-
-
-def _policy(observed: Observed) -> Policy:
-    rollout = observed.spec.rollout
-    held = "spec.rollout.paused" if rollout.paused else _skew(observed)
-    return Policy(rollout.max_surge, InPlace(rollout.in_place), _exhausted(observed), held)
-
-
-def replaced_at(observed: Observed) -> tuple[datetime, ...]:
-    """When Machines were removed that did not work, without a pause of ``minHealthyPeriod`` since."""
-    listed = mapping(observed.status.get("replaced")).get("times")
-    times = [parse_time(text) for text in (listed if isinstance(listed, list) else ())]
-    chain: list[datetime] = []
-    after = observed.now
-    for moment in sorted((time for time in times if time is not None), reverse=True):
-        if after - moment >= observed.spec.remediation.min_healthy_period:
-            break
-        chain.insert(0, moment)
-        after = moment
-    return tuple(chain)
-
-
-def _exhausted(observed: Observed) -> str:
-    """Why no further Machine is replaced for its health, "" if one may be."""
-    limits, times = observed.spec.remediation, replaced_at(observed)
-    if mapping(observed.status.get("replaced")).get("machine") in {m.key.name for m in observed.machines}:
-        return ""  # that replacement is under way
-    if limits.max_retry is not None and len(times) > limits.max_retry:
-        return (
-            f"{len(times)} Machines were replaced one after the other, spec.remediation.maxRetry is {limits.max_retry}"
-        )
-    if times and observed.now - times[-1] < max(limits.retry_period, timedelta(0)):
-        return "spec.remediation.retryPeriod has not passed since the last replacement"
-    return ""
-
-
-def _version_problem(spec: ControlPlaneSpecView) -> str:
-    if not spec.cluster_name:
-        return "spec.clusterName: must name a Cluster"
-    return "" if parse(spec.version or "") else f"spec.version: {spec.version!r} is no version like 1.36.3"
-
-
-def _skew(observed: Observed) -> str:
-    """Control planes go up by one minor version at a time, and never down (kubeadm and Kubernetes's skew policy)."""
-    wanted = parse(observed.spec.version or "")
-    asked = (mapping(spec_of(m.body).get("versions")).get("controlPlane") for m in observed.machines if not m.deleting)
-    have = sorted(version for version in map(parse, filter(None, asked)) if version is not None)
-    if wanted is None or not have:
-        return ""
-    lowest, highest = have[0], have[-1]
-    if wanted[:2] < highest[:2]:
-        return (
-            f"spec.version: {observed.spec.version} is older than {_dotted(highest)}, and a control plane can't go back"
-        )
-    if wanted[0] != lowest[0] or wanted[1] > lowest[1] + 1:
-        next_ = f"{lowest[0]}.{lowest[1] + 1}"
-        return f"spec.version: {observed.spec.version} skips a minor version; go to {next_} before"
-    return ""
-
-
-def _dotted(version: tuple[int, int, int]) -> str:
-    return ".".join(str(part) for part in version)

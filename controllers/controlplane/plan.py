@@ -12,7 +12,8 @@ from typing import Any
 from api import names
 from api.conditions import ControlPlaneCondition, Reason
 from controllers.controlplane import making, status
-from controllers.controlplane.observe import Observed, replaced_at
+from controllers.controlplane.holds import replaced_at
+from controllers.controlplane.observe import Observed
 from controllers.controlplane.planner import decide
 from controllers.controlplane.state import (
     Decision,
@@ -217,7 +218,8 @@ def _replaced(observed: Observed, name: str) -> dict[str, Any]:
     known = (observed.status.get("replaced") or {}).get("machine")
     if machine is None or not machine.goes or machine.deleting or known == name:
         return {}
-    times = [*replaced_at(observed), observed.now][-MOST_TIMES:]
+    before = replaced_at(observed.status, now=observed.now, within=observed.spec.remediation.min_healthy_period)
+    times = [*before, observed.now][-MOST_TIMES:]
     return {"replaced": {"machine": name, "times": [format_time(moment) for moment in times]}}
 
 

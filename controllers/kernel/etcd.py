@@ -13,7 +13,8 @@ from controllers.kernel.refs import Key
 class EtcdMember:
     """One entry of the member list. ``healthy`` None: nobody knows. ``name`` is "" until it has started.
 
-    ``why``: what is wrong with it, for people. ``alarms``: as etcd names them (``NOSPACE``).
+    ``why``: what is wrong with it, for people. ``alarms``: as etcd names them (``NOSPACE``). ``version``: "" if it has
+    not told.
     """
 
     id: int
@@ -23,6 +24,7 @@ class EtcdMember:
     alarms: tuple[str, ...] = ()
     db_size_bytes: int | None = None
     why: str = ""
+    version: str = ""
 
     @property
     def title(self) -> str:

@@ -269,6 +269,8 @@ MACHINE_CLASS_REF = "machineClass"
 CLUSTER_NAME = "clusterName"
 """Index: ``namespace/name`` of the Cluster, by label ``cluster.k8s.io/cluster-name`` or by ``clusterName`` (Machines,
 MachineSets, MachineDeployments)."""
+CONTROL_PLANE_OF = "controlPlaneOf"
+"""Index: the same, of Machines that run the control plane of the Cluster."""
 
 
 COMING_UP = "comingUp"

@@ -35,6 +35,7 @@ from controllers.kernel.bootstrapping import (
     NoTarget,
 )
 from controllers.kernel.conditions import Condition, find
+from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, objects, ref_of, spec_of, status_of
 from controllers.kernel.view import HostReads, Unreachable, View
@@ -104,6 +105,9 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
     need = need_of(machine, view)
     if need is None:
         return None
+    if not runs_control_plane(machine):
+        target = control_plane_data.for_worker(machine, reads.bootstrap.target, view)
+        reads = replace(reads, bootstrap=replace(reads.bootstrap, target=target))
     cluster = cluster_of(machine, view)
     specs = (spec_of(cluster) if cluster is not None else {}, spec_of(machine))
     marked = _is_marked(machine)

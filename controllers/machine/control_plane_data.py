@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
@@ -12,7 +12,9 @@ from controllers.bootstrap.calls import Refused
 from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
-from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget
+from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget, NoTarget
+from controllers.kernel.control_planes import oldest_of, runs_control_plane
+from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
     Key,
@@ -25,9 +27,10 @@ from controllers.kernel.refs import (
     spec_of,
     status_of,
 )
+from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
 from controllers.kernel.workload import endpoint_of
-from controllers.machine.deletion_guards import peers_of, runs_control_plane
+from controllers.machine.deletion_guards import peers_of
 from providers.base.contract import HostRequest
 
 
@@ -78,6 +81,18 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made, version),
     )
     return found, JoinTarget(server, "", seen)
+
+
+def for_worker(machine: Obj, target: JoinTarget | NoTarget | None, view: View) -> JoinTarget | NoTarget | None:
+    """``target`` with the version of the oldest API server: behind one endpoint any may answer a worker's kubelet."""
+    cluster = cluster_name_of(machine)
+    if not cluster or not isinstance(target, JoinTarget):
+        return target
+    oldest = oldest_of(f"{key_of(machine).namespace}/{cluster}", view)
+    told = parse(target.version)
+    if oldest is None or told is None or oldest.version[:2] >= told[:2]:
+        return target
+    return replace(target, version=dotted(oldest.version))
 
 
 def may_found(machine: Obj, need: BootstrapNeed) -> Key | None:

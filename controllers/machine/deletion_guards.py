@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from api import names
+from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, spec_of, uid_of
+from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, uid_of
 from controllers.kernel.view import NAMESPACE, ManagementCluster, View
 from controllers.kernel.wording import some_of
 
@@ -63,9 +64,3 @@ def peers_of(machine: Obj, view: View) -> Iterable[Obj]:
     for other in view.indexed(MACHINE, NAMESPACE, key_of(machine).namespace):
         if uid_of(other) != uid_of(machine) and cluster_name_of(other) == mine:
             yield other
-
-
-def runs_control_plane(machine: Obj) -> bool:
-    """As the lineage tells it: only such a Machine asks for a version of the control plane."""
-    versions = spec_of(machine).get("versions")
-    return isinstance(versions, dict) and bool(versions.get("controlPlane"))

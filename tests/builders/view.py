@@ -10,6 +10,7 @@ from typing import Any
 from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import joining, node_owner, refs
 from controllers.kernel import view as indexes
+from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import Key, Kind, Obj, key_of
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
@@ -95,6 +96,7 @@ INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
     indexes.CLAIM: _claim,
     indexes.MACHINE_CLASS_REF: _machine_class,
     indexes.CLUSTER_NAME: _cluster_name,
+    indexes.CONTROL_PLANE_OF: lambda obj: _cluster_name(obj) if runs_control_plane(obj) else None,
     indexes.COMING_UP: joining.coming_up,
     indexes.JOINED: joining.joined,
 }

@@ -12,7 +12,9 @@ from typing import Any
 
 from hack import binaries
 from hack.hosts import cluster, files
+from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
+from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl
 from tests.hosts.joining import BEFORE, VERSION, programs
 
@@ -50,6 +52,17 @@ def control_plane(replicas: int, config: dict[str, Any], *, older: bool = False,
             "template": {"spec": {"providerConfig": {"value": config}, "versions": {"kubelet": version}}},
             **spec,
         },
+    }
+
+
+def control_plane_machine(lab: Lab, name: str) -> dict[str, Any]:
+    """One that a person declares by hand."""
+    config, number = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(lab.folder)}, VERSION.removeprefix("v")
+    return {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default", "labels": {"cluster.k8s.io/cluster-name": NAME}},
+        "spec": {"providerConfig": {"value": config}, "versions": {"kubelet": number, "controlPlane": number}},
     }
 
 

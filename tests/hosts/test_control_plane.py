@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
 
 from hack import binaries
-from hack.hosts import cluster, files, images
+from hack.hosts import images
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
-from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
-from tests.hosts.joining import VERSION, apply, deployment, items, programs, until
+from tests.hosts.joining import VERSION, apply, deployment, items, until
+from tests.hosts.making import cluster_of_machines, control_plane_machine, reached
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-NUMBER = VERSION.removeprefix("v")
-
-
-class Place(Protocol):
-    """Where hosts are made, and where they get kubelet and kubeadm from."""
-
-    @property
-    def lab(self) -> Lab: ...
-
-    @property
-    def mirror(self) -> Mirror: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +30,15 @@ class Scene:
     folder: Path
 
     def there(self) -> Kubectl:
-        """The cluster that was made, by the kubeconfig that was made for it."""
-        secret = json.loads(self.home("get", "secret", "prod-kubeconfig", "-o", "json"))
-        path = self.folder / "prod.kubeconfig"
-        path.write_bytes(base64.b64decode(secret["data"]["value"]))
-        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+        return reached(self.home, self.folder)
+
+    def make(self, *names: str) -> None:
+        """Machines of the control plane; its API is served by the lab's first host."""
+        apply(self.home, cluster_of_machines(self.mirror, self.lab.net.address(1), 6443))
+        for name in names:
+            apply(self.home, control_plane_machine(self.lab, name))
+        for name in names:
+            self.home.wait("condition=Ready", f"machine/{name}", timeout=400)
 
 
 @pytest.fixture(scope="module")
@@ -65,36 +55,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
         lab.clean()
 
 
-def cluster_of_machines(scene: Place) -> dict[str, Any]:
-    """Its API is served by the lab's first host."""
-    bootstrap = {
-        "archives": scene.mirror.archives(programs()),
-        "files": [files.CONTAINERD_FILE],
-        "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
-        "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
-        "controlPlane": {"disabledAddons": ["CoreDNS", "KubeProxy"]},
-    }
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "Cluster",
-        "metadata": {"name": "prod", "namespace": "default"},
-        "spec": {"controlPlaneEndpoint": {"host": scene.lab.net.address(1), "port": 6443}, "bootstrap": bootstrap},
-    }
-
-
-def control_plane_machine(scene: Place, name: str) -> dict[str, Any]:
-    config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
-    return {
-        "apiVersion": "cluster.k8s.io/v1alpha1",
-        "kind": "Machine",
-        "metadata": {"name": name, "namespace": "default", "labels": {"cluster.k8s.io/cluster-name": "prod"}},
-        "spec": {
-            "providerConfig": {"value": config},
-            "versions": {"kubelet": NUMBER, "controlPlane": NUMBER},
-        },
-    }
-
-
 def is_control_plane(there: Kubectl, node: str) -> bool:
     """The last that kubeadm does to the Node."""
     return "node-role.kubernetes.io/control-plane" in there.json("get", "node", node)["metadata"]["labels"]
@@ -102,29 +62,25 @@ def is_control_plane(there: Kubectl, node: str) -> bool:
 
 def test_a_cluster_is_made_from_yaml_and_workers_join_it(scene: Scene) -> None:
     home = scene.home
-    apply(home, cluster_of_machines(scene))
-    apply(home, control_plane_machine(scene, "cp-1"))
-    home.wait("condition=Ready", "machine/cp-1", timeout=240)
+    scene.make("cp-1")
     there = scene.there()
-    [node] = items(there, "nodes")
-    assert node["metadata"]["name"] == "cp-1"
     until(lambda: is_control_plane(there, "cp-1"), 120)
-    assert node["status"]["nodeInfo"]["kubeletVersion"] == VERSION
+    assert there.json("get", "node", "cp-1")["status"]["nodeInfo"]["kubeletVersion"] == VERSION
     assert items(home, "nodes") == []
 
     apply(home, deployment(scene.lab, "workers", 2, cluster_name="prod"))
     home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=180)
-    assert len(items(there, "nodes")) == 3
-    until(lambda: home.json("get", "cluster", "prod")["status"]["readyMachines"] == 3)
+    nodes = {node["metadata"]["name"] for node in items(there, "nodes")}
+    machines = items(home, "machines")
+    assert nodes == {machine["metadata"]["name"] for machine in machines}
+    until(lambda: home.json("get", "cluster", "prod")["status"]["readyMachines"] == len(machines))
 
 
 @pytest.mark.hosts_long
 def test_two_more_join_the_control_plane_one_after_the_other(scene: Scene) -> None:
-    home, there = scene.home, scene.there()
-    for name in ("cp-2", "cp-3"):
-        apply(home, control_plane_machine(scene, name))
-    for name in ("cp-2", "cp-3"):
-        home.wait("condition=Ready", f"machine/{name}", timeout=240)
+    scene.make("cp-1", "cp-2", "cp-3")
+    there = scene.there()
+    for name in ("cp-1", "cp-2", "cp-3"):
         until(lambda name=name: is_control_plane(there, name), 120)
     members = there.json("get", "pods", "-n", "kube-system", "-l", "component=etcd")["items"]
     assert len(members) == 3

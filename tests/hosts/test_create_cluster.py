@@ -18,7 +18,7 @@ from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl, Up
 from tests.cli.processes import nodewright
 from tests.hosts.joining import VERSION, deployment, items, until
-from tests.hosts.test_control_plane import cluster_of_machines, control_plane_machine
+from tests.hosts.making import cluster_of_machines, control_plane_machine
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 SECONDS = 400
@@ -46,8 +46,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
 
 def test_one_command_makes_a_real_cluster_and_one_takes_it_down(scene: Scene) -> None:
     objects = [
-        cluster_of_machines(scene),
-        control_plane_machine(scene, "cp-1"),
+        cluster_of_machines(scene.mirror, scene.lab.net.address(1), 6443),
+        control_plane_machine(scene.lab, "cp-1"),
         deployment(scene.lab, "workers", 2, cluster_name="prod"),
     ]
     file = scene.folder / "cluster.json"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.kernel import joining, view
+from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of
@@ -94,6 +95,10 @@ def cluster_name(obj: Obj) -> str | None:
     return f"{obj['metadata'].get('namespace', '')}/{name}" if name else None
 
 
+def control_plane_of(obj: Obj) -> str | None:
+    return cluster_name(obj) if runs_control_plane(obj) else None
+
+
 def node_of_request(obj: Obj) -> str | None:
     from controllers.certificatesigningrequest.request import node_name_of  # noqa: PLC0415  (only if it is watched)
 
@@ -109,6 +114,7 @@ INDEXES: Mapping[Kind, Mapping[str, Indexer]] = {
         view.HOST_NAME: view.host_name_of,
         view.MACHINE_CLASS_REF: machine_class,
         view.CLUSTER_NAME: cluster_name,
+        view.CONTROL_PLANE_OF: control_plane_of,
         view.COMING_UP: joining.coming_up,
         view.JOINED: joining.joined,
     },

@@ -44,12 +44,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a member says of itself. ``leader`` 0: it knows of none."""
+    """What a member says of itself. ``leader`` 0: it knows of none; ``version``: of its program, without ``v``."""
 
     member: int
     leader: int
     db_size_bytes: int
     errors: tuple[str, ...] = ()
+    version: str = ""
 
 
 class Gateway:
@@ -88,7 +89,8 @@ class Gateway:
         own = _number(header.get("member_id")) if isinstance(header, Mapping) else 0
         errors = answer.get("errors")
         reported = tuple(_text(each) for each in errors[:5]) if isinstance(errors, list) else ()
-        return Status(own, _number(answer.get("leader")), _number(answer.get("dbSize")), reported)
+        leader, size = _number(answer.get("leader")), _number(answer.get("dbSize"))
+        return Status(own, leader, size, reported, _text(answer.get("version") or ""))
 
     async def alarms(self, url: str) -> dict[int, tuple[str, ...]]:
         """By member: ``NOSPACE``, ``CORRUPT``."""

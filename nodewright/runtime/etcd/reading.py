@@ -99,4 +99,6 @@ def _judged(member: Listed, reported: Status | str, alarms: tuple[str, ...]) -> 
         why = "it knows no leader"
     elif "CORRUPT" in alarms:
         why = "its database is corrupt"
-    return EtcdMember(member.id, member.name, member.learner, not why, alarms, reported.db_size_bytes, why)
+    return EtcdMember(
+        member.id, member.name, member.learner, not why, alarms, reported.db_size_bytes, why, reported.version
+    )

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.bootstrap import hazards as table
-from controllers.bootstrap.hazards import Context, hazards, parse
+from controllers.bootstrap.hazards import Context, hazards
+from controllers.kernel.version import parse
 from hack import binaries
 
 V1BETA3, V1BETA4 = "kubeadm.k8s.io/v1beta3", "kubeadm.k8s.io/v1beta4"

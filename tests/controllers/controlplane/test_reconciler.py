@@ -250,6 +250,31 @@ def test_versions_go_up_by_one_minor(version: str, why: str) -> None:
     assert why in condition_of(plan, ControlPlaneCondition.MACHINES_UP_TO_DATE)["message"]
 
 
+@pytest.mark.parametrize(
+    ("kubelet", "waits"), [("1.33.9", True), ("v1.33.0", True), ("1.34.0", False), ("1.36.0", False), ("", False)]
+)
+def test_kubelets_that_would_be_too_old_are_upgraded_first(kubelet: str, waits: bool) -> None:
+    """To 1.37: kubelets from 1.34 on."""
+    control_plane = ControlPlaneBuilder(version="1.37.0", rollout={"inPlace": "Prefer"})
+    worker = MachineBuilder("worker-1").in_cluster("prod").kubelet("1.36.0")
+    worker.status["versions"] = {"kubelet": kubelet}
+    plan = planned(world(control_plane, *three(control_plane)).put(worker), members(True, True, True))
+    assert bool([name for name in patches(plan) if name.startswith("cp-")]) is not waits
+    message = condition_of(plan, ControlPlaneCondition.MACHINES_UP_TO_DATE)["message"]
+    assert ("worker-1 (1.33" in message) is waits
+
+
+@pytest.mark.parametrize(("etcd", "waits"), [("3.5.24", True), ("", True), ("3.5.26", False), ("3.6.5", False)])
+def test_a_known_hazard_of_the_way_is_told_before_anything_is_touched(etcd: str, waits: bool) -> None:
+    """etcd 3.6, which comes with 1.34, brings back members that 3.5.24 has removed."""
+    control_plane = ControlPlaneBuilder(version="1.34.1", rollout={"inPlace": "Prefer"})
+    listed = tuple(EtcdMember(n, f"node-cp-{n}", healthy=True, version=etcd) for n in (1, 2, 3))
+    plan = planned(world(control_plane, *three(control_plane, "1.33.5")), EtcdMembers(listed, NOW))
+    assert bool([name for name in patches(plan) if name.startswith("cp-")]) is not waits
+    message = condition_of(plan, ControlPlaneCondition.MACHINES_UP_TO_DATE)["message"]
+    assert ("3.5.26 or newer on all members" in message) is waits
+
+
 # -- what is lost
 
 

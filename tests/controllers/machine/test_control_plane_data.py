@@ -177,3 +177,24 @@ def test_the_host_of_a_control_plane_is_not_given_up_for_another_one() -> None:
     said = find(patch.patch["status"]["conditions"], "UpToDate") or {}
     assert (said["status"], said["reason"]) == ("False", "NeedsReplacement")
     assert "make another control-plane Machine, then delete this one" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "waits"),
+    [(("v1.36.3", "v1.35.4"), True), (("v1.36.3", "v1.36.1"), False), (("v1.36.3", ""), False), ((), False)],
+)
+def test_workers_wait_until_the_oldest_api_server_is_as_new_as_their_kubelet(
+    versions: tuple[str, ...], waits: bool
+) -> None:
+    """The one that answered has 1.36.3; behind the same endpoint there may be another."""
+    planes = []
+    for number, version in enumerate(versions, 1):
+        body = control_plane(f"cp-{number}")
+        body.status["versions"] = {"kubelet": version}
+        planes.append(body)
+    worker = machine("m-1").created(5).kubelet("1.36.0").in_cluster("prod")
+    plan = planned(worker, prod(), *planes, workload=ANSWERS, target=TARGET)
+    assert bool(did(plan, EnsureBootstrap)) is not waits
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert ((status, reason) == ("False", "VersionSkew")) is waits
+    assert ("the API server, which is 1.35.4" in message) is waits
