@@ -15,7 +15,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.refs import MACHINE, NODE, POD, key_of
 from controllers.machine import host_spec
 from hack.churned import churning, until_none_is_left
-from nodewright.apiserver.store.change_log import Change, ChangeLog
+from nodewright.apiserver.store.change_log import KEPT_CHANGES, Change, ChangeLog
 from nodewright.runtime.cache import slimming
 from nodewright.runtime.lifetimes import Lifetimes
 from tests.builders.clock import NOW
@@ -110,10 +110,25 @@ def test_the_change_log_is_bounded_in_bytes() -> None:
     log = ChangeLog(0, 10_000)
     for revision in range(1, 1201):
         log.append(_change(revision, 1_000_000))
-        assert log.bytes <= 33 * 2**20
+        assert log.bytes <= 17 * 2**20
         assert log.holds(log.end - 1)
     assert log.floor > 1000
     assert [change.revision for change in log.since(log.position_after(1199))] == [1200]
+
+
+def test_the_change_log_forgets_what_is_old_but_for_the_last_changes() -> None:
+    """10 changes a second for ten minutes: those of two to four minutes are known, 1200 to 2400 of them."""
+    seconds = 0.0
+    log = ChangeLog(0, 10_000, clock=lambda: seconds)
+    for revision in range(1, 6001):
+        seconds = revision / 10
+        log.append(_change(revision, 10))
+        known = log.end - log.position_after(log.floor)
+        assert known >= min(revision, 1200)
+        assert known <= 2401
+    seconds += 3600
+    log.append(_change(6001, 10))
+    assert log.end - log.position_after(log.floor) == KEPT_CHANGES
 
 
 def test_a_change_that_was_undone_counts_no_more() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,9 +13,14 @@ import orjson
 
 from nodewright.apiserver.values import Obj
 
-MOST_BYTES = 32 * 2**20
-"""Of one collection, as JSON; Python's objects take about three times as much. A watch that asks for older changes is
-answered 410, and lists anew."""
+MOST_BYTES = 16 * 2**20
+"""Of one collection, as JSON; Python's objects take three times as much, small ones eight times. A watch that asks for
+older changes is answered 410, and lists anew."""
+KEPT_SECONDS = 120.0
+"""For so long changes are known at least, within the bounds; twice as long at most while there are new ones. A watch
+cache of upstream keeps 75 s, and etcd five minutes."""
+KEPT_CHANGES = 100
+"""So many of the last ones stay, however old they are."""
 
 
 class Change(NamedTuple):
@@ -33,13 +40,17 @@ class Change(NamedTuple):
 class ChangeLog:
     """The last changes of one collection, bounded. Positions count from the first change ever and stay valid.
 
-    `floor` is the oldest resourceVersion from which everything after is still known. It is bounded in changes and in
-    bytes of their objects as JSON; the last change is always known.
+    `floor` is the oldest resourceVersion from which everything after is still known. It is bounded in changes, in
+    bytes of their objects as JSON, and in age; the last change is always known.
     """
 
-    def __init__(self, floor: int, length: int, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, floor: int, length: int, most_bytes: int = MOST_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.floor = floor
         self.bytes = 0
+        self._clock = clock
+        self._times: deque[float] = deque()
         self._most_bytes = most_bytes
         self._length = length
         self._first = 0
@@ -52,11 +63,15 @@ class ChangeLog:
         return self._first + len(self._changes)
 
     def append(self, change: Change) -> None:
-        """Add a change; forget the older half when twice the wanted length or the wanted bytes are reached."""
-        size = len(orjson.dumps(change.obj))
+        """Add a change; forget old ones, and the older half when twice the length or the wanted bytes are reached."""
+        size, now = len(orjson.dumps(change.obj)), self._clock()
         self._changes.append(change)
         self._sizes.append(size)
+        self._times.append(now)
         self.bytes += size
+        if now - self._times[0] > 2 * KEPT_SECONDS:
+            old = bisect_right(self._times, now - KEPT_SECONDS)
+            self.forget(min(old, len(self._changes) - KEPT_CHANGES))
         if len(self._changes) >= 2 * self._length:
             self.forget(len(self._changes) - self._length)
         if self.bytes > self._most_bytes:
@@ -77,6 +92,7 @@ class ChangeLog:
         if self._changes and self._changes[-1] is change:
             self._changes.pop()
             self.bytes -= self._sizes.pop()
+            self._times.pop()
 
     def forget(self, count: int) -> None:
         """Drop the oldest `count` changes."""
@@ -87,6 +103,7 @@ class ChangeLog:
         self._first += count
         for _ in range(count):
             self.bytes -= self._sizes.popleft()
+            self._times.popleft()
 
     def position_after(self, revision: int) -> int:
         """Give the position of the first change after a resourceVersion, which must not be below `floor`."""
