@@ -7,7 +7,6 @@ there is no host, the Machine stays: a leaked host costs money and nobody would 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from api import names
@@ -15,6 +14,7 @@ from api.conditions import MachineCondition, Reason
 from controllers.drain.assess import REQUEUE_AFTER, Drained, NotDrained
 from controllers.kernel.actions import Action, Delete, Event, Patch
 from controllers.kernel.conditions import Condition
+from controllers.kernel.hooks import PRE_DRAIN, PRE_TERMINATE, hook_of
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
@@ -30,8 +30,6 @@ from providers.base.contract import Host, HostState
 IN_FLIGHT_LOOK = 1.0
 """Seconds until the next look; the end of the call wakes the Machine earlier."""
 OURS = frozenset({names.MACHINE_FINALIZER, *names.LEGACY_MACHINE_FINALIZERS})
-_PRE_DRAIN = (names.PRE_DRAIN_HOOK_PREFIX, names.OWN_PRE_DRAIN_HOOK_PREFIX)
-_PRE_TERMINATE = (names.PRE_TERMINATE_HOOK_PREFIX, names.OWN_PRE_TERMINATE_HOOK_PREFIX)
 _AS_PLANNED = frozenset(
     (
         Reason.DELETING_HOST,
@@ -139,7 +137,7 @@ def _remove(observed: Observed, host: Host) -> Decision:
     if clocks.read(observed, clocks.PRE_TERMINATE) is not None:
         # Whoever holds the pre-terminate hook was told that the Node is empty: it is not drained anew behind his back.
         return _terminate(observed, host, Drained(), status.as_reported(observed, MachineCondition.DRAINED))
-    hook = _hook(observed, _PRE_DRAIN)
+    hook = hook_of(observed.annotations, PRE_DRAIN)
     if hook:
         text = f"waiting until the annotation {hook} is removed before draining"
         return _going(Blocked(text), (Reason.WAITING_FOR_HOOK, text))
@@ -166,7 +164,7 @@ def _empty(observed: Observed, host: Host) -> Decision:
 
 
 def _terminate(observed: Observed, host: Host, drained: Drained, reported: tuple[Condition, ...]) -> Decision:
-    hook = _hook(observed, _PRE_TERMINATE)
+    hook = hook_of(observed.annotations, PRE_TERMINATE)
     if not hook:
         return _delete_host(observed, host, drained, reported)
     text = f"waiting until the annotation {hook} is removed before deleting the host"
@@ -206,9 +204,3 @@ def _going(
         extra=(condition(MachineCondition.DELETING, True, reason, text), *extra),
         warning=None if reason in _AS_PLANNED else Cause(reason, text),
     )
-
-
-def _hook(observed: Observed, prefixes: Iterable[str]) -> str:
-    """The first annotation that holds the deletion up, "" if none does."""
-    marks = tuple(f"{prefix}/" for prefix in prefixes)
-    return next((name for name in sorted(observed.annotations) if name.startswith(marks)), "")

@@ -19,6 +19,7 @@ import structlog
 
 from api.secrets import secret_values
 from controllers.kernel.actions import Create, DeleteHost, kind_of
+from controllers.kernel.hooks import keeps_its_host
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
 from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
@@ -275,8 +276,9 @@ class Controller:
             self._forget(key)
             return "gone"
         plan = self.reconciler.plan(observed)
-        if hosts is not None and not isinstance(hosts.host, HostUnknown):
-            self._take_back_deletion(key, plan)
+        if hosts is not None:
+            known = not isinstance(hosts.host, HostUnknown)
+            self._take_back_deletion(key, plan, stays=not known and self._keeps_its_host(key, view), known=known)
         return plan
 
     def _refuse_malformed(self, key: Key) -> None:
@@ -327,17 +329,23 @@ class Controller:
             reads = replace(reads, in_flight="")  # the plan decides again whether the host goes
         return replace(reads, bootstrap=self._bootstraps.look(need.bootstrap)) if need.bootstrap is not None else reads
 
-    def _take_back_deletion(self, key: Key, plan: Plan) -> None:
+    def _take_back_deletion(self, key: Key, plan: Plan, *, known: bool, stays: bool) -> None:
         """A deletion that waits for its turn is not made if the plan has none any more (a hook was added since).
 
-        Only for plans that know the host: while a provider's list fails, no plan has a deletion.
+        While a provider's list fails (not ``known``) no plan has a deletion: then it counts whether the Machine itself
+        says that its host ``stays``.
         """
         uid = self._uid_of.get(key, "")
         primary = self._router.primary(key)
         if not uid or not self._owns_hosts or (primary is not None and not is_deleting(primary)):
             return
-        if self._hosts.waits_to_delete(uid) and not any(isinstance(action, DeleteHost) for action in plan.actions()):
+        decided = any(isinstance(action, DeleteHost) for action in plan.actions())
+        if (known or stays) and not decided and self._hosts.waits_to_delete(uid):
             self._hosts.withdraw(uid)
+
+    def _keeps_its_host(self, key: Key, view: CacheView) -> bool:
+        primary = self._router.primary(key)
+        return primary is not None and keeps_its_host(primary, view)
 
     def _remember(self, key: Key, uid: str) -> None:
         before = self._uid_of.get(key)

@@ -115,6 +115,26 @@ async def test_a_deletion_that_is_decided_no_more_is_not_made(stage: Any) -> Non
 
 
 @story
+async def test_a_deletion_is_not_made_if_it_is_held_up_while_its_host_cannot_be_listed(stage: Any) -> None:
+    """No plan knows the host then, and what somebody has said on the Machine counts all the same."""
+    s = stage(lambda key, hosts: Plan() if s.living(key) else _removing()(key, hosts), hosts=True)
+    s.living = lambda key: "deletionTimestamp" not in s.cache.stores[MACHINE_SET].get(key)["metadata"]
+    await _queued_deletions(s)
+
+    async def refused() -> tuple[Host, ...]:
+        raise error(ErrorClass.UNAVAILABLE)
+
+    s.hosts.cloud.list = refused
+    await asyncio.sleep(30)
+    marks = {NAMES[-1]: "pre-terminate.nodewright.dev/backup", NAMES[-2]: "cluster.x-k8s.io/paused"}
+    for name, mark in marks.items():
+        s.show(MACHINE_SET, machine_set(name).version("100").annotated(mark, "").deleting())
+    await asyncio.sleep(3)
+    waiting = [call.uid for call in _scope(s.hosts)._queued[0]]
+    assert waiting == [f"uid-{name}" for name in NAMES[1:] if name not in marks]
+
+
+@story
 async def test_a_deletion_whose_machine_is_gone_is_not_made(stage: Any) -> None:
     """Somebody took its finalizer away: the host is an orphan, and what becomes of those is decided elsewhere."""
     s = stage(lambda key, hosts: Plan() if s.living(key) else _removing()(key, hosts), hosts=True)
