@@ -14,8 +14,10 @@ from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
 from controllers.controlplane.holds import Scene
 from controllers.controlplane.state import Health, Member, Phase, State
+from controllers.controlplane.waiting import waiting_workers
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true
+from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
@@ -27,6 +29,8 @@ from controllers.kernel.refs import (
     CONTROL_PLANE,
     MACHINE,
     MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
     POD,
     Key,
     Obj,
@@ -44,7 +48,7 @@ from controllers.kernel.template import template_problem
 from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host_name_of
 
-READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, POD)
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 STATIC_NAMESPACE = "kube-system"
@@ -67,6 +71,7 @@ class Observed:
 
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
+    ``workers``: which of them wait for the control plane, for people.
     """
 
     body: Obj
@@ -84,6 +89,7 @@ class Observed:
     template: Mapping[str, Any] = field(default_factory=dict)
     reached: bool = False
     class_digest: str = ""
+    workers: str = ""
 
     @property
     def revision(self) -> Revision:
@@ -150,8 +156,14 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         class_digest=class_digest(template_of(spec)["spec"], key.namespace, view),
         lock=_lock(cluster),
         pending=_pending(observed.status),
+        workers=_waiting(cluster_key, view),
     )
     return replace(observed, state=_state(observed, view))
+
+
+def _waiting(cluster: Key, view: View) -> str:
+    oldest = oldest_of(str(cluster), view)
+    return waiting_workers(str(cluster), oldest.version, view) if oldest is not None else ""
 
 
 def _machines(body: Obj, view: View) -> tuple[MachineFacts, ...]:

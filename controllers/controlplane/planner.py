@@ -251,9 +251,16 @@ class _Planner:
         return Join(reason)
 
     def _shrink(self) -> Step | None:
-        """One too many goes: after a surge, or since fewer are desired."""
+        """One too many goes: after a surge, or since fewer are desired.
+
+        A new one has a Node before its control plane works. Until then none goes: it would be the new one, and a next
+        one would join for ever.
+        """
         if len(self.staying) <= self.state.replicas or self._is_going():
             return None
+        young = [machine for machine in self.staying if machine.up_to_date and not self._is_whole(machine)]
+        if young and any(not machine.up_to_date for machine in self.staying):
+            return Wait(f"Machine {young[0].name} has to work before one of an earlier template goes")
         return self._take(self.staying, f"{self.state.replicas} Machines are desired, {len(self.staying)} are there")
 
     # -- Machines of an earlier template
@@ -265,7 +272,7 @@ class _Planner:
             return None
         if self.state.blocked or policy.paused:
             return Wait(self.state.blocked or policy.paused, stuck=True)
-        broken = [machine for machine in self.staying if not machine.whole or not self._works(machine)]
+        broken = [machine for machine in self.staying if not self._is_whole(machine)]
         if any(machine.up_to_date for machine in broken):
             titles = _listed([machine.name for machine in broken if machine.up_to_date])
             self.refusals.append(f"no Machine of the earlier template is touched: {titles} does not work")
@@ -340,7 +347,7 @@ class _Planner:
         learners = self._learners()
         if learners:
             return f"{learners[0].title} is still a learner"
-        sick = [m.name for m in self.staying if not m.whole or not self._works(m)]
+        sick = [m.name for m in self.staying if not self._is_whole(m)]
         if sick:
             return f"Machine {sick[0]} has to work first"
         return ""
@@ -382,6 +389,9 @@ class _Planner:
 
     def _works(self, machine: Machine) -> bool:
         return any(member.works and member.is_voter for member in self._members_of(machine))
+
+    def _is_whole(self, machine: Machine) -> bool:
+        return machine.whole and self._works(machine)
 
     def _learners(self) -> list[Member]:
         return [member for member in self.state.members if member.learner]

@@ -130,10 +130,11 @@ def _up_to_date(observed: Observed, decision: Decision | None) -> Condition:
     type_ = ControlPlaneCondition.MACHINES_UP_TO_DATE
     old = [m.name for m in observed.state.machines if not m.deleting and not m.up_to_date]
     if not old:
-        return Condition(type_, "True", Reason.UP_TO_DATE)
-    message = f"{_listed(old)} of an earlier template"
+        return Condition(type_, "True", Reason.UP_TO_DATE, observed.workers)
+    parts = [f"{_listed(old)} of an earlier template"]
     if decision is not None:
-        message = "; ".join(dict.fromkeys([message, decision.step.why, *decision.refusals]))
+        parts += [decision.step.why, *decision.refusals]
+    message = "; ".join(dict.fromkeys(filter(None, [*parts, observed.workers])))
     return Condition(type_, "False", Reason.NOT_UP_TO_DATE, message[:_MOST_TEXT])
 
 

@@ -1,33 +1,60 @@
-"""A load balancer of connections: one address in front of hosts of which some may be away. For tests on a lab."""
+"""A load balancer of connections: one address in front of API servers of which some may be away. For tests on a lab.
+
+It does what one in front of a control plane is set up to do: ask each server for ``/readyz`` (which anybody may, with
+kubeadm's settings), give it no connection while it is not ready, and cut those that it has.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
+import ssl
 import threading
 from collections.abc import Sequence
 
+Backend = tuple[str, int]
+LOOK_SECONDS, PATIENCE_SECONDS = 1.0, 2.0
+
 
 class Balancer:
-    """``with Balancer(address, backends)``: a connection to ``address:port`` goes to the first backend that takes it.
+    """``with Balancer(address, backends)``: a connection to ``address:port`` goes to a backend that is ready.
 
-    The backends take turns at being asked first. ``port`` is one that the kernel gave.
+    While none is, it goes to the first that takes it. The backends take turns. ``port`` is one that the kernel gave.
     """
 
-    def __init__(self, address: str, backends: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, address: str, backends: Sequence[Backend]) -> None:
         self._backends = list(backends)
+        self._ready: dict[Backend, bool] = {}
+        self._open: dict[Backend, set[socket.socket]] = {backend: set() for backend in backends}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
         self._turn = 0
         self._server = socket.create_server((address, 0), backlog=128)
         self.port: int = self._server.getsockname()[1]
 
     def __enter__(self) -> Balancer:
         threading.Thread(target=self._serve, daemon=True).start()
+        for backend in self._backends:
+            threading.Thread(target=self._watch, args=(backend,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+
+    def _watch(self, backend: Backend) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            ready = _is_ready(backend)
+            with self._lock:
+                lost = self._ready.get(backend) and not ready
+                self._ready[backend] = ready
+                cut = list(self._open[backend]) if lost else []
+            for connection in cut:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
@@ -36,23 +63,42 @@ class Balancer:
                 threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
     def _carry(self, client: socket.socket) -> None:
-        backend = self._connected()
-        if backend is None:
+        found = self._connected()
+        if found is None:
             client.close()
             return
+        name, backend = found
+        with self._lock:
+            self._open[name].add(backend)
         back = threading.Thread(target=_pump, args=(backend, client), daemon=True)
         back.start()
         _pump(client, backend)
         back.join()
+        with self._lock:
+            self._open[name].discard(backend)
         for side in (client, backend):
             side.close()
 
-    def _connected(self) -> socket.socket | None:
+    def _connected(self) -> tuple[Backend, socket.socket] | None:
         self._turn += 1
-        for offset in range(len(self._backends)):
+        turn = self._turn % len(self._backends)
+        order = [*self._backends[turn:], *self._backends[:turn]]
+        for backend in sorted(order, key=lambda each: not self._ready.get(each)):
             with contextlib.suppress(OSError):
-                return socket.create_connection(self._backends[(self._turn + offset) % len(self._backends)], timeout=1)
+                return backend, socket.create_connection(backend, timeout=PATIENCE_SECONDS)
         return None
+
+
+def _is_ready(backend: Backend) -> bool:
+    context = ssl._create_unverified_context()
+    connection = http.client.HTTPSConnection(*backend, timeout=PATIENCE_SECONDS, context=context)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

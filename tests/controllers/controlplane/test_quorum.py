@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -200,6 +201,24 @@ def test_three_of_three_lose_none_before_a_fourth_has_joined() -> None:
         "Machine cp-3 does not go: without etcd member node-3 2 of 2 voters are healthy, quorum is 2, "
         "and no further loss could be borne",
     )
+
+
+@pytest.mark.parametrize(
+    "young", [{"whole": False}, {}], ids=["its pods do not run yet", "its member is not healthy yet"]
+)
+def test_a_new_machine_that_does_not_work_yet_is_not_taken_for_the_one_too_many(young: dict[str, Any]) -> None:
+    """Seen on real hosts: the new one had a Node and no API server yet, went as the sickest, and so on for ever."""
+    old = tuple(replace(each, up_to_date=False) for each in THREE)
+    state = State(3, (*old, machine("cp-4", created=9, **young)), tuple(member(n) for n in (1, 2, 3)))
+    if young:
+        state = replace(state, members=(*state.members, member(4)))
+    decision = decide(state)
+    assert isinstance(decision.step, Wait)
+    assert "cp-4" in decision.step.why
+    grown = replace(state, machines=(*old, machine("cp-4", created=9)), members=tuple(member(n) for n in (1, 2, 3, 4)))
+    step = decide(grown).step
+    assert isinstance(step, Remove)
+    assert step.machine == "cp-1"
 
 
 def test_two_of_five_dead_are_both_removed_before_anybody_joins() -> None:

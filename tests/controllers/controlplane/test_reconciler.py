@@ -19,7 +19,7 @@ from controllers.kernel.view import Reached
 from tests.builders.body import Builder
 from tests.builders.clock import NOW
 from tests.builders.machines import MachineBuilder
-from tests.builders.objects import SIMULATED, ClusterBuilder, MachineClassBuilder
+from tests.builders.objects import SIMULATED, ClusterBuilder, MachineClassBuilder, machine_deployment
 from tests.builders.plans import condition_of, creates, deletes, patches, status_of
 from tests.builders.view import FakeView
 
@@ -262,6 +262,23 @@ def test_kubelets_that_would_be_too_old_are_upgraded_first(kubelet: str, waits: 
     assert bool([name for name in patches(plan) if name.startswith("cp-")]) is not waits
     message = condition_of(plan, ControlPlaneCondition.MACHINES_UP_TO_DATE)["message"]
     assert ("worker-1 (1.33" in message) is waits
+
+
+def test_workers_that_wait_for_the_control_plane_are_named() -> None:
+    control_plane = ControlPlaneBuilder(version="1.37.0", rollout={"inPlace": "Prefer"})
+    machines = three(control_plane)
+    for each in machines:
+        each.status["versions"] = {"kubelet": "v1.36.0"}
+    pools = []
+    for name, kubelet in (("web", "1.37.0"), ("db", "1.36.9")):
+        pool = machine_deployment(name).in_cluster("prod")
+        pool.spec["template"] = {"spec": {"versions": {"kubelet": kubelet}}}
+        pools.append(pool)
+    view = world(control_plane, *machines).put(*pools)
+    message = condition_of(planned(view, members(True, True, True)), ControlPlaneCondition.MACHINES_UP_TO_DATE)[
+        "message"
+    ]
+    assert message.endswith("MachineDeployment web waits for control plane 1.37")
 
 
 @pytest.mark.parametrize(("etcd", "waits"), [("3.5.24", True), ("", True), ("3.5.26", False), ("3.6.5", False)])
