@@ -95,8 +95,8 @@ def _workers_left_behind(scene: Scene, wanted: Version) -> str:
     for machine in scene.view.indexed(MACHINE, CLUSTER_NAME, scene.cluster):
         if runs_control_plane(machine) or is_deleting(machine):
             continue
-        told = mapping(status_of(machine).get("versions")).get("kubelet")
-        version = parse(str(told or mapping(spec_of(machine).get("versions")).get("kubelet") or ""))
+        reported = mapping(status_of(machine).get("versions")).get("kubelet")
+        version = parse(str(reported or mapping(spec_of(machine).get("versions")).get("kubelet") or ""))
         if version is not None and version[:2] < oldest:
             behind.append(f"{key_of(machine).name} ({dotted(version)})")
     if not behind:

@@ -222,9 +222,9 @@ def _held_by(observed: Observed, view: View) -> Scene:
 
 
 def _oldest(etcd: EtcdRead) -> str:
-    told = [parse(member.version) for member in etcd.members] if isinstance(etcd, EtcdMembers) else []
-    known = [version for version in told if version is not None]
-    return dotted(min(known)) if known and len(known) == len(told) else ""
+    reported = [parse(member.version) for member in etcd.members] if isinstance(etcd, EtcdMembers) else []
+    known = [version for version in reported if version is not None]
+    return dotted(min(known)) if known and len(known) == len(reported) else ""
 
 
 def _beyond_repair(observed: Observed, machine: state.Machine, members: tuple[Member, ...]) -> state.Machine:

@@ -89,8 +89,8 @@ def for_worker(machine: Obj, target: JoinTarget | NoTarget | None, view: View) -
     if not cluster or not isinstance(target, JoinTarget):
         return target
     oldest = oldest_of(f"{key_of(machine).namespace}/{cluster}", view)
-    told = parse(target.version)
-    if oldest is None or told is None or oldest.version[:2] >= told[:2]:
+    answered = parse(target.version)
+    if oldest is None or answered is None or oldest.version[:2] >= answered[:2]:
         return target
     return replace(target, version=dotted(oldest.version))
 
