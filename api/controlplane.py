@@ -74,6 +74,11 @@ class ControlPlaneSpec(Model):
     """How Machines of an earlier template or version give way."""
     remediation: ControlPlaneRemediation = ControlPlaneRemediation()
     """Limits on replacing Machines."""
+    upgrade: Literal["Alone", "Together"] = "Alone"
+    """What ``version`` reaches. Alone: the control plane. Together: then the MachineDeployments of the Cluster too, one
+    after the other, each when the one before is done; those with a newer kubelet are left alone."""
+    upgrade_order: Annotated[list[ShortText], Field(max_length=50), ATOMIC_LIST] | None = None
+    """Names of MachineDeployments in the order in which they are upgraded; others follow by name."""
 
 
 class EtcdSummary(Model):

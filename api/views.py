@@ -236,6 +236,8 @@ class ControlPlaneSpecView:
     template: Any = None
     rollout: ControlPlaneRolloutView = ControlPlaneRolloutView()
     remediation: ControlPlaneRemediationView = ControlPlaneRemediationView()
+    upgrade: str = "Alone"
+    upgrade_order: Any = None
 
     @classmethod
     def read(cls, found: Reading) -> ControlPlaneSpecView:
@@ -246,4 +248,6 @@ class ControlPlaneSpecView:
             template=found.raw("template"),
             rollout=ControlPlaneRolloutView.read(found.child("rollout")),
             remediation=ControlPlaneRemediationView.read(found.child("remediation")),
+            upgrade=found.choice("upgrade", "Alone", ("Alone", "Together")),
+            upgrade_order=found.raw("upgradeOrder"),
         )

@@ -12,9 +12,8 @@ from controllers.bootstrap.hazards import Context, hazards
 from controllers.bootstrap.join import OLDEST_SKEW
 from controllers.controlplane.state import InPlace, Policy
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import MACHINE, is_deleting, key_of, mapping, spec_of, status_of
+from controllers.kernel.refs import MACHINE, is_deleting, key_of, mapping, runs_control_plane, spec_of, status_of
 from controllers.kernel.version import Version, dotted, parse
 from controllers.kernel.view import CLUSTER_NAME, View
 from controllers.kernel.wording import some_of

@@ -14,6 +14,7 @@ from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
 from controllers.controlplane.holds import Scene
 from controllers.controlplane.state import Health, Member, Phase, State
+from controllers.controlplane.together import Turn, next_turn
 from controllers.controlplane.waiting import waiting_workers
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true
@@ -71,7 +72,7 @@ class Observed:
 
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
-    ``workers``: which of them wait for the control plane, for people.
+    ``workers``: which of them wait for the control plane, for people. ``turn``: whose turn it is after it.
     """
 
     body: Obj
@@ -90,6 +91,7 @@ class Observed:
     reached: bool = False
     class_digest: str = ""
     workers: str = ""
+    turn: Turn | None = None
 
     @property
     def revision(self) -> Revision:
@@ -157,6 +159,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         lock=_lock(cluster),
         pending=_pending(observed.status),
         workers=_waiting(cluster_key, view),
+        turn=next_turn(spec, str(cluster_key), view),
     )
     return replace(observed, state=_state(observed, view))
 

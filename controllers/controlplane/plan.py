@@ -27,6 +27,7 @@ from controllers.controlplane.state import (
     UpgradeInPlace,
     Wait,
 )
+from controllers.controlplane.together import Turn
 from controllers.kernel import plan as plans
 from controllers.kernel.actions import Action, Delete, Event, Patch, RemoveEtcdMember
 from controllers.kernel.conditions import find, format_time
@@ -62,7 +63,18 @@ def plan(observed: Observed) -> Plan:
     unseen = _unseen(observed)
     if unseen is not None:
         return _repeat(observed, unseen, decision)
+    if observed.turn is not None and isinstance(decision.step, Wait) and decision.step.settled:
+        return _for_workers(observed, observed.turn)
     return _carried_out(observed, decision)
+
+
+def _for_workers(observed: Observed, turn: Turn) -> Plan:
+    """The control plane is as desired, and ``spec.upgrade`` says that its workers follow."""
+    written = _reported(observed, Decision(Wait(turn.why)))
+    if turn.patch is None:
+        return Plan(written, plans.Wait(REQUEUE, turn.why))
+    event = Event(observed.ref, "Normal", str(Reason.CONTROL_PLANE_CHANGED), turn.why)
+    return Plan((*written, *steps([turn.patch, event])), plans.Wait(REQUEUE, turn.why))
 
 
 def _carried_out(observed: Observed, decision: Decision) -> Plan:

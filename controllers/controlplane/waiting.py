@@ -30,12 +30,13 @@ def waiting_workers(cluster: str, lowest: Version, view: View) -> str:
 def _newer(cluster: str, lowest: Version, view: View) -> Iterator[tuple[str, Version]]:
     for kind in OWNERS:
         for body in view.indexed(kind, CLUSTER_NAME, cluster):
-            wanted = _kubelet(body)
+            wanted = kubelet_of_template(body)
             owned = kind == MACHINE_SET and controller_of(body) is not None
             if wanted is not None and not owned and not is_deleting(body) and wanted[:2] > lowest[:2]:
                 yield f"{kind} {key_of(body).name}", wanted
 
 
-def _kubelet(body: Obj) -> Version | None:
+def kubelet_of_template(body: Obj) -> Version | None:
+    """The version that a set's Machines are to have; None if it names none."""
     template = spec_of(mapping(spec_of(body).get("template")))
     return parse(str(mapping(template.get("versions")).get("kubelet") or ""))

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controllers.kernel.refs import MACHINE, Obj, key_of, mapping, spec_of, status_of
+from controllers.kernel.refs import MACHINE, key_of, mapping, status_of
 from controllers.kernel.version import Version, parse
 from controllers.kernel.view import CONTROL_PLANE_OF, View
-
-
-def runs_control_plane(machine: Obj) -> bool:
-    """As KEP-3 has it: only such a Machine asks for a version of the control plane."""
-    return bool(mapping(spec_of(machine).get("versions")).get("controlPlane"))
 
 
 @dataclass(frozen=True, slots=True)

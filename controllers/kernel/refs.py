@@ -137,6 +137,11 @@ def resource_version_of(obj: Obj) -> str:
     return _text(obj["metadata"].get("resourceVersion"))
 
 
+def runs_control_plane(machine: Obj) -> bool:
+    """As KEP-3 has it: only such a Machine asks for a version of the control plane."""
+    return bool(mapping(spec_of(machine).get("versions")).get("controlPlane"))
+
+
 def is_deleting(obj: Obj) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 

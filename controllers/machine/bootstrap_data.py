@@ -35,9 +35,18 @@ from controllers.kernel.bootstrapping import (
     NoTarget,
 )
 from controllers.kernel.conditions import Condition, find
-from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.pausing import cluster_of
-from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, objects, ref_of, spec_of, status_of
+from controllers.kernel.refs import (
+    MACHINE,
+    Key,
+    Obj,
+    annotations_of,
+    objects,
+    ref_of,
+    runs_control_plane,
+    spec_of,
+    status_of,
+)
 from controllers.kernel.view import HostReads, Unreachable, View
 from controllers.kernel.workload import cluster_key_of
 from controllers.machine import control_plane_data

@@ -13,7 +13,7 @@ from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget, NoTarget
-from controllers.kernel.control_planes import oldest_of, runs_control_plane
+from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
@@ -24,6 +24,7 @@ from controllers.kernel.refs import (
     key_of,
     mapping,
     ref_of,
+    runs_control_plane,
     spec_of,
     status_of,
 )

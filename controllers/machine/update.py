@@ -9,9 +9,9 @@ from controllers.drain.assess import REQUEUE_AFTER, NotDrained
 from controllers.drain.cordon import is_cordoned_for, uncordon
 from controllers.kernel.actions import Action, UpdateHost
 from controllers.kernel.conditions import Condition
-from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
+from controllers.kernel.refs import runs_control_plane
 from controllers.machine import attempts, replacement
 from controllers.machine.bootstrap_data import before_replacement, with_upgrade
 from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date

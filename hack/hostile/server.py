@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import zlib
+from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -53,26 +55,49 @@ class HostileServer:
     url: str = ""
     asked: Counter[str] = field(default_factory=Counter)
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                request = await reader.readuntil(b"\r\n\r\n")
-                name = request.split(b"/")[1].decode(errors="replace")
-                self.asked[name] += 1
-                for part in ANSWERS.get(name, _wrong_types)(writer.get_extra_info("sockname")[1]):
-                    writer.write(part)
-                    await writer.drain()
-        finally:
-            writer.transport.abort()
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            request = await reader.readuntil(b"\r\n\r\n")
+            name = request.split(b"/")[1].decode(errors="replace")
+            print(name, flush=True)
+            for part in ANSWERS.get(name, _wrong_types)(writer.get_extra_info("sockname")[1]):
+                writer.write(part)
+                await writer.drain()
+    finally:
+        writer.transport.abort()
+
+
+async def _serve() -> None:
+    """Print the address, then the name of each answer that is given; until killed."""
+    server = await asyncio.start_server(_answer, "127.0.0.1", 0)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
 
 
 @asynccontextmanager
 async def hostile_server() -> AsyncIterator[HostileServer]:
-    """On a port of loopback; the first part of a request's path, one of ``ANSWERS``, chooses the answer."""
-    found = HostileServer()
-    server = await asyncio.start_server(found.answer, "127.0.0.1", 0)
-    found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    """On a port of loopback; the first part of a request's path, one of ``ANSWERS``, chooses the answer.
+
+    In a process of its own: what its answers cost would else be taken for the slowness of those who measure.
+    """
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "hack.hostile.server", stdout=PIPE)
+    assert process.stdout is not None
+    found = HostileServer((await process.stdout.readline()).decode().strip())
+    counting = asyncio.create_task(_count(process.stdout, found.asked))
     try:
         yield found
     finally:
-        server.close()
+        process.kill()
+        await process.wait()
+        await counting
+
+
+async def _count(lines: asyncio.StreamReader, asked: Counter[str]) -> None:
+    async for line in lines:
+        asked[line.decode().strip()] += 1
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

@@ -10,9 +10,8 @@ from typing import Any
 from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import joining, node_owner, refs
 from controllers.kernel import view as indexes
-from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.refs import Key, Kind, Obj, key_of
+from controllers.kernel.refs import Key, Kind, Obj, key_of, runs_control_plane
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
 from tests.builders.clock import NOW
 from tests.builders.objects import Builder, as_dict

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.kernel import joining, view
-from controllers.kernel.control_planes import runs_control_plane
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of
@@ -28,6 +27,7 @@ from controllers.kernel.refs import (
     VOLUME_ATTACHMENT,
     Kind,
     Obj,
+    runs_control_plane,
 )
 
 Indexer = Callable[[Obj], str | None]
