@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ssl
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,15 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from api import names, yamltext
-from controllers.bootstrap.authorities import ADMIN_LIFE, AUTHORITIES, CLUSTER_CA, KeyPair, admin_kubeconfig, pair_in, readable
+from controllers.bootstrap.authorities import (
+    ADMIN_LIFE,
+    AUTHORITIES,
+    CLUSTER_CA,
+    KeyPair,
+    admin_kubeconfig,
+    pair_in,
+    readable,
+)
 from controllers.bootstrap.calls import Call, Change, Get, data_of
 from controllers.bootstrap.founding import authority_key, is_of_another, is_ours
 from controllers.kernel.certificates import Certificate, CertificateKind, CertificatesRead
@@ -46,9 +55,15 @@ class Access:
     client: x509.Certificate | None = None
 
 
-def secrets_of(cluster: Key) -> tuple[Key, ...]:
+def secrets_of(cluster: Key, endpoint: str) -> tuple[Key, ...]:
     """The Secrets that ``assess`` judges."""
-    return (*(authority_key(cluster, authority) for authority in AUTHORITIES), kubeconfig_secret_of(cluster))
+    authorities = AUTHORITIES if endpoint else ()
+    return (*(authority_key(cluster, authority) for authority in authorities), kubeconfig_secret_of(cluster))
+
+
+def readable_der(der: bytes) -> x509.Certificate | None:
+    """What a server has shown."""
+    return readable(ssl.DER_cert_to_PEM_cert(der)) if der else None
 
 
 def assess(cluster: Ref, endpoint: str, secrets: Mapping[Key, Obj | None], now: datetime) -> CertificatesRead:

@@ -48,13 +48,15 @@ class Certificate:
 @dataclass(frozen=True, slots=True)
 class CertificatesRead:
     """``faults``: Secrets that can't be used, one sentence each. ``renewal``: why the kubeconfig has to be made anew,
-    "" if it need not. ``unread``: what could not be looked at, and why.
+    "" if it need not. ``unread``: what could not be looked at, and why. ``held_up``: why a renewal that is due was not
+    made; it is tried again later.
     """
 
     certificates: tuple[Certificate, ...] = ()
     faults: tuple[str, ...] = ()
     renewal: str = ""
     unread: tuple[str, ...] = ()
+    held_up: str = ""
 
 
 @dataclass(frozen=True, slots=True)

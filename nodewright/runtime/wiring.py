@@ -19,6 +19,7 @@ from nodewright.runtime.options import Reconcilers
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.certificates import CertificatesView
     from controllers.kernel.etcd import EtcdView
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
@@ -115,6 +116,16 @@ def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
 
     return tuple(
         replace(reconciler, etcd=etcd) if isinstance(reconciler, ControlPlaneReconciler) else reconciler
+        for reconciler in wanted
+    )
+
+
+def with_certificates(wanted: Reconcilers, certificates: CertificatesView) -> Reconcilers:
+    """``wanted``, told what reads the clusters' certificates."""
+    from controllers.cluster.reconciler import ClusterReconciler  # noqa: PLC0415
+
+    return tuple(
+        replace(reconciler, certificates=certificates) if isinstance(reconciler, ClusterReconciler) else reconciler
         for reconciler in wanted
     )
 

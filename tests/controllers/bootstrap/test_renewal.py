@@ -38,7 +38,7 @@ def servers() -> Servers:
 
 
 def assessed(servers: Servers, now: datetime, endpoint: str = ENDPOINT) -> CertificatesRead:
-    return assess(PROD, endpoint, {key: servers.get("machines", key) for key in secrets_of(PROD.key)}, now)
+    return assess(PROD, endpoint, {key: servers.get("machines", key) for key in secrets_of(PROD.key, endpoint)}, now)
 
 
 def kubeconfig(servers: Servers) -> str:
@@ -53,7 +53,9 @@ def write(servers: Servers, key: Key, data: dict[str, str]) -> None:
     servers.put("machines", {**secret, "data": data})
 
 
-@pytest.mark.parametrize(("days", "due"), [(0, False), (200, False), (243, False), (244, True), (300, True), (400, True)])
+@pytest.mark.parametrize(
+    ("days", "due"), [(0, False), (200, False), (243, False), (244, True), (300, True), (400, True)]
+)
 def test_a_years_kubeconfig_is_due_when_a_third_of_its_life_is_left(servers: Servers, days: int, due: bool) -> None:
     assert bool(assessed(servers, NOW + days * DAY).renewal) is due
 
@@ -130,7 +132,8 @@ def test_a_kubeconfig_of_a_persons_or_of_another_cluster_is_watched_and_never_wr
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "users: 3", "current-context: a\ncontexts: [{name: a, context: {user: 7}}]", "\x00", "&a [*a]"]
+    "text",
+    ["", "{", "[]", "users: 3", "current-context: a\ncontexts: [{name: a, context: {user: 7}}]", "\x00", "&a [*a]"],
 )
 def test_a_kubeconfig_that_can_not_be_read_is_made_anew(servers: Servers, text: str) -> None:
     write(servers, KUBECONFIG, {"value": base64.b64encode(text.encode()).decode()})
@@ -181,7 +184,8 @@ def test_all_that_is_wrong_with_a_pair_names_its_key() -> None:
         (good.certificate, good.key, NOW - DAY, "it begins on"),
     ):
         said = pair_in({"tls.crt": certificate, "tls.key": key}, CLUSTER_CA, now)
-        assert isinstance(said, str) and wrong in said, said
+        assert isinstance(said, str)
+        assert wrong in said
 
 
 @pytest.mark.parametrize("made", ["leaf", "no-sign", "ed25519", "dsa"])
