@@ -227,6 +227,34 @@ class ControlPlaneRemediationView:
 
 
 @dataclass(frozen=True, slots=True)
+class EtcdSnapshotSettingsView:
+    """``EtcdSnapshotSettings`` of ``api/controlplane.py``."""
+
+    path: str | None = None
+    keep: int = 3
+
+    @classmethod
+    def read(cls, found: Reading) -> EtcdSnapshotSettingsView:
+        return cls(
+            path=found.text("path", None),
+            keep=found.count("keep", 3, 1, 99),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneEtcdView:
+    """``ControlPlaneEtcd`` of ``api/controlplane.py``."""
+
+    snapshot: EtcdSnapshotSettingsView = EtcdSnapshotSettingsView()
+
+    @classmethod
+    def read(cls, found: Reading) -> ControlPlaneEtcdView:
+        return cls(
+            snapshot=EtcdSnapshotSettingsView.read(found.child("snapshot")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ControlPlaneSpecView:
     """``ControlPlaneSpec`` of ``api/controlplane.py``."""
 
@@ -236,6 +264,7 @@ class ControlPlaneSpecView:
     template: Any = None
     rollout: ControlPlaneRolloutView = ControlPlaneRolloutView()
     remediation: ControlPlaneRemediationView = ControlPlaneRemediationView()
+    etcd: ControlPlaneEtcdView = ControlPlaneEtcdView()
 
     @classmethod
     def read(cls, found: Reading) -> ControlPlaneSpecView:
@@ -246,4 +275,5 @@ class ControlPlaneSpecView:
             template=found.raw("template"),
             rollout=ControlPlaneRolloutView.read(found.child("rollout")),
             remediation=ControlPlaneRemediationView.read(found.child("remediation")),
+            etcd=ControlPlaneEtcdView.read(found.child("etcd")),
         )

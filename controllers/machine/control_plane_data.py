@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
 from api.conditions import Reason
+from controllers.bootstrap import etcd_snapshot
 from controllers.bootstrap.calls import Refused
 from controllers.bootstrap.control_plane import ControlPlane
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget
@@ -74,10 +76,16 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         support=scene.reads.support,
         now=scene.view.now,
         cluster=need.cluster,
-        control_plane=_control_plane(cluster, endpoint, version),
+        control_plane=replace(_control_plane(cluster, endpoint, version), snapshot=_snapshot(scene.machine)),
         founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made),
     )
     return found, JoinTarget(server, "", seen)
+
+
+def _snapshot(machine: Obj) -> EtcdSnapshot | str | None:
+    """What the Machine's annotation asks for, or what is wrong with it: then its upgrade is refused."""
+    asked = annotations_of(machine).get(names.ETCD_SNAPSHOT)
+    return etcd_snapshot.read(asked) if asked is not None else None
 
 
 def may_found(machine: Obj, need: BootstrapNeed) -> Key | None:
