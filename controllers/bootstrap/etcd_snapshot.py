@@ -1,8 +1,8 @@
 """A snapshot of etcd on its host, taken before a control plane is upgraded: a step, and how it is asked for.
 
 The member is asked at its client port with the certificate that kubeadm makes for health checks, through etcd's JSON
-gateway (``/v3/maintenance/snapshot``, etcd 3.5 and 3.6): no etcdctl is needed. The stream is the database, and behind it
-the SHA-256 of all before (etcd's ``snapshot.go``), which is compared before the file gets its name.
+gateway (``/v3/maintenance/snapshot``, etcd 3.5 and 3.6): no etcdctl is needed. The stream is the database, and behind
+it the SHA-256 of all before (etcd's ``snapshot.go``), which is compared before the file gets its name.
 """
 
 from __future__ import annotations

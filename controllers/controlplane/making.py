@@ -81,7 +81,7 @@ def update(observed: Observed, machine: MachineFacts, why: str) -> Patch:
 
 
 def _snapshot(observed: Observed) -> str:
-    """What its host does before an upgrade, "" for nothing. It is no part of the revision: no Machine changes for it."""
+    """What its host does before an upgrade, "" for nothing. No part of the revision: no Machine changes for it."""
     asked = observed.spec.etcd.snapshot
     return text_of(EtcdSnapshot(asked.path, asked.keep)) if asked.path else ""
 

@@ -35,6 +35,7 @@ from controllers.kernel.bootstrapping import (
     NoTarget,
 )
 from controllers.kernel.conditions import Condition, find
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, objects, ref_of, spec_of, status_of
 from controllers.kernel.view import HostReads, Unreachable, View
@@ -99,7 +100,9 @@ def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
     return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint, token)
 
 
-def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: View) -> Bootstrapping | None:
+def observe(
+    machine: Obj, request: HostRequest | None, reads: HostReads, view: View, etcd: EtcdView = NOBODY_READS
+) -> Bootstrapping | None:
     """What is known and wanted; None where no bootstrap data was ever asked for."""
     need = need_of(machine, view)
     if need is None:
@@ -119,7 +122,7 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
         founds=control_plane_data.may_found(machine, need),
     )
     if request.versions.control_plane:
-        scene = Scene(machine, cluster, request, settings, reads, view)
+        scene = Scene(machine, cluster, request, settings, reads, view, etcd)
         wanted = control_plane_data.wanted(scene, need)
         if wanted is None or reads.problems:
             return asked

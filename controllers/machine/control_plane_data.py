@@ -15,6 +15,7 @@ from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.refs import (
     CLUSTER,
     Key,
@@ -29,6 +30,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
 from controllers.kernel.workload import endpoint_of
+from controllers.machine import etcd_members
 from controllers.machine.deletion_guards import peers_of, runs_control_plane
 from providers.base.contract import HostRequest
 
@@ -43,6 +45,7 @@ class Scene:
     settings: Settings
     reads: HostReads
     view: View
+    etcd: EtcdView = NOBODY_READS
 
 
 def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Refused | None:
@@ -65,6 +68,12 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
     if before:
         text = f"Machine {before} joins the control plane first: etcd takes one new member at a time"
         return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), text)
+    if answers and not _had_node(scene.machine) and need.cluster is not None:
+        waits = etcd_members.in_the_way(scene.machine, need.cluster, scene.view, scene.etcd)
+        if waits is None:
+            return None
+        if waits:
+            return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), waits)
     version = scene.request.versions.control_plane
     seen = target.version if answers and isinstance(target, JoinTarget) else ""
     server = scene.settings.endpoint or f"https://{endpoint}"

@@ -110,13 +110,15 @@ def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
 
 def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
     """``wanted``, told what reads the members of the clusters' etcd."""
-    if all(reconciler.name != "controlplane" for reconciler in wanted):
-        return wanted
-    from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+    from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
+    kinds: tuple[type[Any], ...] = (MachineReconciler,)
+    if any(reconciler.name == "controlplane" for reconciler in wanted):
+        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+        kinds = (MachineReconciler, ControlPlaneReconciler)
     return tuple(
-        replace(reconciler, etcd=etcd) if isinstance(reconciler, ControlPlaneReconciler) else reconciler
-        for reconciler in wanted
+        replace(reconciler, etcd=etcd) if isinstance(reconciler, kinds) else reconciler for reconciler in wanted
     )
 
 

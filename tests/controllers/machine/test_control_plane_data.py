@@ -15,12 +15,14 @@ from controllers.bootstrap.founding import Founded
 from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap
 from controllers.kernel.bootstrapping import BootstrapReads, DataAbsent, DataPresent, DataUnknown, JoinTarget, NoTarget
 from controllers.kernel.conditions import find
+from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostReads, ManagementCluster, Reached, Unreachable, Workload
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import NeedsReplacement
 from tests.builders import Builder, FakeView, cluster, machine
+from tests.builders.clock import NOW
 from tests.controllers.bootstrap.test_control_plane import PKI
 from tests.controllers.bootstrap.test_join import CA
 from tests.controllers.machine.test_bootstrap_data import ABSENT, ID, TAKES, a_host, condition, did
@@ -171,3 +173,89 @@ def test_the_host_of_a_control_plane_is_not_given_up_for_another_one() -> None:
     said = find(patch.patch["status"]["conditions"], "UpToDate") or {}
     assert (said["status"], said["reason"]) == ("False", "NeedsReplacement")
     assert "make another control-plane Machine, then delete this one" in said["message"]
+
+
+# -- etcd, of control planes that a person declared
+
+
+class Etcd:
+    """``EtcdView`` with what a test says."""
+
+    def __init__(self, read: EtcdRead) -> None:
+        self.read = read
+        self.asked: list[tuple[tuple[tuple[str, str], ...], str]] = []
+
+    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+        self.asked.append((hosts, str(cluster)))
+        return self.read
+
+
+def joined(name: str, address: str) -> Builder:
+    body = control_plane(name, age=600)
+    body.status["nodeRef"] = {"name": f"node-of-{name}"}
+    body.status["addresses"] = [{"type": "InternalIP", "address": address}]
+    return body
+
+
+def joins(etcd: Etcd, *others: Builder, body: Builder | None = None) -> Plan:
+    view = FakeView(body or control_plane(), prod(), *others)
+    view.living_in(ANSWERS)
+    reads = HostReads(ABSENT, support=TAKES, bootstrap=BootstrapReads(TARGET, DataAbsent()))
+    reconciler = replace(RECONCILER, etcd=etcd)
+    observed = reconciler.observe(Key("default", "m-1"), view, reads)
+    assert observed is not None
+    return reconciler.plan(observed)
+
+
+def listed(*works: bool | None, names_: tuple[str, ...] = ("node-of-m-8", "node-of-m-9", "lost")) -> EtcdMembers:
+    return EtcdMembers(tuple(EtcdMember(n, names_[n - 1], healthy=ok) for n, ok in enumerate(works, 1)), NOW)
+
+
+def test_a_host_joins_where_every_member_works_or_nobody_can_ask_them() -> None:
+    for read in (listed(True, True), EtcdUnread("nobody answers")):
+        etcd = Etcd(read)
+        assert ensured(joins(etcd, joined("m-9", "10.0.0.9"), joined("m-8", "10.0.0.8")))
+        assert etcd.asked == [((("node-of-m-8", "10.0.0.8"), ("node-of-m-9", "10.0.0.9")), "default/prod")]
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (listed(True, True, False), "remove the member with ID 3"),
+        (listed(True, True, None), "remove the member with ID 3"),
+        (listed(True, True, False, names_=("node-of-m-8", "node-of-m-9", "")), "never started"),
+        (listed(True, False), "delete that Machine"),
+        (listed(True, False, names_=("node-of-m-8", "lost")), "restore it from a snapshot"),
+    ],
+)
+def test_while_a_member_does_not_work_no_host_is_made_and_it_is_told_what_to_do(read: EtcdMembers, said: str) -> None:
+    plan = joins(Etcd(read), joined("m-8", "10.0.0.8"), joined("m-9", "10.0.0.9"))
+    assert not did(plan, EnsureBootstrap)
+    assert not did(plan, CreateHost)
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert (status, reason) == ("False", "WaitingForControlPlane")
+    assert said in message
+
+
+def test_while_etcd_is_being_read_nothing_is_done() -> None:
+    plan = joins(Etcd(EtcdUnread("not yet", finding_out=True)), joined("m-8", "10.0.0.8"))
+    assert not did(plan, EnsureBootstrap)
+    assert not did(plan, CreateHost)
+
+
+def test_a_control_plane_looks_at_its_etcd_itself_and_a_host_that_is_there_is_not_held_up() -> None:
+    owned = joined("m-8", "10.0.0.8")
+    owner = {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "ControlPlane",
+        "name": "cp",
+        "uid": "1",
+        "controller": True,
+    }
+    owned.metadata["ownerReferences"] = [owner]
+    etcd = Etcd(listed(False, False))
+    assert ensured(joins(etcd, owned))
+    there = control_plane()
+    there.spec["providerID"] = "ssh://rack1"
+    joins(etcd, joined("m-8", "10.0.0.8"), body=there)
+    assert etcd.asked == []
