@@ -88,7 +88,8 @@ class MachineReconciler:
     """See ``controllers.kernel.reconciler.Reconciler``. ``hosting_node``: name of the Node on which this program runs.
 
     ``limits``: on hosts that come up at once, where no Cluster says so. ``nodes``: what may reach Nodes.
-    ``etcd``: what reads the members of the clusters' etcd. ``owner_label``: Nodes carry the label ``machine-controller/owned-by`` as well, for kubermatic's tools.
+    ``etcd``: what reads the members of the clusters' etcd.
+    ``owner_label``: Nodes carry the label ``machine-controller/owned-by`` as well, for kubermatic's tools.
     """
 
     hosting_node: str = ""
