@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from api import names
-from controllers.bootstrap import documents, etcd_snapshot
+from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.install import kubernetes_program, repositories
 from controllers.bootstrap.join import Join, Refusal, refusals
@@ -57,6 +57,7 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
+        *_renewed(join),
         _upgraded(join, patched=bool(patches)),
         kubelet,
         Step("restart the kubelet", Service("kubelet.service", restart=True)),
@@ -71,6 +72,12 @@ def _saved(join: Join) -> tuple[Step, ...]:
     if asked is None or not isinstance(asked.snapshot, EtcdSnapshot):
         return ()
     return (etcd_snapshot.step(asked.snapshot, f"v{asked.version}"),)
+
+
+def _renewed(join: Join) -> tuple[Step, ...]:
+    """Before kubeadm's own upgrade, which works with the host's admin.conf."""
+    asked = join.control_plane
+    return (certificate_renewal.step(asked.renewal),) if asked is not None and asked.renewal else ()
 
 
 def _upgraded(join: Join, *, patched: bool) -> Step:

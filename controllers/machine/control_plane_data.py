@@ -32,6 +32,7 @@ from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, V
 from controllers.kernel.workload import endpoint_of
 from controllers.machine import etcd_members
 from controllers.machine.deletion_guards import peers_of, runs_control_plane
+from controllers.machine.host_spec import renewal_of
 from providers.base.contract import HostRequest
 
 
@@ -85,7 +86,11 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         support=scene.reads.support,
         now=scene.view.now,
         cluster=need.cluster,
-        control_plane=replace(_control_plane(cluster, endpoint, version), snapshot=_snapshot(scene.machine)),
+        control_plane=replace(
+            _control_plane(cluster, endpoint, version),
+            snapshot=_snapshot(scene.machine),
+            renewal=renewal_of(scene.machine),
+        ),
         founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made),
     )
     return found, JoinTarget(server, "", seen)

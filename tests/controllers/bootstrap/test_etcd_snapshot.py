@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, read, text_of
+from controllers.bootstrap.join import Join
 from controllers.bootstrap.steps import Script
 from controllers.bootstrap.upgrade import upgrade_steps
 from tests.controllers.bootstrap.scenarios import SCENARIOS
@@ -69,3 +70,21 @@ def test_it_counts_in_no_digest() -> None:
     asked = replace(JOIN.control_plane, snapshot=EtcdSnapshot("/var/backups/etcd", 3))
     assert repr(asked) == repr(JOIN.control_plane)
     assert asked == JOIN.control_plane
+
+
+def test_certificates_are_renewed_before_kubeadm_needs_them_and_once_for_each_value() -> None:
+    assert JOIN.control_plane is not None
+    found = []
+    for value in ("2026-11-23", "2027-11-23"):
+        names = [step.name for step in steps_of(_renewing(value)).steps]
+        assert names.index("renew the control plane's certificates") < names.index(
+            "upgrade the control plane to v1.36.3"
+        )
+        found += [step.once for step in steps_of(_renewing(value)).steps if step.once.startswith("certificates-")]
+    assert len(set(found)) == 2
+    assert steps_of(_renewing("")) == steps_of(JOIN)
+
+
+def _renewing(value: str) -> Join:
+    assert JOIN.control_plane is not None
+    return replace(JOIN, control_plane=replace(JOIN.control_plane, renewal=value))

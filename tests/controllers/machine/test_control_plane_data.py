@@ -19,6 +19,7 @@ from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnrea
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostReads, ManagementCluster, Reached, Unreachable, Workload
+from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import NeedsReplacement
 from tests.builders import Builder, FakeView, cluster, machine
@@ -259,3 +260,30 @@ def test_a_control_plane_looks_at_its_etcd_itself_and_a_host_that_is_there_is_no
     there.spec["providerID"] = "ssh://rack1"
     joins(etcd, joined("m-8", "10.0.0.8"), body=there)
     assert etcd.asked == []
+
+
+# -- certificates of its host
+
+
+def test_another_value_asks_for_the_certificates_of_its_host_anew_and_keeps_all_else_of_it() -> None:
+    found = {}
+    for value in ("", "2026-11-23", "2027-11-23"):
+        body = control_plane()
+        if value:
+            body.annotated(names.RENEW_CERTIFICATES, value)
+        request = desired_host(body.build(), FakeView(prod())).request
+        assert request is not None
+        found[request.spec_hash] = request.kept_hash
+    assert len(found) == 3
+    assert len(set(found.values())) == 1
+
+
+def test_the_request_follows_an_annotation_that_comes_later_and_a_worker_has_no_such_certificates() -> None:
+    body = control_plane()
+    before = desired_host(body.build(), FakeView(prod())).spec_hash
+    body.annotated(names.RENEW_CERTIFICATES, "2026-11-23")
+    assert desired_host(body.build(), FakeView(prod())).spec_hash != before
+    worker = machine("w").kubelet("1.36.3")
+    plain = desired_host(worker.build(), FakeView()).spec_hash
+    worker.annotated(names.RENEW_CERTIFICATES, "2026-11-23")
+    assert desired_host(worker.build(), FakeView()).spec_hash == plain
