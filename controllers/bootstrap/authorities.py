@@ -228,10 +228,10 @@ def _certificate_fault(pem: str, key: Any, now: datetime) -> str:
 
 def _signs_certificates(certificate: x509.Certificate) -> bool:
     """Basic constraints say CA, and the key usage, where it is given, allows it to sign (RFC 5280, 4.2.1.3)."""
-    said = [each.value for each in certificate.extensions]
-    if not any(isinstance(each, x509.BasicConstraints) and each.ca for each in said):
+    extensions = [each.value for each in certificate.extensions]
+    if not any(isinstance(each, x509.BasicConstraints) and each.ca for each in extensions):
         return False
-    return all(each.key_cert_sign for each in said if isinstance(each, x509.KeyUsage))
+    return all(each.key_cert_sign for each in extensions if isinstance(each, x509.KeyUsage))
 
 
 def _public_fault(pem: str, key: Any) -> str:

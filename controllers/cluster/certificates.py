@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from api import names
 from api.conditions import ClusterCondition, Reason
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Action, Event, RenewKubeconfig
@@ -25,8 +26,8 @@ _CURE: Mapping[CertificateKind, str] = {
     CertificateKind.CLUSTER_CA: "replace it (docs/tasks/cluster-certificates.md)",
     CertificateKind.ETCD_CA: "replace it (docs/tasks/cluster-certificates.md)",
     CertificateKind.FRONT_PROXY_CA: "replace it (docs/tasks/cluster-certificates.md)",
-    CertificateKind.API_SERVER: "upgrade its Machine, or run kubeadm certs renew all on its host",
-    CertificateKind.ETCD: "upgrade its Machine, or run kubeadm certs renew all on its host",
+    CertificateKind.API_SERVER: f"upgrade its Machine, or annotate it with {names.RENEW_CERTIFICATES}",
+    CertificateKind.ETCD: f"upgrade its Machine, or annotate it with {names.RENEW_CERTIFICATES}",
 }
 
 
