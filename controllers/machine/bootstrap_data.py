@@ -43,7 +43,7 @@ from controllers.kernel.workload import cluster_key_of
 from controllers.machine import control_plane_data
 from controllers.machine.control_plane_data import Scene
 from controllers.machine.decision import condition
-from providers.base.contract import BootstrapRef, Host, HostRequest
+from providers.base.contract import BootstrapRef, Host, HostRequest, KubeletUpgrade
 
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
@@ -155,9 +155,16 @@ def before_replacement(found: Bootstrapping | None) -> NotYet | None:
 
 def with_upgrade(request: HostRequest, found: Bootstrapping | None) -> HostRequest:
     """The request with the steps that change the kubelet of a host that has joined, or why there are none."""
+    if found is not None and found.refused is not None and found.wanted is None:
+        return replace(request, upgrade=KubeletUpgrade(why_not=found.refused.message))
     if found is None or found.wanted is None or found.reads.target is None:
         return request
     return replace(request, upgrade=upgrade_for(found.wanted, found.reads.target))
+
+
+def is_being_found_out(found: Bootstrapping | None) -> bool:
+    """Whether soon it is known with which steps a host that has joined could be changed, and now it is not."""
+    return found is not None and found.asked and found.refused is None and found.wanted is None
 
 
 @dataclass(frozen=True, slots=True)

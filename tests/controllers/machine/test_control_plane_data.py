@@ -12,7 +12,7 @@ import pytest
 
 from api import names
 from controllers.bootstrap.founding import Founded
-from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap
+from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap, UpdateHost
 from controllers.kernel.bootstrapping import BootstrapReads, DataAbsent, DataPresent, DataUnknown, JoinTarget, NoTarget
 from controllers.kernel.conditions import find
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
@@ -287,3 +287,13 @@ def test_the_request_follows_an_annotation_that_comes_later_and_a_worker_has_no_
     plain = desired_host(worker.build(), FakeView()).spec_hash
     worker.annotated(names.RENEW_CERTIFICATES, "2026-11-23")
     assert desired_host(worker.build(), FakeView()).spec_hash == plain
+
+
+def test_right_after_a_start_no_provider_is_asked_to_change_a_host_before_it_is_known_how() -> None:
+    """Found by killing the controllers: the answer that nobody says how was kept, and the upgrade stood still."""
+    body = control_plane()
+    host = a_host(body, spec_hash="of another spec")
+    body.provider_id(ID)
+    for target, asks in ((None, False), (TARGET, True)):
+        plan = planned(body, prod(), workload=ANSWERS, target=target, host=host)
+        assert bool(did(plan, UpdateHost)) is asks
