@@ -37,6 +37,32 @@ class ControlPlaneRemediation(Model):
     """After so long without a replacement the count begins anew."""
 
 
+class EtcdSnapshotSettings(Model):
+    """Where etcd is saved on its host before an upgrade changes it."""
+
+    path: (
+        Annotated[
+            str,
+            Field(
+                min_length=2, max_length=201, pattern=r"^/[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"
+            ),
+        ]
+        | None
+    ) = None
+    """Folder on each host, like ``/var/backups/etcd``. No snapshot is taken without it. It needs room for ``keep`` and
+    two further copies of the database."""
+    keep: Annotated[int, Field(ge=1, le=99), Schema({"format": "int32"})] = 3
+    """Snapshots that stay in the folder; older ones are removed."""
+
+
+class ControlPlaneEtcd(Model):
+    """How etcd is looked after."""
+
+    snapshot: EtcdSnapshotSettings = EtcdSnapshotSettings()
+    """A snapshot before each upgrade in place. The upgrade of a host begins only once its snapshot was taken and its
+    checksum is right."""
+
+
 class ControlPlaneSpec(Model):
     """How many Machines run the control plane, of which version and template."""
 
@@ -79,6 +105,8 @@ class ControlPlaneSpec(Model):
     after the other, each when the one before is done; those with a newer kubelet are left alone."""
     upgrade_order: Annotated[list[ShortText], Field(max_length=50), ATOMIC_LIST] | None = None
     """Names of MachineDeployments in the order in which they are upgraded; others follow by name."""
+    etcd: ControlPlaneEtcd = ControlPlaneEtcd()
+    """How etcd is looked after."""
 
 
 class EtcdSummary(Model):

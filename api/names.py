@@ -185,6 +185,12 @@ CONTROL_PLANE_HOOK: Final = f"{OWN_PRE_TERMINATE_HOOK_PREFIX}/etcd-member"
 """On a Machine of a ControlPlane: its host stays until its etcd member was removed."""
 CONTROL_PLANE_MEMBER: Final = "nodewright.dev/etcd-member"
 """On a Machine of a ControlPlane: id (hexadecimal) of its etcd member, once that was seen."""
+RENEW_CERTIFICATES: Final = "nodewright.dev/renew-certificates"
+"""On a Machine with ``versions.controlPlane``: each new value (a date, as a rule) has the certificates of its control
+plane made anew on its host, and its static pods restarted. One Machine after the other."""
+ETCD_SNAPSHOT: Final = "nodewright.dev/etcd-snapshot"
+"""On a Machine with ``versions.controlPlane``: a snapshot of etcd is taken on its host before each upgrade, as
+``KEEP:FOLDER`` (``3:/var/backups/etcd``): the last KEEP stay in FOLDER."""
 CONTROL_PLANE_FINALIZER: Final = "nodewright.dev/control-plane"
 """On a ControlPlane: it goes after its Machines."""
 CONTROL_PLANE_INIT_LOCK: Final = "nodewright.dev/control-plane-init-machine"

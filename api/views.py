@@ -227,6 +227,34 @@ class ControlPlaneRemediationView:
 
 
 @dataclass(frozen=True, slots=True)
+class EtcdSnapshotSettingsView:
+    """``EtcdSnapshotSettings`` of ``api/controlplane.py``."""
+
+    path: str | None = None
+    keep: int = 3
+
+    @classmethod
+    def read(cls, found: Reading) -> EtcdSnapshotSettingsView:
+        return cls(
+            path=found.text("path", None),
+            keep=found.count("keep", 3, 1, 99),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneEtcdView:
+    """``ControlPlaneEtcd`` of ``api/controlplane.py``."""
+
+    snapshot: EtcdSnapshotSettingsView = EtcdSnapshotSettingsView()
+
+    @classmethod
+    def read(cls, found: Reading) -> ControlPlaneEtcdView:
+        return cls(
+            snapshot=EtcdSnapshotSettingsView.read(found.child("snapshot")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ControlPlaneSpecView:
     """``ControlPlaneSpec`` of ``api/controlplane.py``."""
 
@@ -238,6 +266,7 @@ class ControlPlaneSpecView:
     remediation: ControlPlaneRemediationView = ControlPlaneRemediationView()
     upgrade: str = "Alone"
     upgrade_order: Any = None
+    etcd: ControlPlaneEtcdView = ControlPlaneEtcdView()
 
     @classmethod
     def read(cls, found: Reading) -> ControlPlaneSpecView:
@@ -250,4 +279,5 @@ class ControlPlaneSpecView:
             remediation=ControlPlaneRemediationView.read(found.child("remediation")),
             upgrade=found.choice("upgrade", "Alone", ("Alone", "Together")),
             upgrade_order=found.raw("upgradeOrder"),
+            etcd=ControlPlaneEtcdView.read(found.child("etcd")),
         )

@@ -10,14 +10,15 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from controllers.bootstrap.steps import File
@@ -135,8 +136,10 @@ def pair_in(data: Mapping[str, str], authority: Authority, now: datetime) -> Key
             return f"{name} has {len(text)} characters, at most {_LARGEST} are taken"
     try:
         private = serialization.load_pem_private_key(key.encode(), None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         return "tls.key is no PEM of a private key without a password"
+    if not isinstance(private, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        return "tls.key is neither an RSA nor an ECDSA key, and kubeadm takes no other"
     fault = (
         _certificate_fault(certificate, private, now) if authority.common_name else _public_fault(certificate, private)
     )
@@ -195,32 +198,46 @@ def admin_ends(kubeconfig: str) -> datetime | None:
         return None
 
 
-def _certificate_fault(pem: str, key: Any, now: datetime) -> str:
-    found = _CERTIFICATE.findall(pem)
-    if not found:
-        return "tls.crt is no PEM of a certificate"
+def readable(pem: str) -> x509.Certificate | None:
+    """The first certificate of a PEM, which is the one that kubeadm takes; None if it can't be read."""
+    found = _CERTIFICATE.search(pem) if len(pem) <= _LARGEST else None
     try:
-        certificate = x509.load_pem_x509_certificate(found[0].encode())
-        constraints = _constraints(certificate.extensions)
-    except ValueError:
+        certificate = x509.load_pem_x509_certificate(found[0].encode()) if found else None
+        if certificate is not None:
+            _ = certificate.extensions, certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension,
+            x509.UnsupportedGeneralNameType):  # fmt: skip
+        return None
+    return certificate
+
+
+def _certificate_fault(pem: str, key: Any, now: datetime) -> str:
+    certificate = readable(pem)
+    if certificate is None:
         return "tls.crt is no PEM of a certificate"
     if certificate.public_key() != key.public_key():
         return "tls.key is not the key of the certificate in tls.crt"
-    if not constraints:
+    if not _signs_certificates(certificate):
         return "the certificate in tls.crt is none of a CA"
-    if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc:
-        return f"the certificate in tls.crt is not valid now: it ends on {certificate.not_valid_after_utc:%Y-%m-%d}"
+    if now < certificate.not_valid_before_utc:
+        return f"the certificate in tls.crt is not valid now: it begins on {certificate.not_valid_before_utc:%Y-%m-%d}"
+    if certificate.not_valid_after_utc <= now:
+        return f"the certificate in tls.crt is not valid now: it ended on {certificate.not_valid_after_utc:%Y-%m-%d}"
     return ""
 
 
-def _constraints(extensions: Iterable[x509.Extension[x509.ExtensionType]]) -> bool:
-    return any(isinstance(each.value, x509.BasicConstraints) and each.value.ca for each in extensions)
+def _signs_certificates(certificate: x509.Certificate) -> bool:
+    """Basic constraints say CA, and the key usage, where it is given, allows it to sign (RFC 5280, 4.2.1.3)."""
+    extensions = [each.value for each in certificate.extensions]
+    if not any(isinstance(each, x509.BasicConstraints) and each.ca for each in extensions):
+        return False
+    return all(each.key_cert_sign for each in extensions if isinstance(each, x509.KeyUsage))
 
 
 def _public_fault(pem: str, key: Any) -> str:
     try:
         public = serialization.load_pem_public_key(pem.encode())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         return "tls.crt is no PEM of a public key"
     return "" if public == key.public_key() else "tls.key is not the key of the public key in tls.crt"
 

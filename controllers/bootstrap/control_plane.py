@@ -6,13 +6,16 @@ import re
 from dataclasses import dataclass, field
 
 from controllers.bootstrap.authorities import Pki
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
     """``version``: without ``v``; ``endpoint``: ``host:port`` that all hosts reach; ranges: CIDRs with commas, "" for
-    kubeadm's own. ``initializes``: this host makes the cluster. ``pki`` None: not given yet; it is in no digest.
+    kubeadm's own. ``initializes``: this host makes the cluster. ``pki`` None: not given yet; it is in no digest, and
+    neither is ``snapshot``: what is saved before an upgrade, or why that can't be read;
+    nor ``renewal``: for each other value but "" the certificates of kubeadm are made anew.
     """
 
     cluster: str
@@ -23,6 +26,8 @@ class ControlPlane:
     dns_domain: str = ""
     initializes: bool = True
     pki: Pki | None = field(default=None, repr=False, compare=False)
+    renewal: str = field(default="", repr=False, compare=False)
+    snapshot: EtcdSnapshot | str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def found(
 ) -> Generator[Call, Obj | None, Founded | Refused | None]:
     """See that all Secrets are there, and tell whether this host makes the cluster. None: somebody was faster."""
     kubeconfig = yield Get("machines", kubeconfig_secret_of(order.cluster.key))
-    if kubeconfig is not None and _is_of_another(kubeconfig, order.cluster):
+    if kubeconfig is not None and is_of_another(kubeconfig, order.cluster):
         return _of_another(kubeconfig)
     pairs: dict[str, KeyPair] = {}
     ca: Obj | None = None
@@ -74,7 +74,7 @@ def found(
         kubeconfig = yield Post("machines", _kubeconfig(order, pairs[CLUSTER_CA.suffix], now))
         if kubeconfig is None:
             return None
-    role = yield from _initializes(order, machine, ca, _is_ours(kubeconfig))
+    role = yield from _initializes(order, machine, ca, is_ours(kubeconfig))
     return Founded(role, pairs) if isinstance(role, bool) else role
 
 
@@ -98,7 +98,7 @@ def _secret(
     key = authority_key(order.cluster.key, authority)
     secret = yield Get("machines", key)
     if secret is not None:
-        return _of_another(secret) if _is_of_another(secret, order.cluster) else secret
+        return _of_another(secret) if is_of_another(secret, order.cluster) else secret
     if keys is None:
         kubeconfig = kubeconfig_secret_of(order.cluster.key)
         text = (
@@ -143,7 +143,7 @@ def _holder(ca: Obj) -> tuple[str, str]:
     return name, uid
 
 
-def _is_of_another(secret: Obj, cluster: Ref) -> bool:
+def is_of_another(secret: Obj, cluster: Ref) -> bool:
     """Whether it belongs to an earlier Cluster of that name, with which it is about to go."""
     owners = objects(secret["metadata"].get("ownerReferences"))
     return any(each.get("kind") == cluster.kind.name and each.get("uid") != cluster.uid for each in owners)
@@ -154,7 +154,7 @@ def _of_another(secret: Obj) -> Refused:
     return Refused(str(Reason.SECRET_CONFLICT), text)
 
 
-def _is_ours(kubeconfig: Obj) -> bool:
+def is_ours(kubeconfig: Obj) -> bool:
     return annotations_of(kubeconfig).get(names.MANAGED_KUBECONFIG_ANNOTATION) == "true"
 
 

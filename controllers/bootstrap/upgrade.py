@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from controllers.bootstrap import documents
+from api import names
+from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.install import kubernetes_program, repositories
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import environment
@@ -43,20 +45,39 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     wrong = refusals(join, upgrades=True)
     if wrong:
         return wrong
+    asked = join.control_plane.snapshot if join.control_plane is not None else None
+    if isinstance(asked, str):
+        return (Refusal(f"metadata.annotations[{names.ETCD_SNAPSHOT}]", asked),)
     kubeadm, kubelet = (kubernetes_program(join, program) for program in ("kubeadm", "kubelet"))
     if kubeadm is None or kubelet is None:
         return (_IMAGE_HAS_IT,)
     patches = documents.patch_files(join.settings.spec)
     steps = (
+        *_saved(join),
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
+        *_renewed(join),
         _upgraded(join, patched=bool(patches)),
         kubelet,
         Step("restart the kubelet", Service("kubelet.service", restart=True)),
         Step("wait until the kubelet keeps running", Script(_RUNS), timeout=2.0 * _TRIES),
     )
     return Steps(steps, environment=environment(join.settings, urlsplit(join.server).hostname or ""))
+
+
+def _saved(join: Join) -> tuple[Step, ...]:
+    """First of all: what comes after may not be there to save."""
+    asked = join.control_plane
+    if asked is None or not isinstance(asked.snapshot, EtcdSnapshot):
+        return ()
+    return (etcd_snapshot.step(asked.snapshot, f"v{asked.version}"),)
+
+
+def _renewed(join: Join) -> tuple[Step, ...]:
+    """Before kubeadm's own upgrade, which works with the host's admin.conf."""
+    asked = join.control_plane
+    return (certificate_renewal.step(asked.renewal),) if asked is not None and asked.renewal else ()
 
 
 def _upgraded(join: Join, *, patched: bool) -> Step:

@@ -8,7 +8,7 @@ from typing import Any
 from api import names
 from api.conditions import ClusterCondition, Reason
 from api.names import ClusterPhase
-from controllers.cluster import reachability
+from controllers.cluster import certificates, reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, merge, merge_patch, typed
@@ -32,18 +32,19 @@ def plan(observed: Observed) -> Plan:
     if hold is not None:
         return Plan(steps([hold]))
     patch = merge_patch(observed.status, _desired(observed))
+    renewals = steps(certificates.actions(observed))
     if not patch:
-        return _waiting(observed)
+        return Plan(renewals, _waiting(observed).outcome)
     ready = sum(machine.ready for machine in observed.machines)
     change = StatusChange(observed.status, _as_progress(patch), len(observed.machines), ready == len(observed.machines))
-    news = reachability.news(observed)
+    news = [*reachability.news(observed), *certificates.news(observed, certificates.conditions(observed))]
     pause = 0.0 if observed.deleting or observed.paused or news else hold_back(change, observed.machines, observed.now)
     if pause > 0:
-        return Plan(outcome=Wait(pause, "its Machines are moving"))
+        return Plan(renewals, Wait(pause, "its Machines are moving"))
     why = f"Cluster {key_of(observed.cluster)}: {ready} of {counted(len(observed.machines), 'Machine')} ready"
     guard = resource_version_of(observed.cluster)
     write = Patch(observed.ref, {"status": patch}, why, "status", guard)
-    return Plan(steps([write], news), _waiting(observed).outcome)
+    return Plan((*renewals, *steps([write], news)), _waiting(observed).outcome)
 
 
 def _release(observed: Observed) -> Plan:
@@ -60,14 +61,16 @@ def _release(observed: Observed) -> Plan:
 def _waiting(observed: Observed) -> Plan:
     if observed.deleting:
         return Plan(outcome=Blocked(_left(observed)))
-    return NOTHING
+    again = certificates.look_again(observed)
+    return Plan(outcome=Wait(again, "its certificates are looked at again")) if again else NOTHING
 
 
 def _desired(observed: Observed) -> dict[str, Any]:
     decided = _decided(observed)
     types = {condition.type for condition in decided}
     previous = typed(observed.status.get("conditions"))
-    before = [c for c in previous if c["type"] in types or c["type"] not in _OWNED]
+    kept = _OWNED - (certificates.OWNED if certificates.is_unknown(observed) else frozenset())
+    before = [c for c in previous if c["type"] in types or c["type"] not in kept]
     return {
         "observedGeneration": generation_of(observed.cluster),
         "phase": str(_phase(observed)),
@@ -86,7 +89,7 @@ def _endpoints(observed: Observed) -> dict[str, Any]:
 
 
 def _decided(observed: Observed) -> list[Condition]:
-    decided = [_ready(observed), reachability.condition(observed)]
+    decided = [_ready(observed), reachability.condition(observed), *certificates.conditions(observed)]
     if observed.deleting:
         going = _deletions(observed)
         text = f"{_left(observed)}; {going.text}" if going.text else _left(observed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from controllers.cluster.observe import Observed, observe
 from controllers.cluster.plan import plan
+from controllers.kernel.certificates import NOBODY_READS, CertificatesView
 from controllers.kernel.machine_facts import read
 from controllers.kernel.pace import gathering
 from controllers.kernel.pausing import cluster_name_of
@@ -39,8 +40,9 @@ def same_cluster(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReconciler:
-    """See ``controllers.kernel.reconciler.Reconciler``."""
+    """See ``controllers.kernel.reconciler.Reconciler``. ``certificates``: what reads the clusters' certificates."""
 
+    certificates: CertificatesView = NOBODY_READS
     name: str = "cluster"
     kind: Kind = CLUSTER
     reports_unreachable: bool = True
@@ -57,7 +59,7 @@ class ClusterReconciler:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view)
+        return observe(key, view, self.certificates)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

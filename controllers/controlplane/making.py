@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, text_of
 from controllers.controlplane.observe import Observed
 from controllers.kernel.actions import Create, Patch
 from controllers.kernel.machine_facts import MachineFacts
@@ -27,6 +28,7 @@ def create(observed: Observed, name: str, why: str, *, first: bool) -> Create:
         names.IN_PLACE_ANNOTATION: str(names.InPlace.REQUIRE),
         names.CONTROL_PLANE_HOOK: key_of(observed.body).name,
         **({names.CONTROL_PLANE_INIT: "true"} if first else {}),
+        **({names.ETCD_SNAPSHOT: _snapshot(observed)} if _snapshot(observed) else {}),
         **({names.MACHINE_CLASS_ANNOTATION: observed.class_digest} if observed.class_digest else {}),
     }
     spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
@@ -70,10 +72,18 @@ def update(observed: Observed, machine: MachineFacts, why: str) -> Patch:
     }
     if annotations_of(machine.body).get(names.MACHINE_CLASS_ANNOTATION, "") != observed.class_digest:
         notes[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest or None
+    if annotations_of(machine.body).get(names.ETCD_SNAPSHOT, "") != _snapshot(observed):
+        notes[names.ETCD_SNAPSHOT] = _snapshot(observed) or None
     patch: dict[str, Any] = {"metadata": {"annotations": notes}}
     if spec:
         patch["spec"] = spec
     return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
+
+
+def _snapshot(observed: Observed) -> str:
+    """What its host does before an upgrade, "" for nothing. No part of the revision: no Machine changes for it."""
+    asked = observed.spec.etcd.snapshot
+    return text_of(EtcdSnapshot(asked.path, asked.keep)) if asked.path else ""
 
 
 def _of_revision(spec: Mapping[str, Any]) -> dict[str, Any]:

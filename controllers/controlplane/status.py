@@ -106,7 +106,9 @@ def _etcd_healthy(observed: Observed) -> Condition:
         return Condition(type_, "False", Reason.ETCD_QUORUM_LOST, "; ".join([str(votes), *reported]))
     if reported:
         return Condition(type_, "False", Reason.ETCD_DEGRADED, "; ".join([str(votes), *reported]))
-    return Condition(type_, "True", Reason.ETCD_HEALTHY, str(votes))
+    sizes = [member.db_size_bytes for member in etcd.members if member.db_size_bytes]
+    size = f"; the largest database has at most {_rounded(max(sizes)) >> 20} MiB" if sizes else ""
+    return Condition(type_, "True", Reason.ETCD_HEALTHY, f"{votes}{size}")
 
 
 def _wrong(member: EtcdMember) -> str:

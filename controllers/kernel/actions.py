@@ -173,10 +173,20 @@ class RemoveEtcdMember:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class RenewKubeconfig:
+    """Make the kubeconfig Secret of a cluster that Machines make anew, if it is still due when it is done. Observed in
+    a later reconcile. ``endpoint``: ``host:port``."""
+
+    cluster: Ref
+    endpoint: str
+    why: str
+
+
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
-Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember
+Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig
 
 
 def kind_of(action: Action) -> Kind | None:
@@ -186,7 +196,7 @@ def kind_of(action: Action) -> Kind | None:
             return kind
         case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
             return None
-        case RemoveEtcdMember():
+        case RemoveEtcdMember() | RenewKubeconfig():
             return None
         case _:
             return action.target.kind

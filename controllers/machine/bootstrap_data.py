@@ -35,6 +35,7 @@ from controllers.kernel.bootstrapping import (
     NoTarget,
 )
 from controllers.kernel.conditions import Condition, find
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import (
     MACHINE,
@@ -52,7 +53,7 @@ from controllers.kernel.workload import cluster_key_of
 from controllers.machine import control_plane_data
 from controllers.machine.control_plane_data import Scene
 from controllers.machine.decision import condition
-from providers.base.contract import BootstrapRef, Host, HostRequest
+from providers.base.contract import BootstrapRef, Host, HostRequest, KubeletUpgrade
 
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
@@ -109,7 +110,9 @@ def need_of(machine: Obj, view: View) -> BootstrapNeed | None:
     return BootstrapNeed(ref_of(MACHINE, machine), cluster_key_of(MACHINE, machine), endpoint, token)
 
 
-def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: View) -> Bootstrapping | None:
+def observe(
+    machine: Obj, request: HostRequest | None, reads: HostReads, view: View, etcd: EtcdView = NOBODY_READS
+) -> Bootstrapping | None:
     """What is known and wanted; None where no bootstrap data was ever asked for."""
     need = need_of(machine, view)
     if need is None:
@@ -132,7 +135,7 @@ def observe(machine: Obj, request: HostRequest | None, reads: HostReads, view: V
         founds=control_plane_data.may_found(machine, need),
     )
     if request.versions.control_plane:
-        scene = Scene(machine, cluster, request, settings, reads, view)
+        scene = Scene(machine, cluster, request, settings, reads, view, etcd)
         wanted = control_plane_data.wanted(scene, need)
         if wanted is None or reads.problems:
             return asked
@@ -165,9 +168,16 @@ def before_replacement(found: Bootstrapping | None) -> NotYet | None:
 
 def with_upgrade(request: HostRequest, found: Bootstrapping | None) -> HostRequest:
     """The request with the steps that change the kubelet of a host that has joined, or why there are none."""
+    if found is not None and found.refused is not None and found.wanted is None:
+        return replace(request, upgrade=KubeletUpgrade(why_not=found.refused.message))
     if found is None or found.wanted is None or found.reads.target is None:
         return request
     return replace(request, upgrade=upgrade_for(found.wanted, found.reads.target))
+
+
+def is_being_found_out(found: Bootstrapping | None) -> bool:
+    """Whether soon it is known with which steps a host that has joined could be changed, and now it is not."""
+    return found is not None and found.asked and found.refused is None and found.wanted is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,15 @@ from typing import Any
 
 from api import names
 from api.conditions import Reason
+from controllers.bootstrap import etcd_snapshot
 from controllers.bootstrap.calls import Refused
 from controllers.bootstrap.control_plane import ControlPlane
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget, NoTarget
 from controllers.kernel.control_planes import oldest_of
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
@@ -31,7 +34,9 @@ from controllers.kernel.refs import (
 from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
 from controllers.kernel.workload import endpoint_of
+from controllers.machine import etcd_members
 from controllers.machine.deletion_guards import peers_of
+from controllers.machine.host_spec import renewal_of
 from providers.base.contract import HostRequest
 
 
@@ -45,6 +50,7 @@ class Scene:
     settings: Settings
     reads: HostReads
     view: View
+    etcd: EtcdView = NOBODY_READS
 
 
 def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Refused | None:
@@ -67,6 +73,12 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
     if before:
         text = f"Machine {before} joins the control plane first: etcd takes one new member at a time"
         return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), text)
+    if answers and not _had_node(scene.machine) and need.cluster is not None:
+        waits = etcd_members.in_the_way(scene.machine, need.cluster, scene.view, scene.etcd)
+        if waits is None:
+            return None
+        if waits:
+            return Refused(str(Reason.WAITING_FOR_CONTROL_PLANE), waits)
     version = scene.request.versions.control_plane
     seen = target.version if answers and isinstance(target, JoinTarget) else ""
     server = scene.settings.endpoint or f"https://{endpoint}"
@@ -78,7 +90,11 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
         support=scene.reads.support,
         now=scene.view.now,
         cluster=need.cluster,
-        control_plane=_control_plane(cluster, endpoint, version),
+        control_plane=replace(
+            _control_plane(cluster, endpoint, version),
+            snapshot=_snapshot(scene.machine),
+            renewal=renewal_of(scene.machine),
+        ),
         founding=FoundingOrder(ref_of(CLUSTER, cluster), endpoint, answers, had_node, was_made, version),
     )
     return found, JoinTarget(server, "", seen)
@@ -94,6 +110,12 @@ def for_worker(machine: Obj, target: JoinTarget | NoTarget | None, view: View) -
     if oldest is None or answered is None or oldest.version[:2] >= answered[:2]:
         return target
     return replace(target, version=dotted(oldest.version))
+
+
+def _snapshot(machine: Obj) -> EtcdSnapshot | str | None:
+    """What the Machine's annotation asks for, or what is wrong with it: then its upgrade is refused."""
+    asked = annotations_of(machine).get(names.ETCD_SNAPSHOT)
+    return etcd_snapshot.read(asked) if asked is not None else None
 
 
 def may_found(machine: Obj, need: BootstrapNeed) -> Key | None:

@@ -15,7 +15,7 @@ from controllers.kernel.machine_class import class_key
 from controllers.kernel.memory import Memory
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.provider_config import Resolved, resolve
-from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, generation_of, key_of, labels_of, uid_of
+from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, annotations_of, generation_of, key_of, labels_of, uid_of
 from controllers.kernel.view import ConfigProblem, View
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 
@@ -53,6 +53,7 @@ class _Read:
     generation: int
     labels: Mapping[str, str]
     spec: Any
+    renewal: str
     machine_class: Obj | None
     desired: DesiredHost
 
@@ -62,6 +63,7 @@ class _Read:
             and self.generation == generation_of(machine)
             and self.key == key_of(machine)
             and self.labels == labels_of(machine)
+            and self.renewal == renewal_of(machine)
             and bool(self.spec == machine.get("spec"))
         )
 
@@ -82,7 +84,18 @@ def desired_host(machine: Obj, view: View) -> DesiredHost:
     if known is not None and known.is_of(machine, machine_class):
         return known.desired
     desired = _desired_host(machine, view)
-    _memory.keep(uid, _Read(key_of(machine), generation_of(machine), labels_of(machine), spec, machine_class, desired))
+    _memory.keep(
+        uid,
+        _Read(
+            key_of(machine),
+            generation_of(machine),
+            labels_of(machine),
+            spec,
+            renewal_of(machine),
+            machine_class,
+            desired,
+        ),
+    )
     return desired
 
 
@@ -115,7 +128,7 @@ def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -
     return HostRequest(
         identity=HostIdentity(uid, key.namespace, key.name, cluster_name_of(machine)),
         config=config,
-        spec_hash=_spec_hash(spec, config, asked),
+        spec_hash=_spec_hash(spec, config, asked, renewal_of(machine)),
         kept_hash=_spec_hash(spec, config, replace(asked, kubelet="", control_plane="")),
         versions=asked,
         node=NodeRegistration(
@@ -136,11 +149,20 @@ def _versions(versions: Mapping[str, Any]) -> Versions:
     )
 
 
-def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions) -> str:
+def renewal_of(machine: Obj) -> str:
+    """What its annotation says for a host that runs a control plane: another value has its certificates renewed."""
+    versions = machine["spec"].get("versions") if isinstance(machine.get("spec"), Mapping) else None
+    asked = annotations_of(machine).get(names.RENEW_CERTIFICATES)
+    runs = isinstance(versions, Mapping) and versions.get("controlPlane")
+    return asked if runs and isinstance(asked, str) else ""
+
+
+def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions, renewal: str = "") -> str:
     """The digest of the fields that are declared with ``Change.HOST``. What flows to the Node is not in it."""
     versions = [asked.kubelet, asked.control_plane, asked.container_runtime]
+    parts = {"config": config, "versions": versions, **({"renewal": renewal} if renewal else {})}
     try:
-        return digest(MACHINE_SPEC.host_part(spec, {"config": config, "versions": versions}), HASH_LENGTH)
+        return digest(MACHINE_SPEC.host_part(spec, parts), HASH_LENGTH)
     except (TypeError, ValueError) as error:
         raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
 

@@ -15,6 +15,7 @@ from controllers.drain.context import NO_CONTEXT, DrainContext
 from controllers.drain.cordon import is_cordoned_for
 from controllers.drain.stages import Deadlines
 from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.node_owner import is_recorded_for
@@ -250,11 +251,15 @@ def needs(key: Key, view: View) -> HostNeed | None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the administrator says. ``hosting_node``: name of the Node on which this program runs, "" if on none."""
+    """What the administrator says. ``hosting_node``: name of the Node on which this program runs, "" if on none.
+
+    ``etcd``: what reads the members of the clusters' etcd.
+    """
 
     hosting_node: str = ""
     limits: Limits = NO_LIMITS
     nodes: NodePolicy = DEFAULT
+    etcd: EtcdView = NOBODY_READS
 
 
 def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -> Observed | None:
@@ -289,7 +294,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
             settings.nodes, key.namespace, status_of(machine).get("appliedNodeMetadata")
         ),
         refers_elsewhere=reached and not isinstance(reads.host, HostUnknown) and _refers_elsewhere(machine, view),
-        bootstrapping=bootstrap_data.observe(machine, desired.request, reads, view),
+        bootstrapping=bootstrap_data.observe(machine, desired.request, reads, view, settings.etcd),
     )
     node = observed.node or observed.node_takeover
     if node is None or not _may_drain(observed, node):

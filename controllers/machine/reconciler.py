@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controllers.drain import context
 from controllers.drain.cordon import is_cordoned_for
+from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.node_owner import owner_title, owner_uid
 from controllers.kernel.node_policy import DEFAULT, NodePolicy
@@ -87,6 +88,7 @@ class MachineReconciler:
     """See ``controllers.kernel.reconciler.Reconciler``. ``hosting_node``: name of the Node on which this program runs.
 
     ``limits``: on hosts that come up at once, where no Cluster says so. ``nodes``: what may reach Nodes.
+    ``etcd``: what reads the members of the clusters' etcd.
     ``owner_label``: Nodes carry the label ``machine-controller/owned-by`` as well, for kubermatic's tools.
     """
 
@@ -94,6 +96,7 @@ class MachineReconciler:
     limits: Limits = NO_LIMITS
     owner_label: bool = False
     nodes: NodePolicy = DEFAULT
+    etcd: EtcdView = NOBODY_READS
     name: str = "machine"
     kind: Kind = MACHINE
     reports_unreachable: bool = True
@@ -118,7 +121,7 @@ class MachineReconciler:
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | OrphanedNode | None:
         if view.get(MACHINE, key) is not None:
-            settings = Settings(self.hosting_node, self.limits, self.nodes)
+            settings = Settings(self.hosting_node, self.limits, self.nodes, self.etcd)
             found = observe.observe(key, view, hosts, settings)
             if found is None or not self.owner_label:
                 return found

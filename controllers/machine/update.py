@@ -13,7 +13,7 @@ from controllers.kernel.in_place import forbids_replacement
 from controllers.kernel.plan import Blocked, Wait, steps
 from controllers.kernel.refs import runs_control_plane
 from controllers.machine import attempts, replacement
-from controllers.machine.bootstrap_data import before_replacement, with_upgrade
+from controllers.machine.bootstrap_data import before_replacement, is_being_found_out, with_upgrade
 from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.draining import drain, drained_condition, warning
 from controllers.machine.observe import Observed
@@ -53,6 +53,9 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
 def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str = "") -> Decision:
     if observed.reads.in_flight:
         return _updating(host, Wait(2.0, f"{observed.reads.in_flight} of host {host.name} is running"))
+    if is_being_found_out(observed.bootstrapping) and not observed.reads.problems:
+        # Right after a start. Asked now, the provider would answer for good that nobody says how.
+        return _updating(host, Wait(1.0, "it is being found out how its host is to be changed"), how_far=how_far)
     ask = _update(observed, request, host, f"host {host.name} is not as its Machine asks")
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
 

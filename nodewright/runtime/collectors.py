@@ -64,12 +64,13 @@ class Queue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is counted. ``staleness`` by kind, in seconds."""
+    """What is counted. ``staleness`` by kind, in seconds; ``certificates``: kind and end of each that is known."""
 
     cache: Stores
     queues: Mapping[str, Queue]
     staleness: Mapping[Kind, float]
     now: datetime
+    certificates: Sequence[tuple[str, datetime]] = ()
 
 
 def families(scene: Scene) -> Iterator[GaugeMetricFamily]:
@@ -90,6 +91,11 @@ def families(scene: Scene) -> Iterator[GaugeMetricFamily]:
     yield _family(metrics.QUEUE_DEPTH, [((name,), len(queue)) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_OLDEST, [((name,), queue.oldest) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_BACKING_OFF, [((name,), queue.backing_off) for name, queue in scene.queues.items()])
+    ends: dict[str, datetime] = {}
+    for kind, end in scene.certificates:
+        ends[kind] = min(end, ends.get(kind, end))
+    left = [((str(kind),), (end - scene.now).total_seconds()) for kind, end in ends.items()]
+    yield _family(metrics.CERTIFICATE_EXPIRY, left)
     yield _family(metrics.CACHE_STALENESS, [((kind.name,), age) for kind, age in scene.staleness.items()])
 
 

@@ -12,6 +12,7 @@ What an answer means:
 | Event | always | |
 | bootstrap actions | handed over to the directory of bootstrap data, likewise | |
 | RemoveEtcdMember | handed over to the directory of etcd's members, likewise | |
+| RenewKubeconfig | handed over to the directory of certificates, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
 
 An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
@@ -41,6 +42,7 @@ from controllers.kernel.actions import (
     Patch,
     RemoveBootstrap,
     RemoveEtcdMember,
+    RenewKubeconfig,
     Scale,
     UpdateHost,
 )
@@ -129,6 +131,7 @@ class ExecutorDeps:
     workload: APITarget | None = None
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
     submit_etcd: Callable[[RemoveEtcdMember], bool] = lambda _action: False
+    submit_renewal: Callable[[RenewKubeconfig], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
     tell: Callable[[Action], None] = lambda _action: None
 
@@ -210,6 +213,8 @@ class Executor:
                 return "ok" if executor_deps.submit_bootstrap(action) else "refused"
             case RemoveEtcdMember():
                 return "ok" if executor_deps.submit_etcd(action) else "refused"
+            case RenewKubeconfig():
+                return "ok" if executor_deps.submit_renewal(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():

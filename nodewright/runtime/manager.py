@@ -19,6 +19,7 @@ from nodewright.runtime.bootstrap.directory import BootstrapDirectory, Deps
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
+from nodewright.runtime.certificates import CertificateDirectory
 from nodewright.runtime.chronicle import Chronicle, tell
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
@@ -67,6 +68,9 @@ class Manager:
         self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
         reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
         reconcilers = wiring.with_etcd(reconcilers, self.etcd)
+        fenced = client.fenced(self.may_act).named("certificates")
+        self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
+        reconcilers = wiring.with_certificates(reconcilers, self.certificates)
         self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
@@ -126,7 +130,8 @@ class Manager:
         """The metrics that are counted when somebody asks."""
         queues = {controller.reconciler.name: controller.queue for controller in self.controllers}
         staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
-        return collectors.families(collectors.Scene(self.cache, queues, staleness, self.options.now()))
+        ends = tuple(self.certificates.ends())
+        return collectors.families(collectors.Scene(self.cache, queues, staleness, self.options.now(), ends))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         """Until ``stop`` is set. Raises LeadershipLostError, or whatever a background part died of (a bug)."""
@@ -214,7 +219,8 @@ class Manager:
     async def _end_work(self, grace: float) -> None:
         """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        await asyncio.gather(self.hosts.close(grace), self.bootstraps.close(grace), self.etcd.close(grace))
+        directories = (self.hosts, self.bootstraps, self.etcd, self.certificates)
+        await asyncio.gather(*(each.close(grace) for each in directories))
         for_events = min(grace, 2.0)
         await self.workloads.close(for_events)
         await asyncio.gather(*(recorder.flush(for_events) for recorder in self._recorders))
@@ -263,6 +269,7 @@ class Manager:
             self.options.now,
             submit_bootstrap=self.bootstraps.submit,
             submit_etcd=lambda action: self.may_act() and self.etcd.submit(action),
+            submit_renewal=lambda action: self.may_act() and self.certificates.submit(action),
             tell=tell,
         )
         facts = Facts(self.cache, self.hosts, self.workloads, self.bootstraps)

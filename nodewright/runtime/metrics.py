@@ -146,6 +146,11 @@ CACHE_OBJECTS = _gauge("cache_objects", "Objects in the cache.", "kind")
 MALFORMED = _counter(
     "malformed_objects_total", "Versions of objects of which parts of a wrong type were left out, or all.", "kind"
 )
+CERTIFICATE_EXPIRY = _state(
+    "cluster_certificate_expiry_seconds",
+    "Until the first certificate of the kind ends, over all Clusters with an API of their own; below 0: it has ended.",
+    "kind",
+)
 CACHE_STALENESS = _state(
     "cache_staleness_seconds",
     "Since the last sign of life of the kind's watch; a quiet kind is heard of about once a minute. +Inf: never yet.",

@@ -19,6 +19,7 @@ from nodewright.runtime.options import Reconcilers
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
+    from controllers.kernel.certificates import CertificatesView
     from controllers.kernel.etcd import EtcdView
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
@@ -109,12 +110,24 @@ def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
 
 def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
     """``wanted``, told what reads the members of the clusters' etcd."""
-    if all(reconciler.name != "controlplane" for reconciler in wanted):
-        return wanted
-    from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+    from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
+
+    kinds: tuple[type[Any], ...] = (MachineReconciler,)
+    if any(reconciler.name == "controlplane" for reconciler in wanted):
+        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+        kinds = (MachineReconciler, ControlPlaneReconciler)
+    return tuple(
+        replace(reconciler, etcd=etcd) if isinstance(reconciler, kinds) else reconciler for reconciler in wanted
+    )
+
+
+def with_certificates(wanted: Reconcilers, certificates: CertificatesView) -> Reconcilers:
+    """``wanted``, told what reads the clusters' certificates."""
+    from controllers.cluster.reconciler import ClusterReconciler  # noqa: PLC0415
 
     return tuple(
-        replace(reconciler, etcd=etcd) if isinstance(reconciler, ControlPlaneReconciler) else reconciler
+        replace(reconciler, certificates=certificates) if isinstance(reconciler, ClusterReconciler) else reconciler
         for reconciler in wanted
     )
 

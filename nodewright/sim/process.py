@@ -25,6 +25,7 @@ from controllers.kernel.actions import (
     Event,
     RemoveBootstrap,
     RemoveEtcdMember,
+    RenewKubeconfig,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
@@ -226,6 +227,8 @@ class Process:
         elif isinstance(action, RemoveEtcdMember):
             self._out.remove_member(action)
             self._later(reconciler, key, 0.0)
+        elif isinstance(action, RenewKubeconfig):
+            self._later(reconciler, key, 0.0)  # no certificates are played
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind

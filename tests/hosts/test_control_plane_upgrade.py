@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from hack import binaries
 from hack.hosts import images
@@ -100,7 +103,38 @@ def test_an_edit_of_its_machine_upgrades_a_control_plane_and_its_host_is_given_b
     home.wait("condition=Ready", "machine/cp", timeout=120)
     assert facts(there) == (VERSION, VERSION, boot)
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+    _certificates_renewed(scene)
     _given_back_clean(scene)
+
+
+def served(scene: Scene, port: int) -> int:
+    """Serial number of the certificate that the host shows at ``port``."""
+    address = scene.pool.guests["rack1"].address
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection((address, port), 5) as plain, context.wrap_socket(plain) as shown:
+        der = shown.getpeercert(binary_form=True)
+    assert der is not None
+    return x509.load_der_x509_certificate(der).serial_number
+
+
+def _certificates_renewed(scene: Scene) -> None:
+    """On its host, and etcd is saved before."""
+    home, there, guest = scene.home, scene.there(), scene.pool.guests["rack1"]
+    before = {port: served(scene, port) for port in (6443, 2379)}
+    note = ("nodewright.dev/renew-certificates=2026-11-23", "nodewright.dev/etcd-snapshot=2:/var/backups/etcd")
+    home("annotate", "machine", "cp", *note)
+    home.wait("condition=UpToDate=False", "machine/cp", timeout=60)
+    home.wait("condition=UpToDate", "machine/cp", timeout=400)
+    home.wait("condition=Ready", "machine/cp", timeout=120)
+    after = {port: served(scene, port) for port in (6443, 2379)}
+    assert not {*before.values()} & {*after.values()}
+    assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+    [file] = guest.execute("ls /var/backups/etcd").stdout.split()
+    assert file.endswith(f"-before-{VERSION}.db")
+    assert guest.execute(f"stat -c %a /var/backups/etcd/{file}").stdout.strip() == "600"
+    valid = home("get", "cluster", "prod", "-o=jsonpath={.status.conditions[?(@.type=='CertificatesValid')].status}")
+    assert valid == "True"
 
 
 def _given_back_clean(scene: Scene) -> None:

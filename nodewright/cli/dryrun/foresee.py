@@ -20,6 +20,7 @@ from controllers.kernel.actions import (
     Patch,
     RemoveBootstrap,
     RemoveEtcdMember,
+    RenewKubeconfig,
     Scale,
     UpdateHost,
 )
@@ -166,7 +167,7 @@ class DryRun:
                 return True
             case EnsureBootstrap() | RemoveBootstrap():
                 return self._bootstraps.perform(action)
-            case Event() | Evict() | RemoveEtcdMember():
+            case Event() | Evict() | RemoveEtcdMember() | RenewKubeconfig():
                 return False
             case _:
                 self.in_memory.perform(action)
@@ -214,6 +215,8 @@ def describe(action: Action) -> str:
             return f"remove bootstrap data of {action.machine.key.name}"
         case RemoveEtcdMember():
             return f"remove etcd member {action.member:x}"
+        case RenewKubeconfig():
+            return f"renew the kubeconfig of {action.cluster.key.name}"
 
 
 def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:

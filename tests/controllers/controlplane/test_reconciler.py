@@ -14,7 +14,7 @@ from controllers.kernel.actions import Create, Delete, Event, Patch, RemoveEtcdM
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.in_place import Revision, forbids_replacement
 from controllers.kernel.plan import Failed, Plan
-from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, Key
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key
 from controllers.kernel.view import Reached
 from tests.builders.body import Builder
 from tests.builders.clock import NOW
@@ -197,6 +197,18 @@ def test_an_update_that_is_not_seen_holds_up_every_other() -> None:
     assert [(a.target.key.name, a.patch, a.resource_version) for a in touched] == [
         ("cp-2", {}, machines[1].metadata["resourceVersion"])
     ]
+
+
+def test_a_snapshot_that_is_asked_for_is_handed_over_with_the_version_and_changes_no_machine_by_itself() -> None:
+    asked = {"snapshot": {"path": "/var/backups/etcd", "keep": 5}}
+    steady = ControlPlaneBuilder(etcd=asked)
+    assert not patches(planned(world(steady, *three(steady)), members(True, True, True)), MACHINE)
+    upgraded = ControlPlaneBuilder(version="1.36.1", rollout={"inPlace": "Prefer"}, etcd=asked)
+    plan = planned(world(upgraded, *three(upgraded)), members(True, True, True))
+    [patch] = patches(plan, MACHINE).values()
+    assert patch.patch["metadata"]["annotations"][names.ETCD_SNAPSHOT] == "5:/var/backups/etcd"
+    [body] = creates(planned(world(steady, *three(steady)[:2]), members(True, True)))
+    assert body["metadata"]["annotations"][names.ETCD_SNAPSHOT] == "5:/var/backups/etcd"
 
 
 def test_a_version_reaches_one_machine_in_place() -> None:

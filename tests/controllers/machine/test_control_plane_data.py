@@ -12,15 +12,18 @@ import pytest
 
 from api import names
 from controllers.bootstrap.founding import Founded
-from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap
+from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap, UpdateHost
 from controllers.kernel.bootstrapping import BootstrapReads, DataAbsent, DataPresent, DataUnknown, JoinTarget, NoTarget
 from controllers.kernel.conditions import find
+from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostReads, ManagementCluster, Reached, Unreachable, Workload
+from controllers.machine.host_spec import desired_host
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import NeedsReplacement
 from tests.builders import Builder, FakeView, cluster, machine
+from tests.builders.clock import NOW
 from tests.controllers.bootstrap.test_control_plane import PKI
 from tests.controllers.bootstrap.test_join import CA
 from tests.controllers.machine.test_bootstrap_data import ABSENT, ID, TAKES, a_host, condition, did
@@ -198,3 +201,126 @@ def test_workers_wait_until_the_oldest_api_server_is_as_new_as_their_kubelet(
     status, reason, message = condition(plan, "BootstrapDataReady")
     assert ((status, reason) == ("False", "VersionSkew")) is waits
     assert ("the API server, which is 1.35.4" in message) is waits
+
+
+# -- etcd, of control planes that a person declared
+
+
+class Etcd:
+    """``EtcdView`` with what a test says."""
+
+    def __init__(self, read: EtcdRead) -> None:
+        self.read = read
+        self.asked: list[tuple[tuple[tuple[str, str], ...], str]] = []
+
+    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+        self.asked.append((hosts, str(cluster)))
+        return self.read
+
+
+def joined(name: str, address: str) -> Builder:
+    body = control_plane(name, age=600)
+    body.status["nodeRef"] = {"name": f"node-of-{name}"}
+    body.status["addresses"] = [{"type": "InternalIP", "address": address}]
+    return body
+
+
+def joins(etcd: Etcd, *others: Builder, body: Builder | None = None) -> Plan:
+    view = FakeView(body or control_plane(), prod(), *others)
+    view.living_in(ANSWERS)
+    reads = HostReads(ABSENT, support=TAKES, bootstrap=BootstrapReads(TARGET, DataAbsent()))
+    reconciler = replace(RECONCILER, etcd=etcd)
+    observed = reconciler.observe(Key("default", "m-1"), view, reads)
+    assert observed is not None
+    return reconciler.plan(observed)
+
+
+def listed(*works: bool | None, names_: tuple[str, ...] = ("node-of-m-8", "node-of-m-9", "lost")) -> EtcdMembers:
+    return EtcdMembers(tuple(EtcdMember(n, names_[n - 1], healthy=ok) for n, ok in enumerate(works, 1)), NOW)
+
+
+def test_a_host_joins_where_every_member_works_or_nobody_can_ask_them() -> None:
+    for read in (listed(True, True), EtcdUnread("nobody answers")):
+        etcd = Etcd(read)
+        assert ensured(joins(etcd, joined("m-9", "10.0.0.9"), joined("m-8", "10.0.0.8")))
+        assert etcd.asked == [((("node-of-m-8", "10.0.0.8"), ("node-of-m-9", "10.0.0.9")), "default/prod")]
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (listed(True, True, False), "remove the member with ID 3"),
+        (listed(True, True, None), "remove the member with ID 3"),
+        (listed(True, True, False, names_=("node-of-m-8", "node-of-m-9", "")), "never started"),
+        (listed(True, False), "delete that Machine"),
+        (listed(True, False, names_=("node-of-m-8", "lost")), "restore it from a snapshot"),
+    ],
+)
+def test_while_a_member_does_not_work_no_host_is_made_and_it_is_told_what_to_do(read: EtcdMembers, said: str) -> None:
+    plan = joins(Etcd(read), joined("m-8", "10.0.0.8"), joined("m-9", "10.0.0.9"))
+    assert not did(plan, EnsureBootstrap)
+    assert not did(plan, CreateHost)
+    status, reason, message = condition(plan, "BootstrapDataReady")
+    assert (status, reason) == ("False", "WaitingForControlPlane")
+    assert said in message
+
+
+def test_while_etcd_is_being_read_nothing_is_done() -> None:
+    plan = joins(Etcd(EtcdUnread("not yet", finding_out=True)), joined("m-8", "10.0.0.8"))
+    assert not did(plan, EnsureBootstrap)
+    assert not did(plan, CreateHost)
+
+
+def test_a_control_plane_looks_at_its_etcd_itself_and_a_host_that_is_there_is_not_held_up() -> None:
+    owned = joined("m-8", "10.0.0.8")
+    owner = {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "ControlPlane",
+        "name": "cp",
+        "uid": "1",
+        "controller": True,
+    }
+    owned.metadata["ownerReferences"] = [owner]
+    etcd = Etcd(listed(False, False))
+    assert ensured(joins(etcd, owned))
+    there = control_plane()
+    there.spec["providerID"] = "ssh://rack1"
+    joins(etcd, joined("m-8", "10.0.0.8"), body=there)
+    assert etcd.asked == []
+
+
+# -- certificates of its host
+
+
+def test_another_value_asks_for_the_certificates_of_its_host_anew_and_keeps_all_else_of_it() -> None:
+    found = {}
+    for value in ("", "2026-11-23", "2027-11-23"):
+        body = control_plane()
+        if value:
+            body.annotated(names.RENEW_CERTIFICATES, value)
+        request = desired_host(body.build(), FakeView(prod())).request
+        assert request is not None
+        found[request.spec_hash] = request.kept_hash
+    assert len(found) == 3
+    assert len(set(found.values())) == 1
+
+
+def test_the_request_follows_an_annotation_that_comes_later_and_a_worker_has_no_such_certificates() -> None:
+    body = control_plane()
+    before = desired_host(body.build(), FakeView(prod())).spec_hash
+    body.annotated(names.RENEW_CERTIFICATES, "2026-11-23")
+    assert desired_host(body.build(), FakeView(prod())).spec_hash != before
+    worker = machine("w").kubelet("1.36.3")
+    plain = desired_host(worker.build(), FakeView()).spec_hash
+    worker.annotated(names.RENEW_CERTIFICATES, "2026-11-23")
+    assert desired_host(worker.build(), FakeView()).spec_hash == plain
+
+
+def test_right_after_a_start_no_provider_is_asked_to_change_a_host_before_it_is_known_how() -> None:
+    """Found by killing the controllers: the answer that nobody says how was kept, and the upgrade stood still."""
+    body = control_plane()
+    host = a_host(body, spec_hash="of another spec")
+    body.provider_id(ID)
+    for target, asks in ((None, False), (TARGET, True)):
+        plan = planned(body, prod(), workload=ANSWERS, target=target, host=host)
+        assert bool(did(plan, UpdateHost)) is asks
