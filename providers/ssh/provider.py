@@ -29,9 +29,10 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import in_place, remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
-from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
+from providers.ssh.connections import LOOK_TIMEOUT, Connections
 from providers.ssh.looks import Seen, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
+from providers.ssh.trouble import HostError
 
 _log = structlog.get_logger("nodewright.ssh")
 
@@ -78,7 +79,7 @@ class SSHProvider:
                 found = await self._claim(pool, request)
         assert found.claim is not None
         if script is not None and not found.started:
-            answer = await self._run(pool, found.host, remote.start(found.claim.id, script))
+            answer = await self._run(pool, found.host, remote.start(found.claim.id, script), step="start")
             if "started" not in answer:
                 raise ProviderError(ErrorClass.CONFLICT, f"host {found.host.name} was given back meanwhile")
         return self._shown(found)
@@ -93,7 +94,8 @@ class SSHProvider:
         if found.trouble:
             raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
         if found.claim is not None and found.claim.id == claim_id:
-            await self._run(pool, found.host, remote.release(claim_id, found.claim.release != "Leave"))
+            script = remote.release(claim_id, found.claim.release != "Leave")
+            await self._run(pool, found.host, script, step="release")
 
     async def get(self, machine_uid: str) -> Host | None:
         known = [one for one in self._last.values() if one.claim and one.claim.machine_uid == machine_uid]
@@ -135,7 +137,7 @@ class SSHProvider:
             return NeedsDrain("the kubelet is changed on a host without pods")
         claim = replace(found.claim, spec_hash=request.spec_hash, kept_hash=request.kept_hash)
         script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
-        answer = in_place.answer_of(await self._run(pool, found.host, script))
+        answer = in_place.answer_of(await self._run(pool, found.host, script, step="change"))
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))
         return answer
@@ -193,7 +195,7 @@ class SSHProvider:
             intent = replace(found, claim=claim)
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
-            taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text())))
+            taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text()), step="claim"))
             found = self._noted(replace(taken, hostname=found.hostname))
             if found.claim is not None and found.claim.id == claim.id:
                 return found
@@ -227,7 +229,7 @@ class SSHProvider:
 
     async def _pool(self) -> Pool:
         pool = read(await self._objects.read(API_VERSION, POOL_KIND, self._name))
-        self._connections.keep_only(set(pool.hosts))
+        self._connections.keep_only(pool.hosts.values())
         for name in self._last.keys() - pool.hosts.keys():
             del self._last[name]
         return pool
@@ -242,7 +244,7 @@ class SSHProvider:
     async def _look(self, pool: Pool, host: SSHHost) -> Seen:
         """Never raises HostError: a host that does not answer is as it was, with its trouble."""
         try:
-            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), LOOK_TIMEOUT))
+            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), within=LOOK_TIMEOUT))
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
             found = replace(before, host=host, trouble=str(error))
@@ -256,9 +258,9 @@ class SSHProvider:
                 del self._confirmed[next(iter(self._confirmed))]
         return found
 
-    async def _run(self, pool: Pool, host: SSHHost, script: str) -> Mapping[str, str]:
+    async def _run(self, pool: Pool, host: SSHHost, script: str, *, step: str) -> Mapping[str, str]:
         try:
-            return await self._connections.run(host, pool.secret, script)
+            return await self._connections.run(host, pool.secret, script, step=step)
         except HostError as error:
             raise error.as_provider_error() from error
 
