@@ -30,9 +30,9 @@ from providers.ssh import in_place, remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
-from providers.ssh.looks import Seen, host_of, one_each, seen, status_of
+from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
-from providers.ssh.trouble import HostError
+from providers.ssh.trouble import HostError, Trouble
 
 _log = structlog.get_logger("nodewright.ssh")
 
@@ -188,19 +188,34 @@ class SSHProvider:
                 refused.append(f"{host.name} {known.state}")
                 continue
             found = await self._look(pool, host)
-            if found.state != "Free":
-                refused.append(f"{host.name} {found.state}")
+            if not found.may_be_claimed:
+                refused.append(f"{host.name} {found.clock_fault if found.state == 'Free' else found.state}")
                 continue
             claim = _claim_for(request, parsed.release)
             intent = replace(found, claim=claim)
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
-            taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text()), step="claim"))
-            found = self._noted(replace(taken, hostname=found.hostname))
+            found, why = await self._taken(pool, found, claim)
             if found.claim is not None and found.claim.id == claim.id:
                 return found
-            refused.append(f"{host.name} {found.state}")
+            refused.append(f"{host.name} {why or found.state}")
         raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
+
+    async def _taken(self, pool: Pool, free: Seen, claim: Claim) -> tuple[Seen, str]:
+        """The host after the claim was to be made on it, and why it could not be. A host that says by itself that it
+        can't (its disk is full) and has no claim then is passed over. Raises ProviderError where nobody can tell.
+        """
+        host, why = free.host, ""
+        try:
+            script = remote.claim(claim.id, claim.text())
+            taken = seen(host, await self._connections.run(host, pool.secret, script, step="claim"))
+        except HostError as error:
+            if error.trouble is not Trouble.FAILED:
+                raise error.as_provider_error() from error
+            taken, why = await self._look(pool, host), str(error)
+            if taken.trouble:
+                raise error.as_provider_error() from error
+        return self._noted(replace(taken, hostname=free.hostname, clock=free.clock)), why
 
     async def _record(self, pool: Pool, intent: Seen) -> Pool:
         status = {"hosts": status_of([intent], {})["hosts"]}
@@ -244,7 +259,8 @@ class SSHProvider:
     async def _look(self, pool: Pool, host: SSHHost) -> Seen:
         """Never raises HostError: a host that does not answer is as it was, with its trouble."""
         try:
-            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), within=LOOK_TIMEOUT))
+            answer = await self._connections.run(host, pool.secret, remote.look(), within=LOOK_TIMEOUT)
+            found = replace(seen(host, answer), clock=clock_of(answer, datetime.now(UTC).timestamp()))
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
             found = replace(before, host=host, trouble=str(error))

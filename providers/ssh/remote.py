@@ -68,6 +68,7 @@ run_unit() {{ # run_unit UNIT: now, without waiting for its end, and at each boo
 _LOOK = """\
 # look
 uname -n | tell hostname
+date +%s | tell time
 [ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
 [ ! -e "$home/releasing" ] || echo yes | tell releasing
@@ -85,7 +86,7 @@ if [ ! -e "$home/claim" ]; then
   rm -rf "$home"/claim.* "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
   before > "$home/before" || exit 70
 fi
-{ echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.$id" && sync || exit 70
+{ echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || { rm -f "$home/claim.$id"; exit 70; }
 ln "$home/claim.$id" "$home/claim" 2>/dev/null
 rm -f "$home/claim.$id"
 sed -n 2p "$home/claim" | tell claim
@@ -98,7 +99,7 @@ lock
 if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
   echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || exit 70
   run_unit "$join_unit" || exit 70
-  echo "$id" > "$home/started"
+  echo "$id" > "$home/started.new" && mv -f "$home/started.new" "$home/started" || exit 70
 fi
 echo yes | tell started
 """
@@ -113,7 +114,7 @@ if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then
 fi
 runs "$change_unit" && state=running || state=still
 if [ ! -e "$home/changing" ] && [ "$(cat "$home/changed" 2>/dev/null)" = "$hash" ]; then
-  { echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.new" && sync || exit 70
+  { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || exit 70
   mv -f "$home/claim.new" "$home/claim" && rm -f "$home/change.sh" && echo yes | tell changed
   exit 0
 fi
@@ -203,7 +204,7 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname, and claim, quarantine, releasing, started, changing, failure and log where they are there."""
+    """Answers hostname, time, and claim, quarantine, releasing, started, changing, failure and log where they are there."""
     return _PRELUDE + _LOOK
 
 

@@ -218,7 +218,7 @@ async def test_a_key_as_ssh_keygen_makes_it_with_a_passphrase_is_refused_by_name
     world: World, provider: SSHProvider, tmp_path: Path
 ) -> None:
     make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "opened", "-f", str(tmp_path / "key")]
-    subprocess.run(make, check=True)
+    await asyncio.to_thread(subprocess.run, make, check=True)
     world.secrets.secrets[SECRET] = {"ssh-privatekey": (tmp_path / "key").read_bytes()}
     with pytest.raises(ProviderError, match=f"ssh-privatekey of Secret {SECRET} has a passphrase"):
         await provider.list()
@@ -273,6 +273,49 @@ async def test_a_host_that_could_not_be_cleaned_is_nobodys(world: World, provide
         await provider.create(request())
     assert caught.value.error_class is ErrorClass.STOCK_OUT
     assert f"{host.name} Quarantined" in caught.value.message
+
+
+async def test_a_host_on_which_no_claim_can_be_written_is_passed_over_and_named(
+    world: World, provider: SSHProvider
+) -> None:
+    """Its disk is full, or read-only: the next one is taken, and none is held by a Machine that has another."""
+    for name in ("h1", "h2"):
+        world.hosts[name].home.parent.mkdir(parents=True)
+        world.hosts[name].home.write_text("in the way of the folder")
+    assert (await provider.create(request())).name == "h3"
+    assert len(world.claims()) == 1
+    await provider.list()
+    with pytest.raises(ProviderError) as caught:
+        await provider.create(request())
+    assert caught.value.error_class is ErrorClass.STOCK_OUT
+    assert "host h1 (127.0.0.1" in caught.value.message
+    assert "can't do step claim" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("off", "bound", "way"), [(7200, "an hour", "ahead"), (-7200, "an hour", "behind"), (-90_000, "a day", "behind")]
+)
+async def test_a_host_with_a_wrong_clock_is_told_and_gets_no_machine(
+    world: World, provider: SSHProvider, off: int, bound: str, way: str
+) -> None:
+    """Its kubelet would find the certificates of the cluster not valid yet, or over."""
+    world.hosts["h1"].clock = off
+    assert (await provider.create(request())).name == "h2"
+    for _ in range(2):
+        await provider.list()
+    status = world.objects.pool["status"]["hosts"]["h1"]
+    assert status["state"] == "Free"
+    assert f"its clock is more than {bound} {way}" in status["reason"]
+
+
+async def test_a_clock_that_is_a_little_wrong_is_told_and_costs_nothing(world: World, provider: SSHProvider) -> None:
+    world.hosts["h1"].clock = 200
+    assert (await provider.create(request())).name == "h1"
+    await provider.list()
+    assert "more than a minute ahead" in world.objects.pool["status"]["hosts"]["h1"]["reason"]
+    written = world.objects.pool["metadata"]["resourceVersion"]
+    await provider.list()
+    assert world.objects.pool["metadata"]["resourceVersion"] == written, "the status is written at each look"
 
 
 async def test_a_claim_of_another_cluster_is_left_alone(world: World, provider: SSHProvider) -> None:

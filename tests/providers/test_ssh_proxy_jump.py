@@ -1,4 +1,4 @@
-"""Hosts behind a proxy jump: one shared connection to it, both keys pinned, and errors that say which of the two it is."""
+"""Hosts behind a proxy jump: one connection to it, both keys pinned, and errors that say which of the two it is."""
 
 from __future__ import annotations
 
