@@ -198,7 +198,7 @@ class SSHProvider:
             found, why = await self._taken(pool, found, claim)
             if found.claim is not None and found.claim.id == claim.id:
                 return found
-            refused.append(f"{host.name} {why or found.state}")
+            refused.append(why or f"{host.name} {found.state}")
         raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
 
     async def _taken(self, pool: Pool, free: Seen, claim: Claim) -> tuple[Seen, str]:

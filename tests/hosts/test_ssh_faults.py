@@ -104,8 +104,10 @@ async def scene(pool: sshpools.Pool) -> AsyncIterator[Scene]:
     await made.up()
     yield made
     await made.down()
-    for guest in pool.guests.values():
-        assert guest.execute("ls /root/begun /root/joined").stdout == "", "a host was not left as it was found"
+    for guest in pool.guests.values():  # whatever a test that failed has left
+        guest.execute(
+            f"systemctl stop 'nodewright-*'; rm -rf {HOME} /etc/systemd/system/nodewright-* /root/begun /root/joined"
+        )
 
 
 def request() -> HostRequest:
@@ -158,8 +160,9 @@ async def a_life(scene: Scene, controller: SSHProvider, wanted: HostRequest) -> 
     await asyncio.to_thread(until, guest, "test -e /root/joined")
     await given_back(controller, host)
     assert scene.claims() == {}
-    left = guest.execute(f"ls {HOME} | grep -v '^lock$'; ls /etc/systemd/system/nodewright-* 2>/dev/null").stdout
-    assert left == "", left
+    left = f"ls {HOME} | grep -v '^lock$'; ls /etc/systemd/system/nodewright-* /etc/systemd/system/*/nodewright-*"
+    await asyncio.to_thread(until, guest, f'test -z "$({left} 2>/dev/null)"')
+    assert guest.execute("wc -l < /root/begun").stdout.strip() == "1", "the steps were begun twice"
     guest.execute("rm -f /root/begun /root/joined")
 
 
@@ -251,7 +254,9 @@ async def test_a_full_disk_is_told_and_the_host_is_passed_over_or_waited_for(sce
     controller = scene.controller()
     other = await created(controller, request())
     assert other.name != "f1"
-    with pytest.raises(ProviderError, match=r"host f1 .* can't do step claim.*No space left on device"):
+    with pytest.raises(
+        ProviderError, match=r"host f1 .* can't do step claim.*can't be written to: [0-9]+ KiB are free"
+    ):
         for _ in range(3):
             await controller.create(request())
     for host in await controller.list():
@@ -261,7 +266,9 @@ async def test_a_full_disk_is_told_and_the_host_is_passed_over_or_waited_for(sce
     first.execute("rm /var/lib/nodewright/filler; dd if=/dev/zero of=/var/lib/nodewright/filler bs=1k count=48")
     wanted = request()
     scene.secrets.secrets["steps"] = {BOOTSTRAP_DATA: STEPS + b"#" * 40_000}
-    with pytest.raises(ProviderError, match=r"host f1 .* can't do step start.*No space left on device"):
+    with pytest.raises(
+        ProviderError, match=r"host f1 .* can't do step start.*can't be written to: [0-9]+ KiB are free"
+    ):
         await controller.create(wanted)
     assert scene.claims() == {"f1": wanted.identity.machine_uid}
     first.execute("rm /var/lib/nodewright/filler; mount -o remount,size=1m /var/lib/nodewright")
@@ -278,10 +285,8 @@ async def test_another_host_key_no_sudo_and_a_wrong_clock_are_told_and_nothing_i
         "echo 'ops:secret' | chpasswd"
     )
     # Guests share the clock of this machine, which is not to be changed: the answer of the program is.
-    late.execute(
-        'printf \'#!/bin/sh\\nexec /bin/date -d "3 hours ago" "$@"\\n\' > /usr/local/bin/date; chmod 755 /usr/local/bin/date'
-    )
-    pinned = next(each for each in scene.objects.pool["spec"]["hosts"] if each["name"] == "f1")["hostKeys"]
+    (late.root / "usr/local/bin/date").write_text('#!/bin/sh\nexec /bin/date -d "3 hours ago" "$@"\n')
+    (late.root / "usr/local/bin/date").chmod(0o755)
     scene.publish(f2={"user": "ops"}, f1={"hostKeys": [_former(new_key)]})
     try:
         controller = scene.controller()
@@ -294,13 +299,11 @@ async def test_another_host_key_no_sudo_and_a_wrong_clock_are_told_and_nothing_i
         assert "may not do `sudo -n /bin/sh` without a password" in scene.reason("f2")
         assert "its clock is more than an hour behind" in scene.reason("f3")
         assert scene.claims() == {}
-        assert pinned
     finally:
         new_key.execute("rm -rf /etc/ssh; mv /etc/ssh.kept /etc/ssh; systemctl restart ssh")
         ops.execute("rm /etc/sudoers.d/ops")
         late.execute("rm /usr/local/bin/date")
-        for guest in (new_key,):
-            await asyncio.to_thread(sshpools.wait_for_sshd, guest)
+        await asyncio.to_thread(sshpools.wait_for_sshd, new_key)
 
 
 def _former(guest: Guest) -> str:
@@ -322,7 +325,7 @@ async def test_a_host_behind_another_one_is_claimed_joined_and_given_back(scene:
         controller = scene.controller()
         await a_life(scene, controller, request())
         await asyncio.to_thread(jump.execute, "systemctl stop ssh.socket ssh; pkill sshd")
-        with pytest.raises(ProviderError, match="StockOut|f2 Unreachable"):
+        with pytest.raises(ProviderError, match="f2 Unreachable"):
             await controller.create(request())
         await controller.list()
         assert f"its proxyJump {jump.address}:22" in scene.reason("f2")
