@@ -46,7 +46,8 @@ class Hosts:
         """``user_key``: the public key that logs in."""
         self._acceptor = await asyncssh.listen(
             "127.0.0.1", 0, server_host_keys=[self.key], process_factory=self._serve, backlog=1024,
-            authorized_client_keys=asyncssh.import_authorized_keys(user_key), server_factory=lambda: _Counted(self.counts),
+            authorized_client_keys=asyncssh.import_authorized_keys(user_key),
+            server_factory=lambda: _Counted(self.counts),
         )  # fmt: skip
         self.port = self._acceptor.get_port()
 
@@ -104,9 +105,9 @@ def pool_of(name: str, secret: str, door: dict[str, Any], count: int) -> dict[st
     }
 
 
-async def _main() -> None:
+async def _main(user_key: str) -> None:
     hosts = Hosts()
-    await hosts.up(Path(sys.argv[1]).read_text())
+    await hosts.up(user_key)
     public = " ".join(hosts.key.export_public_key().decode().split()[:2])
     print(json.dumps({"port": hosts.port, "hostKey": public}), flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
@@ -116,4 +117,4 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    asyncio.run(_main(Path(sys.argv[1]).read_text()))

@@ -45,7 +45,7 @@ class Seen:
 
     @property
     def clock_fault(self) -> str:
-        """ "" if its clock is right. In words that stay the same while it stays wrong: the status is not written anew."""
+        """ "" if it is right. The words stay the same while it stays wrong: a status is not written at each look."""
         off = abs(self.clock)
         if off <= CLOCK_TOLD:
             return ""

@@ -210,7 +210,7 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname, time, and claim, quarantine, releasing, started, changing, failure, log where they are there."""
+    """Answers hostname and time; claim, quarantine, releasing, started, changing, failure, log where they are there."""
     return _PRELUDE + _LOOK
 
 

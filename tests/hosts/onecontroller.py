@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, HostRequest
 from providers.ssh.provider import SSHProvider
@@ -15,11 +16,10 @@ from tests.providers.sshworld import HeldObjects, HeldSecrets
 _STEPS = b"#!/bin/sh\necho begun >> /root/begun\ntouch /root/joined\n"
 
 
-async def main() -> None:
-    told = json.loads(Path(sys.argv[1]).read_text())
+async def main(told: dict[str, Any], private: bytes) -> None:
     objects = HeldObjects()
     objects.pool = told["pool"]
-    key = {"ssh-privatekey": Path(told["key"]).read_bytes()}
+    key = {"ssh-privatekey": private}
     provider = SSHProvider(
         sshpools.POOL, HeldSecrets({"steps": {BOOTSTRAP_DATA: _STEPS}, sshpools.SECRET: key}), objects
     )
@@ -27,9 +27,12 @@ async def main() -> None:
     config = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": sshpools.POOL}
     host = await provider.create(HostRequest(identity, config, "hash", bootstrap=BootstrapRef("steps", "script")))
     await provider.delete(host)
-    while await provider.list():
+    for _ in range(600):
+        if not await provider.list():
+            return
         await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    scene = json.loads(Path(sys.argv[1]).read_text())
+    asyncio.run(main(scene, Path(scene["key"]).read_bytes()))
