@@ -94,9 +94,9 @@ class _Counted(asyncssh.SSHServer):
         counts.logins += 1
 
 
-def pool_of(name: str, secret: str, door: dict[str, Any], count: int) -> dict[str, Any]:
-    """An SSHHostPool of ``count`` hosts behind one ``door``: port and hostKeys."""
-    hosts = [{"name": f"h{at}", "address": "127.0.0.1", "user": f"h{at}", **door} for at in range(1, count + 1)]
+def pool_of(name: str, secret: str, login: dict[str, Any], count: int) -> dict[str, Any]:
+    """An SSHHostPool of ``count`` hosts behind one ``login``: port and hostKeys."""
+    hosts = [{"name": f"h{at}", "address": "127.0.0.1", "user": f"h{at}", **login} for at in range(1, count + 1)]
     return {
         "apiVersion": "ssh.nodewright.dev/v1alpha1",
         "kind": "SSHHostPool",

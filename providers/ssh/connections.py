@@ -14,7 +14,7 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
-from providers.ssh.login import Door, connect, connect_through, error_text, key_of
+from providers.ssh.login import Login, connect, connect_through, error_text, key_of
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
 
 HANDSHAKES_AT_ONCE = 16
@@ -51,7 +51,7 @@ class Connections:
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._kept: dict[str, _Kept] = {}
-        self._jumps: dict[Door, asyncio.Task[asyncssh.SSHClientConnection]] = {}
+        self._jumps: dict[Login, asyncio.Task[asyncssh.SSHClientConnection]] = {}
         self._turns = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._tunnels = asyncio.Semaphore(TUNNELS_AT_ONCE)
 
@@ -85,9 +85,9 @@ class Connections:
             gone = self._kept.pop(name)
             if gone.connection is not None:
                 gone.connection.abort()
-        doors = {(each.proxy_jump.address, each.proxy_jump.port) for each in left.values() if each.proxy_jump}
-        for door in [each for each in self._jumps if (each.address, each.port) not in doors]:
-            _end(self._jumps.pop(door))
+        wanted = {(each.proxy_jump.address, each.proxy_jump.port) for each in left.values() if each.proxy_jump}
+        for login in [each for each in self._jumps if (each.address, each.port) not in wanted]:
+            _end(self._jumps.pop(login))
 
     async def close(self) -> None:
         found = [kept.connection for kept in self._kept.values() if kept.connection is not None]
@@ -111,13 +111,13 @@ class Connections:
                 return kept.connection
             kept.host, kept.secret, kept.connection = host, secret, None
             key = await self._key(secret)
-            door = Door(host.address, host.port, host.user, tuple(host.host_keys), secret)
+            login = Login(host.address, host.port, host.user, tuple(host.host_keys), secret)
             if host.proxy_jump is None:
-                kept.connection = await connect(door, key, self._turns)
+                kept.connection = await connect(login, key, self._turns)
             else:
                 jump = await self._jump(host, secret)
                 try:
-                    kept.connection = await connect_through(jump, door, key, self._tunnels)
+                    kept.connection = await connect_through(jump, login, key, self._tunnels)
                 except LoginError as error:
                     raise LoginError(error.trouble, f"{error}, by way of {jump_name(host.proxy_jump)}") from error
             return kept.connection
@@ -126,18 +126,18 @@ class Connections:
         """The kept connection to the host's jump. Those that come while it is made wait for the same attempt."""
         jump = host.proxy_jump
         assert jump is not None
-        door = Door(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
-        task = self._jumps.get(door)
+        login = Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
+        task = self._jumps.get(login)
         if task is None or _over(task):
-            task = self._jumps[door] = asyncio.create_task(self._to_jump(door), name=f"ssh jump {jump.address}")
+            task = self._jumps[login] = asyncio.create_task(self._to_jump(login), name=f"ssh jump {jump.address}")
             task.add_done_callback(_over)  # it may fail after all that waited have gone
         try:
             return await asyncio.shield(task)
         except LoginError as error:
             raise LoginError(error.trouble, f"can't be asked, for {jump_name(jump)} {error}") from error
 
-    async def _to_jump(self, door: Door) -> asyncssh.SSHClientConnection:
-        return await connect(door, await self._key(door.secret), self._turns)
+    async def _to_jump(self, login: Login) -> asyncssh.SSHClientConnection:
+        return await connect(login, await self._key(login.secret), self._turns)
 
     async def _key(self, secret: str) -> asyncssh.SSHKey:
         return key_of(secret, await self._secrets.read(secret))

@@ -34,7 +34,7 @@ _UNUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Login:
     """Where to log in. ``host_keys``: as in a pool; ``secret``: name of the Secret whose key it is, for messages."""
 
     address: str
@@ -74,45 +74,45 @@ def _fault_of(data: bytes, error: Exception) -> str:
     return "is no private key without a passphrase"
 
 
-async def connect(door: Door, key: asyncssh.SSHKey, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
+async def connect(login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
     """A host that does not answer takes no turn of those that do. Raises LoginError."""
-    trusted = [_host_key(text) for text in door.host_keys]
-    with _told(door):
+    trusted = [_host_key(text) for text in login.host_keys]
+    with _errors_of(login):
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            reached = await _reached(door)
+            reached = await _reached(login)
         with contextlib.ExitStack() as undo:
             undo.callback(reached.close)
             async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-                made = await asyncssh.connect(sock=reached, **_options(door, key, trusted))
+                made = await asyncssh.connect(sock=reached, **_options(login, key, trusted))
             undo.pop_all()
             return made
 
 
 async def connect_through(
-    jump: asyncssh.SSHClientConnection, door: Door, key: asyncssh.SSHKey, turns: asyncio.Semaphore
+    jump: asyncssh.SSHClientConnection, login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore
 ) -> asyncssh.SSHClientConnection:
     """The same over a tunnel that the other end of ``jump`` opens. A number is judged as for a direct connection; a
     name is looked up there. Raises LoginError.
     """
-    trusted = [_host_key(text) for text in door.host_keys]
-    with _told(door):
+    trusted = [_host_key(text) for text in login.host_keys]
+    with _errors_of(login):
         with contextlib.suppress(ValueError):
-            addresses.current().check(str(ipaddress.ip_address(door.address)))
+            addresses.current().check(str(ipaddress.ip_address(login.address)))
         async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-            return await asyncssh.connect(door.address, door.port, tunnel=jump, **_options(door, key, trusted))
+            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, trusted))
 
 
-def _options(door: Door, key: asyncssh.SSHKey, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
+def _options(login: Login, key: asyncssh.SSHKey, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
     """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
     return {
-        "username": door.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,
+        "username": login.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,
         "agent_path": None, "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE,
         "keepalive_count_max": KEEPALIVES,
     }  # fmt: skip
 
 
 @contextlib.contextmanager
-def _told(door: Door) -> Iterator[None]:
+def _errors_of(login: Login) -> Iterator[None]:
     """Raises LoginError in place of what asyncssh and the network raise."""
     try:
         yield
@@ -120,7 +120,7 @@ def _told(door: Door) -> Iterator[None]:
         text = "shows a host key that is not among its hostKeys: it is another machine, or was installed anew"
         raise LoginError(Trouble.WRONG_KEY, text) from error
     except asyncssh.PermissionDenied as error:
-        text = f"refuses user {door.user} with the key of Secret {door.secret}"
+        text = f"refuses user {login.user} with the key of Secret {login.secret}"
         raise LoginError(Trouble.REFUSED, text) from error
     except (asyncssh.Error, OSError, TimeoutError) as error:
         raise LoginError(Trouble.UNREACHABLE, f"can't be reached: {error_text(error)}") from error
@@ -135,10 +135,10 @@ def _host_key(text: str) -> asyncssh.SSHKey:
         raise LoginError(Trouble.WRONG_KEY, f"has an entry in hostKeys that is {what}") from error
 
 
-async def _reached(door: Door) -> socket.socket:
+async def _reached(login: Login) -> socket.socket:
     """Connected to the numeric address that was judged."""
     loop = asyncio.get_running_loop()
-    family, kind, protocol, _, address = (await loop.getaddrinfo(door.address, door.port, type=socket.SOCK_STREAM))[0]
+    family, kind, protocol, _, address = (await loop.getaddrinfo(login.address, login.port, type=socket.SOCK_STREAM))[0]
     addresses.current().check(str(address[0]))
     made = socket.socket(family, kind, protocol)
     try:

@@ -17,7 +17,7 @@ MOST_TRIES = 10
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 """A bootstrap token (kubeadm)."""
 
-CLOCK_TOLD, CLOCK_REFUSED = 60.0, 300.0
+CLOCK_REPORTED, CLOCK_REFUSED = 60.0, 300.0
 """Seconds that a clock is wrong from which it is told, and from which no Machine gets the host: certificates of a
 control plane begin 5 min before they are made (kubeadm), and a host whose clock is further behind trusts none."""
 
@@ -47,7 +47,7 @@ class Seen:
     def clock_fault(self) -> str:
         """ "" if it is right. The words stay the same while it stays wrong: a status is not written at each look."""
         off = abs(self.clock)
-        if off <= CLOCK_TOLD:
+        if off <= CLOCK_REPORTED:
             return ""
         bounds = (("a day", 86_400.0), ("an hour", 3_600.0), ("5 min", 300.0), ("a minute", 60.0))
         bound = next(name for name, least in bounds if off > least)
@@ -89,8 +89,8 @@ def clock_of(answer: Mapping[str, str], now: float) -> float:
 
     ``time`` 1800007200 at ``now`` 1800000000.0 gives 7200.0.
     """
-    told = answer.get("time", "")
-    return float(told) - now if re.fullmatch(r"[0-9]{1,15}", told) else 0.0
+    text = answer.get("time", "")
+    return float(text) - now if re.fullmatch(r"[0-9]{1,15}", text) else 0.0
 
 
 def host_of(pool: str, found: Seen) -> Host | None:
