@@ -160,7 +160,7 @@ class Connections:
         if process.exit_status is None:
             raise asyncssh.ConnectionLost("the command was cut off")
         if process.exit_status != 0:
-            message = without_secrets(err[-300:].strip()) or f"exit status {process.exit_status}"
+            message = " ".join(without_secrets(err[-300:]).split()) or f"exit status {process.exit_status}"
             if host.user != "root" and message.startswith("sudo:"):
                 text = f"lets user {host.user} in, who may not do `sudo -n /bin/sh` without a password"
                 raise HostError(Trouble.NO_ROOT, host, f"{text} (step {step}): {message}")
