@@ -198,6 +198,8 @@ class SSHProvider:
             found, why = await self._taken(pool, found, claim)
             if found.claim is not None and found.claim.id == claim.id:
                 return found
+            if why:
+                pool = await self._withdraw(pool, found)
             refused.append(why or f"{host.name} {found.state}")
         raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
 
@@ -220,6 +222,13 @@ class SSHProvider:
     async def _record(self, pool: Pool, intent: Seen) -> Pool:
         status = {"hosts": status_of([intent], {})["hosts"]}
         return read(await self._objects.report(pool.object, status))
+
+    async def _withdraw(self, pool: Pool, found: Seen) -> Pool:
+        """Take back what was recorded of a claim that was not made: were the host lost now, it would count as held."""
+        name = found.host.name
+        kept = ((pool.object.get("status") or {}).get("hosts") or {}).get(name) or {}
+        patch = status_of([found], {"hosts": {name: kept}}).get("hosts")
+        return read(await self._objects.report(pool.object, {"hosts": patch})) if patch else pool
 
     async def _mirror(self, pool: Pool, every: tuple[Seen, ...]) -> None:
         """What counts lies on the hosts: a status that can't be written is no reason to fail."""

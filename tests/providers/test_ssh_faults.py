@@ -276,14 +276,20 @@ async def test_a_host_that_could_not_be_cleaned_is_nobodys(world: World, provide
 
 
 async def test_a_host_on_which_no_claim_can_be_written_is_passed_over_and_named(
-    world: World, provider: SSHProvider
+    world: World, controllers: list[SSHProvider], provider: SSHProvider
 ) -> None:
     """Its disk is full, or read-only: the next one is taken, and none is held by a Machine that has another."""
     for name in ("h1", "h2"):
         world.hosts[name].home.parent.mkdir(parents=True)
         world.hosts[name].home.write_text("in the way of the folder")
-    assert (await provider.create(request())).name == "h3"
+    taken = await provider.create(request())
+    assert taken.name == "h3"
     assert len(world.claims()) == 1
+    await world.hosts["h1"].down()
+    assert [host.id for host in await controllers[1].list()] == [taken.id], (
+        "a host that is lost counts as the Machine's"
+    )
+    await world.hosts["h1"].up()
     await provider.list()
     with pytest.raises(ProviderError) as caught:
         await provider.create(request())
