@@ -237,7 +237,8 @@ def begun(guest: Guest, step: int) -> bool:
     return progress.isdecimal() and int(progress) >= step
 
 
-@pytest.mark.parametrize("steps", [(2, 6), pytest.param(tuple(range(1, 10)), marks=pytest.mark.hosts_long)])
+@pytest.mark.hosts_long
+@pytest.mark.parametrize("steps", [(2, 6), tuple(range(1, 10))])
 def test_hosts_without_power_and_killed_controllers_during_a_join_leave_no_half_joined_node(
     pool: Pool, mirror: Mirror, controllers: Run, kubectl: Kubectl, steps: tuple[int, ...]
 ) -> None:
