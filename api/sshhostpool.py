@@ -18,6 +18,21 @@ _HostName = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 _HostKey = Annotated[str, Field(pattern=_HOST_KEY, max_length=2048)]
 
 
+class SSHProxyJump(Model):
+    """A machine that opens the way to another one, as ``ssh -J`` does. It sees nothing of what goes through it."""
+
+    address: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:-]+$")]
+    """Where its sshd listens: an IP address or a DNS name."""
+    port: Annotated[int, Field(ge=1, le=65535), Schema({"format": "int32"})] = 22
+    """Port of its sshd."""
+    user: Annotated[str, Field(pattern=r"^[a-z_][-a-z0-9_]{0,31}$", max_length=32)]
+    """User to log in as. It needs no rights but to open connections (``AllowTcpForwarding``)."""
+    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST]
+    """Public keys of it. One that shows another key is refused."""
+    secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)] | None = None
+    """Secret of the same namespace whose ``ssh-privatekey`` logs in on it. Default: that of the pool."""
+
+
 class SSHHost(Model):
     """One machine."""
 
@@ -36,6 +51,8 @@ class SSHHost(Model):
     """Labels by which ``hostSelector`` of an SSHMachineConfig chooses."""
     zone: Annotated[str, Field(max_length=63)] | None = None
     """Failure domain that the host is in."""
+    proxy_jump: SSHProxyJump | None = None
+    """Machine through which the host is reached. ``address`` is then as that machine sees it."""
 
 
 class SSHHostPoolSpec(Model):

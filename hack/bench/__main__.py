@@ -23,6 +23,7 @@ from hack.bench import (
     provisioning,
     real,
     scheduling,
+    sshpools,
     takeover,
 )
 from hack.bench.figures import Figure, keep, show
@@ -48,6 +49,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "churn": ("What 10,000 Machines that are gone leave in memory, after the first 2500", churn.churn),
     "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
+    "ssh": ("Hosts over SSH: 50 Machines at once, looks over a pool of 1000", sshpools.pools),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 NEEDS: dict[str, Callable[[], str]] = {"real": missing, "takeover": missing, "join": hosts.missing}

@@ -96,11 +96,15 @@ class Guest:
     def wait_booted(self, patience: float = 60.0) -> None:
         """Until its systemd has started all that is wanted. Raises LabError if it takes longer."""
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            if self.execute("systemctl is-system-running --wait").stdout.strip() in {"running", "degraded"}:
+        state = ""
+        while (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(LabError):  # ``--wait`` waits for ever where a job of systemd hangs
+                state = self.execute("systemctl is-system-running --wait", left).stdout.strip()
+            if state in {"running", "degraded"}:
                 return
             time.sleep(0.1)
-        raise LabError(f"{self.name} did not come up in {patience:.0f} s; {self.console} says how far it is")
+        why = f"its systemd said {state or 'nothing'} last; {self.console} says how far it is"
+        raise LabError(f"{self.name} did not come up in {patience:.0f} s: {why}")
 
     def stop(self, patience: float = 5.0) -> None:
         """Ask its systemd to power off; what is left after ``patience`` seconds is killed. The disk stays."""
@@ -121,11 +125,17 @@ class Guest:
         cgroups.remove(self._cgroup)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def execute(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Run a shell command as root in the running host, and return its end and what it printed."""
+    def execute(self, command: str, patience: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a shell command as root in the running host, and return its end and what it printed.
+
+        Raises LabError if it runs for longer than ``patience`` seconds; it is killed then.
+        """
         inits = _inits(cgroups.processes(self._cgroup))
         inside = ["nsenter", "-t", str(min(inits, default=0)), "-a", "/bin/sh", "-c", command]
-        return subprocess.run(inside, capture_output=True, text=True, check=False)
+        try:
+            return subprocess.run(inside, capture_output=True, text=True, check=False, timeout=patience)
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"{self.name}: {command} did not end in {patience:.0f} s") from error
 
     def _write(self, path: str, content: str | bytes, mode: int = 0o644) -> None:
         file = self.root / path

@@ -38,7 +38,8 @@ empty() { # empty FOLDER: all in it, file systems that are mounted there first; 
 
 unrule() { # unrule IPTABLES: takes out chains of kube-proxy, kubelet and CNI plugins, and rules that name them
   command -v "$1" > /dev/null 2>&1 || return 0
-  if ! "$1-save" > "$home/rules" 2>/dev/null; then return 0; fi
+  if ! "$1-save" > /dev/null 2>&1; then return 0; fi # the host has no such tables
+  "$1-save" > "$home/rules" 2> /dev/null || { trouble "rules of $1 can't be kept: is the disk full?"; return 0; }
   grep -E 'KUBE-|CNI-' "$home/rules" > /dev/null || return 0
   grep -v -E 'KUBE-|CNI-' "$home/rules" | "$1-restore" || trouble "rules of $1 can't be written"
   if "$1-save" 2>/dev/null | grep -E 'KUBE-|CNI-' > /dev/null; then trouble "chains of Kubernetes are left in $1"; fi
@@ -79,6 +80,7 @@ reset() {
 _MAIN = """\
 problems=''
 lock
+if [ -e "$home/claim" ]; then # else the host lost its power after its claim went, and before the rest did
 [ "$(holder)" = "$id" ] || exit 0
 for unit in "$join_unit" "$change_unit"; do
   systemctl disable --quiet "$unit" > /dev/null 2>&1
@@ -92,6 +94,7 @@ if [ -n "$problems" ]; then
   printf '%%s\\n' "$problems" > "$home/quarantine.new" && mv -f "$home/quarantine.new" "$home/quarantine" || exit 1
 fi
 sync
+fi
 rm -f "$home/claim" # from here on the host is another one's to claim, as soon as this script gives the lock back
 systemctl disable --quiet "$clean_unit" > /dev/null 2>&1
 rm -f "$home/before" "$units/$clean_unit" "$home/clean.sh" "$home/releasing"

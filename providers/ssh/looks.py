@@ -17,6 +17,10 @@ MOST_TRIES = 10
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 """A bootstrap token (kubeadm)."""
 
+CLOCK_REPORTED, CLOCK_REFUSED = 60.0, 300.0
+"""Seconds that a clock is wrong from which it is told, and from which no Machine gets the host: certificates of a
+control plane begin 5 min before they are made (kubeadm), and a host whose clock is further behind trusts none."""
+
 State = Literal["Free", "Claimed", "Cleaning", "Quarantined", "Unreachable"]
 
 
@@ -36,6 +40,24 @@ class Seen:
     """Hash of the request that it is brought to."""
     failure: str = ""
     trouble: str = ""
+    clock: float = 0.0
+    """Seconds that its clock is ahead of ours, as its answer came; negative: behind."""
+
+    @property
+    def clock_fault(self) -> str:
+        """ "" if it is right. The words stay the same while it stays wrong: a status is not written at each look."""
+        off = abs(self.clock)
+        if off <= CLOCK_REPORTED:
+            return ""
+        bounds = (("a day", 86_400.0), ("an hour", 3_600.0), ("5 min", 300.0), ("a minute", 60.0))
+        bound = next(name for name, least in bounds if off > least)
+        way = "ahead" if self.clock > 0 else "behind"
+        return f"its clock is more than {bound} {way}: set up chrony or systemd-timesyncd"
+
+    @property
+    def may_be_claimed(self) -> bool:
+        """Nobody has it, and a kubelet would find the certificates of its cluster valid."""
+        return self.state == "Free" and abs(self.clock) <= CLOCK_REFUSED
 
     @property
     def state(self) -> State:
@@ -60,6 +82,15 @@ def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
         changing=answer.get("changing", "").strip()[:64],
         failure=failure_of(answer),
     )
+
+
+def clock_of(answer: Mapping[str, str], now: float) -> float:
+    """Seconds that the clock of a host which has just answered is ahead. 0.0 if it told none.
+
+    ``time`` 1800007200 at ``now`` 1800000000.0 gives 7200.0.
+    """
+    text = answer.get("time", "")
+    return float(text) - now if re.fullmatch(r"[0-9]{1,15}", text) else 0.0
 
 
 def host_of(pool: str, found: Seen) -> Host | None:
@@ -134,6 +165,7 @@ def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any
 
 def _shown(one: Seen) -> dict[str, str]:
     reason = one.trouble or (one.quarantine if one.state == "Quarantined" else "")
+    reason = reason or one.clock_fault
     reason = reason or ("its claim is not one of ours, or of a Machine that has another host" if one.foreign else "")
     shown: dict[str, str] = {"state": one.state}
     if reason:

@@ -29,9 +29,10 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import in_place, remote
 from providers.ssh.claims import Claim
 from providers.ssh.config import API_VERSION, parse
-from providers.ssh.connections import LOOK_TIMEOUT, Connections, HostError
-from providers.ssh.looks import Seen, host_of, one_each, seen, status_of
+from providers.ssh.connections import LOOK_TIMEOUT, Connections
+from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
+from providers.ssh.trouble import HostError, Trouble
 
 _log = structlog.get_logger("nodewright.ssh")
 
@@ -78,7 +79,7 @@ class SSHProvider:
                 found = await self._claim(pool, request)
         assert found.claim is not None
         if script is not None and not found.started:
-            answer = await self._run(pool, found.host, remote.start(found.claim.id, script))
+            answer = await self._run(pool, found.host, remote.start(found.claim.id, script), step="start")
             if "started" not in answer:
                 raise ProviderError(ErrorClass.CONFLICT, f"host {found.host.name} was given back meanwhile")
         return self._shown(found)
@@ -93,7 +94,8 @@ class SSHProvider:
         if found.trouble:
             raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
         if found.claim is not None and found.claim.id == claim_id:
-            await self._run(pool, found.host, remote.release(claim_id, found.claim.release != "Leave"))
+            script = remote.release(claim_id, found.claim.release != "Leave")
+            await self._run(pool, found.host, script, step="release")
 
     async def get(self, machine_uid: str) -> Host | None:
         known = [one for one in self._last.values() if one.claim and one.claim.machine_uid == machine_uid]
@@ -135,7 +137,7 @@ class SSHProvider:
             return NeedsDrain("the kubelet is changed on a host without pods")
         claim = replace(found.claim, spec_hash=request.spec_hash, kept_hash=request.kept_hash)
         script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
-        answer = in_place.answer_of(await self._run(pool, found.host, script))
+        answer = in_place.answer_of(await self._run(pool, found.host, script, step="change"))
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))
         return answer
@@ -186,23 +188,47 @@ class SSHProvider:
                 refused.append(f"{host.name} {known.state}")
                 continue
             found = await self._look(pool, host)
-            if found.state != "Free":
-                refused.append(f"{host.name} {found.state}")
+            if not found.may_be_claimed:
+                refused.append(f"{host.name} {found.clock_fault if found.state == 'Free' else found.state}")
                 continue
             claim = _claim_for(request, parsed.release)
             intent = replace(found, claim=claim)
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
-            taken = seen(host, await self._run(pool, host, remote.claim(claim.id, claim.text())))
-            found = self._noted(replace(taken, hostname=found.hostname))
+            found, why = await self._taken(pool, found, claim)
             if found.claim is not None and found.claim.id == claim.id:
                 return found
-            refused.append(f"{host.name} {found.state}")
+            if why:
+                pool = await self._withdraw(pool, found)
+            refused.append(why or f"{host.name} {found.state}")
         raise ProviderError(ErrorClass.STOCK_OUT, f"{_where(pool, request)} has no free host for it: {some(refused)}")
+
+    async def _taken(self, pool: Pool, free: Seen, claim: Claim) -> tuple[Seen, str]:
+        """The host after the claim was to be made on it, and why it could not be. A host that says by itself that it
+        can't (its disk is full) and has no claim then is passed over. Raises ProviderError where nobody can tell.
+        """
+        host, why = free.host, ""
+        try:
+            script = remote.claim(claim.id, claim.text())
+            taken = seen(host, await self._connections.run(host, pool.secret, script, step="claim"))
+        except HostError as error:
+            if error.trouble is not Trouble.FAILED:
+                raise error.as_provider_error() from error
+            taken, why = await self._look(pool, host), str(error)
+            if taken.trouble:
+                raise error.as_provider_error() from error
+        return self._noted(replace(taken, hostname=free.hostname, clock=free.clock)), why
 
     async def _record(self, pool: Pool, intent: Seen) -> Pool:
         status = {"hosts": status_of([intent], {})["hosts"]}
         return read(await self._objects.report(pool.object, status))
+
+    async def _withdraw(self, pool: Pool, found: Seen) -> Pool:
+        """Take back what was recorded of a claim that was not made: were the host lost now, it would count as held."""
+        name = found.host.name
+        kept = ((pool.object.get("status") or {}).get("hosts") or {}).get(name) or {}
+        patch = status_of([found], {"hosts": {name: kept}}).get("hosts")
+        return read(await self._objects.report(pool.object, {"hosts": patch})) if patch else pool
 
     async def _mirror(self, pool: Pool, every: tuple[Seen, ...]) -> None:
         """What counts lies on the hosts: a status that can't be written is no reason to fail."""
@@ -227,7 +253,7 @@ class SSHProvider:
 
     async def _pool(self) -> Pool:
         pool = read(await self._objects.read(API_VERSION, POOL_KIND, self._name))
-        self._connections.keep_only(set(pool.hosts))
+        self._connections.keep_only(pool.hosts.values())
         for name in self._last.keys() - pool.hosts.keys():
             del self._last[name]
         return pool
@@ -242,7 +268,8 @@ class SSHProvider:
     async def _look(self, pool: Pool, host: SSHHost) -> Seen:
         """Never raises HostError: a host that does not answer is as it was, with its trouble."""
         try:
-            found = seen(host, await self._connections.run(host, pool.secret, remote.look(), LOOK_TIMEOUT))
+            answer = await self._connections.run(host, pool.secret, remote.look(), within=LOOK_TIMEOUT)
+            found = replace(seen(host, answer), clock=clock_of(answer, datetime.now(UTC).timestamp()))
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
             found = replace(before, host=host, trouble=str(error))
@@ -256,9 +283,9 @@ class SSHProvider:
                 del self._confirmed[next(iter(self._confirmed))]
         return found
 
-    async def _run(self, pool: Pool, host: SSHHost, script: str) -> Mapping[str, str]:
+    async def _run(self, pool: Pool, host: SSHHost, script: str, *, step: str) -> Mapping[str, str]:
         try:
-            return await self._connections.run(host, pool.secret, script)
+            return await self._connections.run(host, pool.secret, script, step=step)
         except HostError as error:
             raise error.as_provider_error() from error
 

@@ -46,9 +46,15 @@ holder() {{ # prints the id of the claim, nothing where there is none
   sed -n 1p "$home/claim" 2>/dev/null
 }}
 
+stop() {{ # says why nothing could be written; the shell's own words don't name the disk
+  free=$(df -Pk "$home" /var/lib 2> /dev/null | awk 'NR == 2 {{ print $4 }}')
+  echo "$home can't be written to: ${{free:-?}} KiB are free there" >&2
+  exit 70
+}}
+
 lock() {{
-  mkdir -p "$home" || exit 70
-  exec 9> "$home/lock" || exit 70
+  mkdir -p "$home" || stop
+  exec 9> "$home/lock" || stop
   flock -w 20 9 || {{ echo "another process holds $home/lock" >&2; exit 75; }}
 }}
 
@@ -68,6 +74,7 @@ run_unit() {{ # run_unit UNIT: now, without waiting for its end, and at each boo
 _LOOK = """\
 # look
 uname -n | tell hostname
+date +%s | tell time
 [ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
 [ ! -e "$home/releasing" ] || echo yes | tell releasing
@@ -82,10 +89,10 @@ _CLAIM = """\
 lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
-  rm -rf "$home"/claim.* "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
-  before > "$home/before" || exit 70
+  rm -rf "$home"/claim.* "$home"/*.new "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
+  before > "$home/before" || stop
 fi
-{ echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.$id" && sync || exit 70
+{ echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
 ln "$home/claim.$id" "$home/claim" 2>/dev/null
 rm -f "$home/claim.$id"
 sed -n 2p "$home/claim" | tell claim
@@ -96,9 +103,9 @@ _START = """\
 lock
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
-  echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || exit 70
-  run_unit "$join_unit" || exit 70
-  echo "$id" > "$home/started"
+  echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || stop
+  run_unit "$join_unit" || stop
+  echo "$id" > "$home/started.new" && mv -f "$home/started.new" "$home/started" || stop
 fi
 echo yes | tell started
 """
@@ -113,7 +120,7 @@ if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then
 fi
 runs "$change_unit" && state=running || state=still
 if [ ! -e "$home/changing" ] && [ "$(cat "$home/changed" 2>/dev/null)" = "$hash" ]; then
-  { echo "$id"; echo "$claim" | base64 -d; echo; } > "$home/claim.new" && sync || exit 70
+  { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
   mv -f "$home/claim.new" "$home/claim" && rm -f "$home/change.sh" && echo yes | tell changed
   exit 0
 fi
@@ -122,11 +129,11 @@ if [ "$(cat "$home/changing" 2>/dev/null)" != "$hash" ]; then
   timeout 60 systemctl stop "$change_unit" > /dev/null 2>&1
   if runs "$change_unit"; then echo yes | tell busy; exit 0; fi
   rm -f "$home/changed" "$bootstrap/failure" "$bootstrap/failed.log" "$bootstrap/progress"
-  echo "$script" | put 600 "$home/change.sh" && echo "$unit" | put 644 "$units/$change_unit" || exit 70
-  echo "$hash" > "$home/changing.new" && mv -f "$home/changing.new" "$home/changing" || exit 70
+  echo "$script" | put 600 "$home/change.sh" && echo "$unit" | put 644 "$units/$change_unit" || stop
+  echo "$hash" > "$home/changing.new" && mv -f "$home/changing.new" "$home/changing" || stop
   state=still
 fi
-[ "$state" = running ] || run_unit "$change_unit" || exit 70
+[ "$state" = running ] || run_unit "$change_unit" || stop
 [ ! -e "$bootstrap/progress" ] || head -c 300 "$bootstrap/progress" | tell progress
 [ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
@@ -147,8 +154,8 @@ fi
 lock
 [ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
 : > "$home/releasing"
-echo "$script" | put 600 "$home/clean.sh" && echo "$unit" | put 644 "$units/$clean_unit" || exit 70
-run_unit "$clean_unit" || exit 70
+echo "$script" | put 600 "$home/clean.sh" && echo "$unit" | put 644 "$units/$clean_unit" || stop
+run_unit "$clean_unit" || stop
 echo yes | tell releasing
 """
 
@@ -203,7 +210,7 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname, and claim, quarantine, releasing, started, changing, failure and log where they are there."""
+    """Answers hostname and time; claim, quarantine, releasing, started, changing, failure, log where they are there."""
     return _PRELUDE + _LOOK
 
 

@@ -229,3 +229,36 @@ def test_a_deployment_is_rolled_on_the_hosts_that_it_has_one_at_a_time(
     }
     kubectl("delete", "md", "workers", "--wait")
     kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
+
+
+def begun(guest: Guest, step: int) -> bool:
+    """Whether the host is at that step of its join, or further."""
+    progress = guest.execute("cat /var/lib/nodewright/bootstrap/progress").stdout.partition("/")[0].strip()
+    return progress.isdecimal() and int(progress) >= step
+
+
+@pytest.mark.hosts_long
+@pytest.mark.parametrize("steps", [(2, 6), tuple(range(1, 10))])
+def test_hosts_without_power_and_killed_controllers_during_a_join_leave_no_half_joined_node(
+    pool: Pool, mirror: Mirror, controllers: Run, kubectl: Kubectl, steps: tuple[int, ...]
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    for step in steps:
+        for name in ("m-1", "m-2"):
+            apply(kubectl, machine(name))
+        victim = pool.guests["rack1"]
+        until(lambda at=step, guest=victim: begun(guest, at))  # type: ignore[misc]
+        controllers.stop(signal.SIGKILL)
+        victim.stop(patience=0)
+        controllers.start()
+        victim.boot(pool.lab.payload)
+        kubectl.wait("condition=NodeJoined", "machine/m-1", "machine/m-2", timeout=150)
+        kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=90)
+        claims = [sshpools.claim(guest) for guest in pool.guests.values()]
+        holders = [claim["machine_uid"] for claim in claims if claim]
+        assert sorted(holders) == sorted(each["metadata"]["uid"] for each in items(kubectl, "machines"))
+        assert sorted(node["metadata"]["name"] for node in items(kubectl, "nodes")) == ["rack1", "rack2"]
+        kubectl("delete", "machine", "--all", "--wait", "--timeout=120s", timeout=130)
+        assert items(kubectl, "nodes") == []
+        for guest in pool.guests.values():
+            assert left_of_kubernetes(guest) == ""

@@ -52,12 +52,25 @@ class FakeHost:
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
         self._program("uname", f"echo {name}")
+        self._program(
+            "date", f'[ "$*" = +%s ] || exec /bin/date "$@"\necho $(($(/bin/date +%s) + $(cat {self.root}/off)))'
+        )
+        self.clock = 0
         self._program("ps", "echo systemd")
         self._program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
 
     def _program(self, name: str, body: str) -> None:
         (self.root / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
         (self.root / "bin" / name).chmod(0o755)
+
+    @property
+    def clock(self) -> int:
+        """Seconds that its clock is ahead."""
+        return int((self.root / "off").read_text())
+
+    @clock.setter
+    def clock(self, ahead: int) -> None:
+        (self.root / "off").write_text(str(ahead))
 
     async def up(self) -> None:
         keys = asyncssh.import_authorized_keys(USER_KEY.export_public_key().decode())

@@ -63,3 +63,17 @@ class TestSSH(ProviderContract):
 
     async def given_to(self, host: Host) -> bytes | None:
         return (self.world.hosts[host.name].home / "join.sh").read_bytes()
+
+
+def test_the_fast_world_and_the_lab_are_held_to_the_same_suite() -> None:
+    """Neither leaves a test out, replaces one or asks something easier: what is green here means the same there."""
+    from tests.hosts.test_ssh_contract import TestSSHOnLabHosts  # noqa: PLC0415  (one class of tests for each module)
+
+    suite = {name for name in vars(ProviderContract) if name.startswith("test_")}
+    assert suite
+    for which in (TestSSH, TestSSHOnLabHosts):
+        assert [name for name in suite if getattr(which, name) is not getattr(ProviderContract, name)] == []
+    for name in ("registration", "valid_config", "changed_config", "impossible_config"):
+        assert getattr(TestSSH, name) == getattr(TestSSHOnLabHosts, name), name
+    replaced = {name for name in vars(TestSSHOnLabHosts) if name in vars(ProviderContract) and name[0] != "_"}
+    assert replaced - vars(TestSSH).keys() == {"patience"}, "the lab asks something that the fast world does not"

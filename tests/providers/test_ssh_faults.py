@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ import pytest_asyncio
 
 from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.ssh import connections
+from providers.ssh import connections, login
 from providers.ssh import provider as looking
 from providers.ssh.provider import SSHProvider, _claim_for
 from tests.providers.sshworld import POOL, SECRET, World
@@ -139,7 +140,7 @@ async def test_a_host_that_hangs_holds_up_nobody(
     try:
         world.publish(h1={"port": mute.getsockname()[1]})
         world.hosts["h2"].hangs = True
-        monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 5.0)
+        monkeypatch.setattr(login, "CONNECT_TIMEOUT", 5.0)
         monkeypatch.setattr(looking, "LOOK_TIMEOUT", 5.0)
         assert (await provider.create(request())).name == "h3"
         await provider.list()
@@ -183,6 +184,55 @@ async def test_a_key_that_no_host_takes_is_told_with_the_name_of_its_secret(
     assert f"Secret {SECRET}" in world.objects.pool["status"]["hosts"]["h2"]["reason"]
 
 
+_PLAIN = asyncssh.generate_private_key("ssh-ed25519")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"ssh-privatekey": _PLAIN.export_private_key("pkcs8-pem", passphrase="open")}, "ssh-privatekey of Secret "
+         "racks-key has a passphrase"),
+        ({"ssh-privatekey": _PLAIN.export_public_key()}, "is a public key"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "passphrase": b"open"}, "passphrase of Secret racks-key"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "ssh-certificate": b"x"}, "ssh-certificate of Secret racks-key"
+         " is an SSH certificate"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "sudo-password": b"open"}, "sudo-password of Secret"),
+        ({"ssh-privatekey": _PLAIN.generate_user_certificate(_PLAIN, "x").export_certificate()}, "an SSH certificate"),
+    ],
+)  # fmt: skip
+async def test_a_login_that_is_not_supported_is_refused_with_the_name_of_its_field(
+    world: World, provider: SSHProvider, data: dict[str, bytes], said: str
+) -> None:
+    """Before any host is asked: it could only answer that it refuses the login."""
+    world.secrets.secrets[SECRET] = data
+    with pytest.raises(ProviderError) as caught:
+        await provider.list()
+    told = caught.value.message
+    assert caught.value.error_class is ErrorClass.INVALID_CONFIGURATION
+    assert said in told
+    assert "open" not in told.replace("openssh", "")
+    assert all(host.logins == 0 for host in world.hosts.values())
+
+
+async def test_a_key_as_ssh_keygen_makes_it_with_a_passphrase_is_refused_by_name(
+    world: World, provider: SSHProvider, tmp_path: Path
+) -> None:
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "opened", "-f", str(tmp_path / "key")]
+    await asyncio.to_thread(subprocess.run, make, check=True)
+    world.secrets.secrets[SECRET] = {"ssh-privatekey": (tmp_path / "key").read_bytes()}
+    with pytest.raises(ProviderError, match=f"ssh-privatekey of Secret {SECRET} has a passphrase"):
+        await provider.list()
+
+
+async def test_a_host_key_that_is_a_certificate_is_refused_by_name(world: World, provider: SSHProvider) -> None:
+    ca = asyncssh.generate_private_key("ssh-ed25519")
+    certificate = ca.generate_host_certificate(world.hosts["h1"].key, "h1").export_certificate().decode().strip()
+    world.publish(h1={"hostKeys": [certificate]})
+    await provider.list()
+    reason = world.objects.pool["status"]["hosts"]["h1"]["reason"]
+    assert "an entry in hostKeys that is an SSH certificate" in reason
+
+
 @pytest.mark.parametrize("data", [{}, {"ssh-privatekey": b"rubbish"}, {"password": b"x"}])
 async def test_a_secret_without_a_usable_key_is_named(
     world: World, provider: SSHProvider, data: dict[str, bytes]
@@ -201,7 +251,9 @@ async def test_a_user_who_may_not_become_root_is_told(world: World, provider: SS
         await provider.create(request())
     assert caught.value.error_class is ErrorClass.STOCK_OUT
     await provider.list()
-    assert "a password is required" in world.objects.pool["status"]["hosts"]["h1"]["reason"]
+    reason = world.objects.pool["status"]["hosts"]["h1"]["reason"]
+    assert "a password is required" in reason
+    assert "lets user ops in, who may not do `sudo -n /bin/sh` without a password" in reason
 
 
 async def test_a_host_that_could_not_be_cleaned_is_nobodys(world: World, provider: SSHProvider) -> None:
@@ -221,6 +273,55 @@ async def test_a_host_that_could_not_be_cleaned_is_nobodys(world: World, provide
         await provider.create(request())
     assert caught.value.error_class is ErrorClass.STOCK_OUT
     assert f"{host.name} Quarantined" in caught.value.message
+
+
+async def test_a_host_on_which_no_claim_can_be_written_is_passed_over_and_named(
+    world: World, controllers: list[SSHProvider], provider: SSHProvider
+) -> None:
+    """Its disk is full, or read-only: the next one is taken, and none is held by a Machine that has another."""
+    for name in ("h1", "h2"):
+        world.hosts[name].home.parent.mkdir(parents=True)
+        world.hosts[name].home.write_text("in the way of the folder")
+    taken = await provider.create(request())
+    assert taken.name == "h3"
+    assert len(world.claims()) == 1
+    await world.hosts["h1"].down()
+    assert [host.id for host in await controllers[1].list()] == [taken.id], (
+        "a host that is lost counts as the Machine's"
+    )
+    await world.hosts["h1"].up()
+    await provider.list()
+    with pytest.raises(ProviderError) as caught:
+        await provider.create(request())
+    assert caught.value.error_class is ErrorClass.STOCK_OUT
+    assert "host h1 (127.0.0.1" in caught.value.message
+    assert "can't do step claim" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("off", "bound", "way"), [(7200, "an hour", "ahead"), (-7200, "an hour", "behind"), (-90_000, "a day", "behind")]
+)
+async def test_a_host_with_a_wrong_clock_is_told_and_gets_no_machine(
+    world: World, provider: SSHProvider, off: int, bound: str, way: str
+) -> None:
+    """Its kubelet would find the certificates of the cluster not valid yet, or over."""
+    world.hosts["h1"].clock = off
+    assert (await provider.create(request())).name == "h2"
+    for _ in range(2):
+        await provider.list()
+    status = world.objects.pool["status"]["hosts"]["h1"]
+    assert status["state"] == "Free"
+    assert f"its clock is more than {bound} {way}" in status["reason"]
+
+
+async def test_a_clock_that_is_a_little_wrong_is_told_and_costs_nothing(world: World, provider: SSHProvider) -> None:
+    world.hosts["h1"].clock = 200
+    assert (await provider.create(request())).name == "h1"
+    await provider.list()
+    assert "more than a minute ahead" in world.objects.pool["status"]["hosts"]["h1"]["reason"]
+    written = world.objects.pool["metadata"]["resourceVersion"]
+    await provider.list()
+    assert world.objects.pool["metadata"]["resourceVersion"] == written, "the status is written at each look"
 
 
 async def test_a_claim_of_another_cluster_is_left_alone(world: World, provider: SSHProvider) -> None:

@@ -123,11 +123,11 @@ async def _checked(ways: Connections, pool: Pool, host: SSHHost) -> Checked:
     from providers.base.errors import ProviderError  # noqa: PLC0415
     from providers.ssh import remote  # noqa: PLC0415
     from providers.ssh.checkup import Finding, findings  # noqa: PLC0415
-    from providers.ssh.connections import HostError  # noqa: PLC0415
+    from providers.ssh.trouble import HostError  # noqa: PLC0415
 
     address = f"{host.address}:{host.port}"
     try:
-        answer = await ways.run(host, pool.secret, remote.check())
+        answer = await ways.run(host, pool.secret, remote.check(), step="check")
     except HostError as error:
         return Checked(host.name, address, "", (Finding(str(error), error.remedy),))
     except ProviderError as error:
@@ -217,20 +217,20 @@ def release(
         from nodewright.cli.hosts.pools import connections, hosts_named  # noqa: PLC0415
         from providers.base.errors import ProviderError  # noqa: PLC0415
         from providers.ssh import remote  # noqa: PLC0415
-        from providers.ssh.connections import HostError  # noqa: PLC0415
+        from providers.ssh.trouble import HostError  # noqa: PLC0415
 
         found = await at.pool(pool)
         (host,) = hosts_named(found, [name])
         async with connections(at.client, at.namespace) as ways:
             try:
-                answer = await ways.run(host, found.secret, remote.check())
+                answer = await ways.run(host, found.secret, remote.check(), step="check")
                 if "claim" in answer or "quarantine" not in answer:
                     what = "is a Machine's" if "claim" in answer else "is not in quarantine"
                     raise CliError(f"host {name} {what}: nothing was changed", "`nodewright hosts list` shows it")
                 say(f"host {name} is in quarantine: {answer['quarantine']}")
                 if not yes and not typer.confirm("Has that been seen to?"):
                     raise CliError("nothing was changed")
-                if "freed" not in await ways.run(host, found.secret, remote.free()):
+                if "freed" not in await ways.run(host, found.secret, remote.free(), step="free"):
                     raise CliError(f"host {name} was claimed meanwhile: nothing was changed")
             except HostError as error:
                 raise CliError(str(error), error.remedy) from error

@@ -1,0 +1,155 @@
+"""Logins: one machine that shows a key that is pinned for it lets one user in by one key, directly or by a tunnel."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import asyncssh
+
+from api.secrets import without_secrets
+from providers.base import addresses
+from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.trouble import LoginError, Trouble
+
+KEY_NAME = "ssh-privatekey"
+"""Key of a Secret of type kubernetes.io/ssh-auth."""
+CONNECT_TIMEOUT = 10.0
+"""Seconds for TCP, and again for the handshake."""
+KEEPALIVE, KEEPALIVES = 15, 3
+"""Seconds between two questions whether the other end is there, and how many may stay without an answer."""
+_PASSPHRASES = ("passphrase", "ssh-passphrase")
+_CERTIFICATES = ("ssh-certificate", "ssh-privatekey-cert.pub", "ssh-cert", "ssh-publickey-cert")
+_PASSWORDS = ("password", "ssh-password", "sudo-password")
+_UNUSED = {
+    **dict.fromkeys(_PASSPHRASES, "a passphrase"),
+    **dict.fromkeys(_CERTIFICATES, "an SSH certificate"),
+    **dict.fromkeys(_PASSWORDS, "a password"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where to log in. ``host_keys``: as in a pool; ``secret``: name of the Secret whose key it is, for messages."""
+
+    address: str
+    port: int
+    user: str
+    host_keys: tuple[str, ...]
+    secret: str
+
+
+def key_of(secret: str, data: Mapping[str, bytes]) -> asyncssh.SSHKey:
+    """The private key in the data of Secret ``secret``.
+
+    Raises ProviderError (InvalidConfiguration) that names the Secret and its field: for none, for one with a
+    passphrase, and for what no login uses (certificates, passwords), instead of a login that fails without a reason.
+    """
+    unused = next((field for field in _UNUSED if field in data), "")
+    if unused:
+        text = f"{unused} of Secret {secret} is {_UNUSED[unused]}, which is not supported: remove the field"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{text}, and log in by {KEY_NAME} alone")
+    if KEY_NAME not in data:
+        text = f"Secret {secret} has no key {KEY_NAME}: it has to be of the type kubernetes.io/ssh-auth"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
+    try:
+        return asyncssh.import_private_key(data[KEY_NAME])
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+        what = f"{KEY_NAME} of Secret {secret} {_fault_of(data[KEY_NAME], error)}"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what) from error
+
+
+def _fault_of(data: bytes, error: Exception) -> str:
+    if isinstance(error, asyncssh.KeyEncryptionError) or "passphrase" in str(error).lower():
+        return "has a passphrase, which is not supported: `ssh-keygen -p` takes it off a copy of the key"
+    if b"-cert-v01@openssh.com" in data[:128]:
+        return "is an SSH certificate, which is not supported: put a private key there"
+    if data.lstrip().startswith((b"ssh-", b"ecdsa-", b"sk-")):
+        return "is a public key: put the private one there"
+    return "is no private key without a passphrase"
+
+
+async def connect(login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
+    """A host that does not answer takes no turn of those that do. Raises LoginError."""
+    trusted = [_host_key(text) for text in login.host_keys]
+    with _errors_of(login):
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            reached = await _reached(login)
+        with contextlib.ExitStack() as undo:
+            undo.callback(reached.close)
+            async with turns, asyncio.timeout(CONNECT_TIMEOUT):
+                made = await asyncssh.connect(sock=reached, **_options(login, key, trusted))
+            undo.pop_all()
+            return made
+
+
+async def connect_through(
+    jump: asyncssh.SSHClientConnection, login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore
+) -> asyncssh.SSHClientConnection:
+    """The same over a tunnel that the other end of ``jump`` opens. A number is judged as for a direct connection; a
+    name is looked up there. Raises LoginError.
+    """
+    trusted = [_host_key(text) for text in login.host_keys]
+    with _errors_of(login):
+        with contextlib.suppress(ValueError):
+            addresses.current().check(str(ipaddress.ip_address(login.address)))
+        async with turns, asyncio.timeout(CONNECT_TIMEOUT):
+            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, trusted))
+
+
+def _options(login: Login, key: asyncssh.SSHKey, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
+    """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
+    return {
+        "username": login.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,
+        "agent_path": None, "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE,
+        "keepalive_count_max": KEEPALIVES,
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def _errors_of(login: Login) -> Iterator[None]:
+    """Raises LoginError in place of what asyncssh and the network raise."""
+    try:
+        yield
+    except asyncssh.HostKeyNotVerifiable as error:
+        text = "shows a host key that is not among its hostKeys: it is another machine, or was installed anew"
+        raise LoginError(Trouble.WRONG_KEY, text) from error
+    except asyncssh.PermissionDenied as error:
+        text = f"refuses user {login.user} with the key of Secret {login.secret}"
+        raise LoginError(Trouble.REFUSED, text) from error
+    except (asyncssh.Error, OSError, TimeoutError) as error:
+        raise LoginError(Trouble.UNREACHABLE, f"can't be reached: {error_text(error)}") from error
+
+
+def _host_key(text: str) -> asyncssh.SSHKey:
+    try:
+        return asyncssh.import_public_key(text)
+    except asyncssh.KeyImportError as error:
+        certificate = "-cert-v01@openssh.com" in text.partition(" ")[0]
+        what = "an SSH certificate, which is not supported" if certificate else "no public key"
+        raise LoginError(Trouble.WRONG_KEY, f"has an entry in hostKeys that is {what}") from error
+
+
+async def _reached(login: Login) -> socket.socket:
+    """Connected to the numeric address that was judged."""
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, address = (await loop.getaddrinfo(login.address, login.port, type=socket.SOCK_STREAM))[0]
+    addresses.current().check(str(address[0]))
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        await loop.sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def error_text(error: Exception) -> str:
+    """What an error of the connection says, bounded; its kind where it says nothing."""
+    return without_secrets(str(error))[:200] or type(error).__name__
