@@ -6,12 +6,13 @@ reconcile, and of the provider calls that it begins, names its object.
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 import orjson
 
@@ -49,6 +50,20 @@ def about(keys: Mapping[str, str]) -> Iterator[None]:
         _ABOUT.reset(token)
 
 
+class StandardError(io.TextIOBase):
+    """Whatever ``sys.stderr`` is at the moment: it may be put in another's place, and closed, after logging was set
+    up."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+
 def configure(
     *,
     json: bool | None = None,
@@ -58,7 +73,7 @@ def configure(
     """Set up logging of this process. ``json`` None: JSON unless ``stream`` (standard error) is a terminal."""
     import structlog  # noqa: PLC0415  (with rich, which it draws with, a tenth of a second; see configure_late)
 
-    stream = stream or sys.stderr
+    stream = stream or cast("TextIO", StandardError())
     as_json = json if json is not None else not stream.isatty()
     renderer: Any = structlog.processors.JSONRenderer(serializer=_json)
     if not as_json:

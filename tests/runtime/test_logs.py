@@ -122,3 +122,17 @@ def test_an_attempt_of_kopfs_client_is_no_line_and_its_other_warnings_are(capsys
     kopf.error("Resource watching is not possible")
     told = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert told == ["Resource watching is not possible"]
+
+
+def test_logging_outlives_the_standard_error_that_it_was_set_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setattr("sys.stderr", first)
+    logs.configure(json=True)
+    log = structlog.get_logger()
+    log.info("one")
+    logging.getLogger("library").warning("two")
+    first.close()
+    monkeypatch.setattr("sys.stderr", second)
+    log.info("three")
+    logging.getLogger("library").warning("four")
+    assert [json.loads(line)["event"] for line in second.getvalue().splitlines()] == ["three", "four"]
