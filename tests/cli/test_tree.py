@@ -12,6 +12,7 @@ from api.conditions import Reason
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_DRAIN_RULE,
@@ -36,7 +37,7 @@ from tests.builders import NOW, Builder, cluster, machine, machine_deployment, m
 from tests.builders.clock import ago
 from tests.controllers.machinehealthcheck.checks import check
 
-ALL = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, NODE)
+ALL = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK, NODE)
 
 
 def tree_of(

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -30,9 +32,11 @@ from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
 
-OUR_KINDS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
+OUR_KINDS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, MACHINE_HEALTH_CHECK)
 KINDS = (*OUR_KINDS, MACHINE_DRAIN_RULE, NODE)
 _ALL = (Key("", ""),)
+_MAY_LACK = frozenset({CONTROL_PLANE})
+"""Kinds that a server may not serve, or show to everybody, yet: then there are none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ async def _read_part(client: KubeClient, kind: Kind, part: Key) -> tuple[list[di
         try:
             return await _pages(client, kind, part)
         except ApiError as error:
+            if kind in _MAY_LACK and (error.not_found or error.code == HTTPStatus.FORBIDDEN):
+                return [], ""
             # The list grew too old between two pages: it has to be read anew.
             if not error.expired or attempt == 2:
                 raise

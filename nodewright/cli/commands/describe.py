@@ -33,6 +33,7 @@ serves it, or it does not exist; 2: wrong usage.
 
 KINDS = {
     "Cluster": ("cluster", "clusters", "cl"),
+    "ControlPlane": ("controlplane", "controlplanes", "cp"),
     "MachineDeployment": ("machinedeployment", "machinedeployments", "md"),
     "MachineSet": ("machineset", "machinesets", "ms"),
     "Machine": ("machine", "machines", "ma"),
@@ -109,8 +110,8 @@ def kind_of(word: str) -> Kind:
     """The kind that a person means by ``md``, ``machinesets`` and the like. Raises CliError (usage)."""
     from controllers.kernel import refs  # noqa: PLC0415
 
-    ours = (refs.CLUSTER, refs.MACHINE_DEPLOYMENT, refs.MACHINE_SET, refs.MACHINE, refs.MACHINE_HEALTH_CHECK)
-    known = {k.name: k for k in ours}
+    sets = (refs.CONTROL_PLANE, refs.MACHINE_DEPLOYMENT, refs.MACHINE_SET)
+    known = {k.name: k for k in (refs.CLUSTER, *sets, refs.MACHINE, refs.MACHINE_HEALTH_CHECK)}
     for name, words in KINDS.items():
         if word.lower() in words:
             return known[name]

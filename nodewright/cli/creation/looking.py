@@ -18,7 +18,7 @@ from controllers.kernel.refs import (
     Obj,
     key_of,
 )
-from nodewright.cli.cluster.snapshot import KINDS, now_view, objects_of, read_cluster
+from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster
 from nodewright.cli.tree.branch import Branch
 from nodewright.cli.tree.builder import DisplayOptions, grow
 from nodewright.runtime.kube.client import KubeClient
@@ -42,7 +42,7 @@ class Look:
 
 async def look(client: KubeClient, cluster: Key) -> Look:
     """Raises ApiError and NoAnswer as the client does."""
-    cache = await read_cluster(client, (*KINDS, CONTROL_PLANE))
+    cache = await read_cluster(client)
     view = now_view(cache)
     obj = view.get(CLUSTER, cluster)
     members = {kind: tuple(o for o in objects_of(cache, kind) if _is_of(o, cluster)) for kind in MEMBERS}

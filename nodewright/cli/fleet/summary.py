@@ -11,6 +11,7 @@ from typing import Any
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -29,7 +30,7 @@ from nodewright.cli.tree.builder import DisplayOptions, grow, grow_loose, has_ow
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
 from nodewright.cli.tree.serving import Serving, served_by
 
-TOPS = (CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
+TOPS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
 _FOLDED = DisplayOptions()
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
-from api.conditions import HealthCheckCondition, MachineCondition
+from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineCondition
 from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
@@ -34,7 +35,7 @@ from nodewright.cli.tree.branch import Branch, Mood
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
 from nodewright.cli.tree.rules import drain_rules
 
-_SUMMARIES = ("Ready", "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
+_SUMMARIES = ("Ready", ControlPlaneCondition.READY, "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
 """The condition that stands on an object's own line: the first of these that it has."""
 ALIKE = 4
 """So many Machines in the same state and more are shown as one line."""
@@ -59,13 +60,15 @@ def grow_loose(machines: Iterable[Obj], view: View, display: DisplayOptions) -> 
 
 
 def has_owner(obj: Obj, view: View) -> bool:
-    """Whether a MachineSet or MachineDeployment that is there controls ``obj``, so that its tree has it.
+    """Whether a MachineSet, MachineDeployment or ControlPlane that is there controls ``obj``, so that its tree has it.
 
     Machines outlive a set that is deleted in the background (the API server's default) until they are drained.
     """
     namespace = key_of(obj).namespace
     for reference in obj["metadata"].get("ownerReferences") or ():
-        kind = next((k for k in (MACHINE_SET, MACHINE_DEPLOYMENT) if k.name == reference.get("kind")), None)
+        kind = next(
+            (k for k in (MACHINE_SET, MACHINE_DEPLOYMENT, CONTROL_PLANE) if k.name == reference.get("kind")), None
+        )
         if reference.get("controller") and kind is not None:
             owner = view.get(kind, Key(namespace, str(reference.get("name", ""))))
             return owner is not None and uid_of(owner) == reference.get("uid")
@@ -93,7 +96,7 @@ class _Gardener:
             below = self._of_cluster(obj)
         elif kind == MACHINE_DEPLOYMENT:
             below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
-        elif kind == MACHINE_SET:
+        elif kind in (MACHINE_SET, CONTROL_PLANE):
             below = self.grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
         elif kind == MACHINE_HEALTH_CHECK:
             below = self.grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
@@ -132,7 +135,7 @@ class _Gardener:
         key = key_of(cluster)
         mine = [
             (kind, obj)
-            for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
+            for kind in (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
             for obj in _by_name(self._view.indexed(kind, indexes.CLUSTER_NAME, str(key)))
         ]
         tops = [(kind, obj) for kind, obj in mine if not has_owner(obj, self._view)]

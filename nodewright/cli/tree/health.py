@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from api.conditions import MachineCondition, Reason, SetCondition
+from api.conditions import ClusterCondition, MachineCondition, Reason, SetCondition
 from api.names import MachinePhase
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.deletions import HELD_UP
@@ -23,6 +23,7 @@ _TRUE_IS_NOTEWORTHY: Final = frozenset(
         SetCondition.SCALING_DOWN,
         SetCondition.REMEDIATING,
         SetCondition.FROZEN,
+        ClusterCondition.CERTIFICATES_EXPIRING,
         "RollingOut",
     )
 )
@@ -78,6 +79,9 @@ BAD_REASONS: Final = frozenset(
         Reason.PACKAGE_UNAVAILABLE,
         Reason.CHECKSUM_MISMATCH,
         Reason.MIRROR_UNREACHABLE,
+        Reason.ETCD_QUORUM_LOST,
+        Reason.CERTIFICATES_EXPIRING,
+        Reason.CERTIFICATE_EXPIRED,
         Reason.VERSION_MISMATCH,
         Reason.PREFLIGHT_FAILED,
         *ErrorClass,

@@ -11,6 +11,7 @@ from api.selectors import SelectorError, parse
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import (
     CLUSTER,
+    CONTROL_PLANE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_HEALTH_CHECK,
@@ -30,6 +31,7 @@ _CLOCKS = timedelta(seconds=15)
 
 _NEEDED: Mapping[Kind, tuple[str, ...]] = {
     CLUSTER: ("cluster", "machinedeployment", "machineset", "machine"),
+    CONTROL_PLANE: ("controlplane", "machine"),
     MACHINE_DEPLOYMENT: ("machinedeployment", "machineset", "machine"),
     MACHINE_SET: ("machineset", "machine"),
     MACHINE: ("machine",),
