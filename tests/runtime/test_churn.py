@@ -117,15 +117,15 @@ def test_the_change_log_is_bounded_in_bytes() -> None:
 
 
 def test_the_change_log_forgets_what_is_old_but_for_the_last_changes() -> None:
-    """10 changes a second for ten minutes: those of two to four minutes are known, 1200 to 2400 of them."""
+    """10 changes a second for ten minutes: those of the last 75 to 90 seconds are known, 750 to 900 of them."""
     seconds = 0.0
     log = ChangeLog(0, 10_000, clock=lambda: seconds)
     for revision in range(1, 6001):
         seconds = revision / 10
         log.append(_change(revision, 10))
         known = log.end - log.position_after(log.floor)
-        assert known >= min(revision, 1200)
-        assert known <= 2401
+        assert known >= min(revision, 750)
+        assert known <= 901
     seconds += 3600
     log.append(_change(6001, 10))
     assert log.end - log.position_after(log.floor) == KEPT_CHANGES

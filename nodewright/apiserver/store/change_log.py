@@ -16,9 +16,10 @@ from nodewright.apiserver.values import Obj
 MOST_BYTES = 16 * 2**20
 """Of one collection, as JSON; Python's objects take three times as much, small ones eight times. A watch that asks for
 older changes is answered 410, and lists anew."""
-KEPT_SECONDS = 120.0
-"""For so long changes are known at least, within the bounds; twice as long at most while there are new ones. A watch
-cache of upstream keeps 75 s, and etcd five minutes."""
+KEPT_SECONDS = 75.0
+"""For so long changes are known at least, within the bounds: as long as in upstream's watch cache."""
+TRIM_SECONDS = 15.0
+"""Changes that are older by this, or more, are forgotten together."""
 KEPT_CHANGES = 100
 """So many of the last ones stay, however old they are."""
 
@@ -69,7 +70,7 @@ class ChangeLog:
         self._sizes.append(size)
         self._times.append(now)
         self.bytes += size
-        if now - self._times[0] > 2 * KEPT_SECONDS:
+        if now - self._times[0] > KEPT_SECONDS + TRIM_SECONDS:
             old = bisect_right(self._times, now - KEPT_SECONDS)
             self.forget(min(old, len(self._changes) - KEPT_CHANGES))
         if len(self._changes) >= 2 * self._length:
