@@ -117,3 +117,41 @@ class Prober:
         except Exception as error:
             return str(error)[-300:]
         return "" if found == str(self.asked) else f"read {found!r}"
+
+
+@dataclass
+class Watch:
+    """``with Watch()``: how long it took (``whole``), and how long ``kubeadm upgrade`` ran on hosts of this machine."""
+
+    whole: float = 0.0
+    kubeadm: float = 0.0
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Watch:
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join(60)
+        self.whole = time.monotonic() - self._began
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._over.wait(0.2):
+            now = time.monotonic()
+            self.kubeadm += (now - before) * _upgrades_that_run()
+            before = now
+
+
+def _upgrades_that_run() -> int:
+    found = 0
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += words[0].endswith(b"kubeadm") and words[1:2] == [b"upgrade"]
+    return found

@@ -21,7 +21,7 @@ from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
 from tests.hosts import making, sshpools
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
-from tests.hosts.making import Prober, cluster_of_machines, control_plane, reached
+from tests.hosts.making import Prober, Watch, cluster_of_machines, control_plane, reached
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
@@ -56,12 +56,15 @@ class Scene:
         """To the end; what the prober came to."""
         change = {"spec": {"version": VERSION.removeprefix("v")}}
         title = f"controlplane/{making.NAME}"
-        with Prober(there) as prober:
+        with Prober(there) as prober, Watch() as watch:
             self.home("patch", title, "--type=merge", f"--patch={json.dumps(change)}")
             self.home.wait("jsonpath={.status.updatedReplicas}=3", title, timeout=TIME)
             self.home.wait("condition=MachinesUpToDate", title, timeout=TIME)
             self.home.wait("jsonpath={.status.readyReplicas}=3", title, timeout=TIME)
             self.home.wait(f"jsonpath={{.status.version}}={VERSION}", title, timeout=TIME)
+        if watch.kubeadm:
+            ratio = watch.whole / watch.kubeadm
+            print(f"{watch.whole:.0f} s, kubeadm ran {watch.kubeadm:.0f} s: controlplane_upgrade_ratio {ratio:.2f}")
         print(f"{prober.asked} writes and reads, {prober.late} needed a second try, {len(prober.failed)} failed")
         return prober
 
