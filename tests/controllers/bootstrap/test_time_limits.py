@@ -90,7 +90,10 @@ def test_a_program_that_does_not_end_is_killed_with_its_step(name: str, action: 
     program(programs, name)
     state = tmp_path / "state"
     state.mkdir()
-    assert_late(limited(action, state, programs), state)
+    try:
+        assert_late(limited(action, state, programs), state)
+    finally:  # `timeout` kills its own child; one below a shell that heeds SIGTERM may be left (docs/not-yet.md)
+        subprocess.run(["pkill", "-KILL", "-f", str(programs)], check=False)
 
 
 def test_an_address_that_swallows_packets_is_given_up_long_before_the_step_is() -> None:
