@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import run
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,9 @@ from hack.program import Kubectl, Run
 from hack.realplane import RealPlane
 from tests.hosts import sshpools
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
+from tests.hosts.making import cluster_of_machines, reached
 from tests.hosts.sshpools import Pool
-from tests.hosts.test_control_plane_upgrade import cluster_of_machines, machine
+from tests.hosts.test_control_plane_upgrade import machine
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 
@@ -51,10 +53,10 @@ class Scene:
         return self.pool.guests["rack1"]
 
     def there(self) -> Kubectl:
-        secret = self.home.json("get", "secret", "prod-kubeconfig")
-        path = self.folder / "prod.kubeconfig"
-        path.write_bytes(base64.b64decode(secret["data"]["value"]))
-        return Kubectl(binaries.ensure("kubectl"), path, self.folder / "prod-cache")
+        return reached(self.home, self.folder)
+
+    def cluster(self, *, older: bool = False) -> dict[str, Any]:
+        return cluster_of_machines(self.mirror, self.host.address, 6443, older=older)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +167,7 @@ def authority_of(home: Kubectl) -> str:
 
 
 def test_controllers_killed_at_three_points_of_init_make_one_cluster(clean: Scene) -> None:
-    apply(clean.home, cluster_of_machines(clean))
+    apply(clean.home, clean.cluster())
     apply(clean.home, machine("cp", VERSION))
     killed_at(clean, {name: INIT[name] for name in SAMPLE[:1]})
     before = authority_of(clean.home)
@@ -180,7 +182,7 @@ def test_controllers_killed_at_every_point_of_init_and_of_an_upgrade_make_one_cl
     clean: Scene,
 ) -> None:
     home = clean.home
-    apply(home, cluster_of_machines(clean, older=True))
+    apply(home, clean.cluster(older=True))
     apply(home, machine("cp", BEFORE))
     killed_at(clean, INIT)
     before, first = authority_of(home), made_once(clean, BEFORE)
@@ -188,7 +190,7 @@ def test_controllers_killed_at_every_point_of_init_and_of_an_upgrade_make_one_cl
     there("create", "configmap", "kept", "--from-literal=data=intact")
     until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 120)
 
-    apply(home, cluster_of_machines(clean))
+    apply(home, clean.cluster())
     number = VERSION.removeprefix("v")
     change = {"spec": {"versions": {"kubelet": number, "controlPlane": number}}}
     home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")
