@@ -15,7 +15,17 @@ from controllers.kernel.machine_class import class_key
 from controllers.kernel.memory import Memory
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.provider_config import Resolved, resolve
-from controllers.kernel.refs import MACHINE_CLASS, Key, Obj, annotations_of, generation_of, key_of, labels_of, uid_of
+from controllers.kernel.refs import (
+    MACHINE_CLASS,
+    Key,
+    Obj,
+    annotations_of,
+    generation_of,
+    key_of,
+    labels_of,
+    runs_control_plane,
+    uid_of,
+)
 from controllers.kernel.view import ConfigProblem, View
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 
@@ -151,10 +161,8 @@ def _versions(versions: Mapping[str, Any]) -> Versions:
 
 def renewal_of(machine: Obj) -> str:
     """What its annotation says for a host that runs a control plane: another value has its certificates renewed."""
-    versions = machine["spec"].get("versions") if isinstance(machine.get("spec"), Mapping) else None
     asked = annotations_of(machine).get(names.RENEW_CERTIFICATES)
-    runs = isinstance(versions, Mapping) and versions.get("controlPlane")
-    return asked if runs and isinstance(asked, str) else ""
+    return asked if runs_control_plane(machine) and isinstance(asked, str) else ""
 
 
 def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versions, renewal: str = "") -> str:

@@ -47,6 +47,7 @@ WRITES: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         (_OURS, "controlplanes/finalizers", ("update",)),
         (_OURS, "clusters", ("patch",)),
         (_OURS, "machines", ("get", "create", "patch", "delete")),
+        (_OURS, "machinedeployments", ("patch",)),
         ("", "secrets", ("get",)),
         _EVENTS,
     ),
