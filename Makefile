@@ -42,7 +42,7 @@ up: setup ## Start the embedded control plane with the controllers, in the foreg
 .PHONY: test
 test: setup ## Lint, types, import contracts and every test that takes under ten minutes in all
 	@$(MAKE) --no-print-directory check
-	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile -m 'not slow'
+	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 .PHONY: test-long
 test-long: setup ## The slow tier: properties with ten times the examples, 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state

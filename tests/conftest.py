@@ -33,8 +33,28 @@ structlog.configure = _without_cache
 os.environ.pop("KUBERNETES_SERVICE_HOST", None)  # tests in a pod are no pods: their servers are on loopback
 
 
+LONG = frozenset(
+    {
+        "tests/cli/test_create_cluster.py",
+        "tests/cli/test_two_processes.py",
+        "tests/cli/test_run.py",
+        "tests/cli/test_demo.py",
+        "tests/cli/test_serving.py",
+        "tests/controllers/controlplane/test_quorum.py",
+        "tests/docs/test_create_cluster.py",
+        "tests/docs/test_first_cluster.py",
+        "tests/e2e/test_kep_story.py",
+        "tests/gateways/cloudpool/test_burst.py",
+        "tests/sim/test_control_planes.py",
+    }
+)
+"""Files that take a minute or more: a worker that began one last would keep the others waiting."""
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without a real plane its tests are left out together, so that one line can say it."""
+    """Long files first. Without a real plane its tests are left out together, so that one line can say it."""
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in LONG)
     if left_out():
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("realplane")])
         items[:] = [item for item in items if not item.get_closest_marker("realplane")]
