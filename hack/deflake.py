@@ -43,7 +43,7 @@ def failures(output: str) -> tuple[str, ...]:
 
 def command(seed: int, workers: int, arguments: list[str]) -> list[str]:
     chosen = arguments or ["-m", "not slow"]
-    many = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+    many = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"] if workers > 1 else []
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--randomly-seed={seed}", *many, *chosen]
 
 
