@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nodewright.runtime.garbage import keep_settled, settle, young_only
+from nodewright.runtime.native_heap import give_large_blocks_back
 
 _tasks: list[asyncio.Task[None]] = []
 """A loop keeps no hold of its tasks. They end with it."""
@@ -28,6 +29,7 @@ def settle_in() -> None:
 
     Looking through all of it again and again takes a tenth of a burst's CPU, and the time of whatever is reconciled.
     """
+    give_large_blocks_back()
     settle()
     young_only()
     gc.enable()

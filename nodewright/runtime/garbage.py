@@ -12,6 +12,8 @@ import asyncio
 import gc
 from time import thread_time
 
+from nodewright.runtime.native_heap import trim
+
 _NEVER = 1_000_000_000
 _YOUNG = (2_000, 10, _NEVER)
 """Objects made until the newest are looked through; every tenth time those that outlived it are too: 20,000 objects
@@ -56,3 +58,4 @@ async def keep_settled() -> None:
             settle()  # as long as memory is large: it says nothing of the next one
         else:
             pause = interval(pause, settle())
+        trim()

@@ -128,6 +128,21 @@ async def test_a_cluster_that_hangs_holds_nobody_up(country: Country) -> None:
         await town.until(lambda: not country.machines("blue") and not blue.objects(NODE))
 
 
+async def test_a_cause_that_shows_after_a_silence_is_named_and_stays(country: Country) -> None:
+    town = country.town
+    async with country.elsewhere("blue") as (blue,), town.controllers():
+        await town.until(lambda: country.said("blue").get("status") == "True")
+        blue.hang()
+        await town.until(lambda: "no answer within" in country.said("blue").get("message", ""))
+        blue.running.faults.clear()
+        blue.running.faults.answer(ServerError(503, "ServiceUnavailable", "etcd is gone"), Match(), times=10_000)
+        await town.until(lambda: "no answer within" not in country.said("blue")["message"])
+        named = country.said("blue")
+        assert "503" in named["message"] or "ServiceUnavailable" in named["message"], named
+        blue.running.faults.clear()
+        await town.until(lambda: country.said("blue").get("status") == "True")
+
+
 async def test_hosts_are_made_for_a_cluster_that_was_never_reached(country: Country) -> None:
     """The first hosts of a cluster are what its API runs on."""
     town = country.town

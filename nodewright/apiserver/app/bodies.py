@@ -51,14 +51,23 @@ async def read_bytes(request: web.BaseRequest, limits: Limits) -> bytes:
         raise ApiError.unsupported_media_type("compressed bodies are not supported: send it without Content-Encoding")
     try:
         async with asyncio.timeout(limits.body_seconds):
-            return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        message = f"Request entity too large: limit is {limits.body_bytes}"
-        raise ApiError(413, "RequestEntityTooLarge", message) from None
+            return await _all_of(request, limits)
     except web.RequestPayloadError:
         raise ApiError.bad_request("the request's body is broken off") from None
     except TimeoutError:
         raise ApiError(408, "Timeout", "the request's body did not arrive in time") from None
+
+
+async def _all_of(request: web.BaseRequest, limits: Limits) -> bytes:
+    """Read the body without `request.read()`, which keeps it as long as the connection is idle."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > limits.body_bytes:
+            raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limits.body_bytes}")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def media_type(request: web.BaseRequest) -> str:

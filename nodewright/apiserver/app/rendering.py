@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _MAX_WARNINGS = 64
 _WARNING_BYTES = 4096
 """Characters of all warnings of one answer; the rest is left out, as by kube-apiserver."""
 _HEADERS = {"Cache-Control": "no-cache, private"}
+_PART_BYTES = 64 * 1024
+"""A longer answer is sent in parts of aiohttp's: TLS and the transport would else hold a copy of the whole each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +135,20 @@ def answer(content: Any, wanted: Wanted = PLAIN, status: int = 200, warnings: Se
     return raw_answer(body, wanted.content_type, status, warnings)
 
 
+class _Answer(web.Response):
+    """A response that lets go of its body once it is sent: an idle connection holds its last response."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        await super().write_eof(data)
+        self.body = None
+
+
 def raw_answer(
     body: bytes, content_type: str = "application/json", status: int = 200, warnings: Sequence[str] = ()
 ) -> web.Response:
     """Make a response of bytes; each warning becomes a `Warning: 299` header (RFC 7234 5.5, KEP-1693)."""
-    response = web.Response(body=body, status=status, headers=_HEADERS)
+    parts = io.BytesIO(body) if len(body) > _PART_BYTES else body
+    response = _Answer(body=parts, status=status, headers=_HEADERS)
     response.headers["Content-Type"] = content_type
     left = _WARNING_BYTES
     for warning in warnings[:_MAX_WARNINGS]:

@@ -69,6 +69,10 @@ class Dependencies:
     apart: Callable[[Key], frozenset[Kind]] = lambda _cluster: frozenset()
 
 
+class _SilenceError(NoAnswer):
+    """Nothing came in time. The cause may show a moment later."""
+
+
 class ClusterAccess:
     """``run`` until cancelled. ``changed`` is called after each change of ``workload``, None until it is known."""
 
@@ -90,6 +94,8 @@ class ClusterAccess:
         """Uid of the Cluster with which a Secret was seen; None: never one."""
         self._last_contact: datetime | None = None
         self._heard_at = self._time()
+        self._cause_known = False
+        """``workload`` is Unreachable and its words name the cause, not only that nothing came."""
         self._recorders: dict[str, EventRecorder] = {}
         """By reconciler: Events about what lives there lie there."""
         self._recording: list[asyncio.Task[None]] = []
@@ -139,9 +145,8 @@ class ClusterAccess:
             async with asyncio.timeout(self._options.unreachable_after):
                 await reflector.synced.wait()
         except TimeoutError:
-            self._unreachable(
-                Reason.UNREACHABLE, f"Secret {self._key} can't be read: {reflector.problem or 'no answer'}"
-            )
+            why = f"Secret {self._key} can't be read: {reflector.problem or 'no answer'}"
+            self._unreachable(Reason.UNREACHABLE, why, cause_known=bool(reflector.problem))
             await reflector.synced.wait()
 
     async def _until_again(self, secret: Obj | None) -> None:
@@ -188,7 +193,7 @@ class ClusterAccess:
                 await self._follow(client, silent_since)
         except KubeError as error:
             if self._is_silent():
-                self._unreachable(Reason.UNREACHABLE, error.plain)
+                self._unreachable(Reason.UNREACHABLE, error.plain, cause_known=not isinstance(error, _SilenceError))
 
     async def _follow(self, client: KubeClient, silent_since: float) -> None:
         """Keep the cache current while there is contact. Raises KubeError when it is lost."""
@@ -215,7 +220,8 @@ class ClusterAccess:
                     complete_at = self._time()
                     self._is(Reached(self._key.name, _names(client.connection), _problem(rest) if lacks else ""))
                 elif self._time() - complete_at >= self._options.unreachable_after:
-                    self._unreachable(Reason.UNREACHABLE, _problem(needed))
+                    known = any(reflector.plain_problem for reflector in needed if not reflector.complete)
+                    self._unreachable(Reason.UNREACHABLE, _problem(needed), cause_known=known)
                 await _pause(self._options.probe_every, read)
                 await self._probe_patiently(client)
 
@@ -255,7 +261,7 @@ class ClusterAccess:
             async with asyncio.timeout(self._options.probe_timeout):
                 await (client.list_page(NODE, limit=1) if NODE in self.cache.stores else client.version())
         except TimeoutError as error:
-            raise NoAnswer(f"no answer within {self._options.probe_timeout:g} s", sent=False) from error
+            raise _SilenceError(f"no answer within {self._options.probe_timeout:g} s", sent=False) from error
         except ApiError as error:
             if error.code == 401 or error.code >= 500:
                 raise
@@ -269,12 +275,13 @@ class ClusterAccess:
         """A bug was met, or something that nobody thought of: it is said on this Cluster, and nothing else is hurt."""
         self._unreachable(Reason.UNREACHABLE, f"what it answered can't be taken in ({type(error).__name__})")
 
-    def _unreachable(self, reason: Reason, why: str) -> None:
-        """The first words for a trouble stay: others would cost a write each."""
+    def _unreachable(self, reason: Reason, why: str, *, cause_known: bool = True) -> None:
+        """The first words for a trouble stay: others would cost a write each. A cause replaces silence, once."""
         before = self.workload if isinstance(self.workload, Unreachable) else None
-        varies = reason is Reason.UNREACHABLE
-        if before is not None and before.reason == reason and (varies or before.why == why):
+        stays = reason is Reason.UNREACHABLE and (self._cause_known or not cause_known)
+        if before is not None and before.reason == reason and (stays or before.why == why):
             return
+        self._cause_known = cause_known
         self._is(Unreachable(self._secret_name(), str(reason), why, self._last_contact))
 
     def _secret_name(self) -> str:
