@@ -7,8 +7,6 @@ kubelet says. While no pod waits, each change of a pod costs one question, and o
 from __future__ import annotations
 
 import asyncio
-import importlib
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from types import TracebackType
@@ -121,6 +119,7 @@ class Binder(_PodReconciles):
         self._reader = Reader()
         self._bound: dict[str, str] = {}
         """Pods that we bound and that the cache still shows without a Node, by uid."""
+        self._plan: Callable[..., Iterable[Bind | Refuse]] | None = None
 
     def reads(self) -> tuple[Kind, ...]:
         return BINDER_READS
@@ -129,11 +128,12 @@ class Binder(_PodReconciles):
         return waits(pod)
 
     async def reconcile(self) -> None:
-        plan = (await _planner()).plan
+        if self._plan is None:
+            self._plan = await asyncio.to_thread(_load_plan)
         stores = self._cache.stores
         self._forget_seen()
         observed = observe(Objects(stores[NODE], stores[POD], stores[NAMESPACE], self._bound), self._reader)
-        await _all(self._carry_out(each) for each in plan(observed))
+        await _all(self._carry_out(each) for each in self._plan(observed))
 
     async def _carry_out(self, decided: Bind | Refuse) -> None:
         try:
@@ -194,10 +194,11 @@ class PodKubelets(_PodReconciles):
                 raise
 
 
-async def _planner() -> Any:
+def _load_plan() -> Callable[..., Iterable[Bind | Refuse]]:
     """numpy comes with it: loaded once a pod waits, and in a thread, since it takes a tenth of a second."""
-    name = "controllers.binder.plan"
-    return sys.modules.get(name) or await asyncio.to_thread(importlib.import_module, name)
+    from controllers.binder.plan import plan  # noqa: PLC0415
+
+    return plan
 
 
 def _is_served(node: Obj) -> bool:

@@ -1,6 +1,6 @@
 """OpenTelemetry spans, one a reconcile and one a provider call; nothing at all unless ``start`` was called.
 
-The library is an extra (``pip install 'nodewright[otel]'``) and imported by ``start`` only. Where spans go, how many
+The library is an extra (``nodewright[otel]``) and imported by ``start`` only. Where spans go, how many
 are sampled and under which service name follows OpenTelemetry's own environment variables
 (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_TRACES_SAMPLER``, ``OTEL_SERVICE_NAME``, …).
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
-EXTRA = "opentelemetry is not installed: pip install 'nodewright[otel]'"
+from providers.base.extras import install_command
 
 
 class Span(Protocol):
@@ -52,7 +52,7 @@ def start(exporter: Any = None) -> None:
         else:
             processor = SimpleSpanProcessor(exporter)
     except ImportError as error:
-        raise ImportError(EXTRA) from error
+        raise ImportError(f"opentelemetry is not installed: {install_command('otel')}") from error
     resource = Resource.create({SERVICE_NAME: "nodewright"}).merge(OTELResourceDetector().detect())
     _Tracing.provider = TracerProvider(resource=resource)
     _Tracing.provider.add_span_processor(processor)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from providers.base.errors import ErrorClass, ProviderError
+from providers.base.extras import install_command
 from providers.openstack import errors
 from providers.openstack.login import Login
 
@@ -48,7 +49,7 @@ def connect(login: Login, authority: str) -> Any:
     try:
         import openstack  # noqa: PLC0415  (costs a second; only in a thread, and only where it is used)
     except ImportError:
-        text = "openstacksdk is not installed: pip install 'nodewright[openstack]'"
+        text = f"openstacksdk is not installed: {install_command('openstack')}"
         raise ProviderError(ErrorClass.UNAVAILABLE, text) from None
 
     for name in _LOGGERS:  # their debug lines show requests, user data included

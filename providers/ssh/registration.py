@@ -7,6 +7,7 @@ from typing import Any
 
 from providers.base.contract import ConfigKind, Objects, Provider, Registration, Secrets
 from providers.base.errors import ErrorClass, ProviderError
+from providers.base.extras import install_command
 from providers.ssh.config import API_VERSION, KIND, json_schema
 
 
@@ -18,7 +19,7 @@ def _open_with_objects(_scope: str, config: Mapping[str, Any], secrets: Secrets,
     try:
         from providers.ssh.provider import SSHProvider  # noqa: PLC0415  (asyncssh: an extra, and 0.3 s to import)
     except ModuleNotFoundError as error:
-        text = f"hosts over SSH need the extra: pip install 'nodewright[ssh]' ({error.name} is missing)"
+        text = f"hosts over SSH need the extra: {install_command('ssh')} ({error.name} is missing)"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text) from error
     return SSHProvider(str(config["pool"]), secrets, objects)
 

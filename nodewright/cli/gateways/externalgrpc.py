@@ -18,6 +18,7 @@ from nodewright.cli.options import Context, Format, Kubeconfig, LogFormat, LogLe
 from nodewright.cli.ports import must_be_free
 from nodewright.cli.screen import say
 from nodewright.gateways.callers import Listening
+from providers.base.extras import install_command
 
 if TYPE_CHECKING:
     from controllers.autoscaler.prices import PriceTable
@@ -31,7 +32,6 @@ It answers from memory and changes nothing but the replicas of MachineDeployment
 marks on Machines. Certificates that were renewed are taken without a restart. Exit code 0: stopped as asked; 1: failed;
 2: wrong usage.
 """
-_EXTRA = "Install the extra: pip install 'nodewright[externalgrpc]'"
 
 group = typer.Typer(cls=Group, help=HELP, invoke_without_command=True)
 
@@ -274,7 +274,8 @@ def _credentials(tls: TlsFlags) -> ServerTls | None:
     try:
         from nodewright.gateways.externalgrpc.tls import ServerTls, TlsError, TlsFiles  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise CliError(f"{error.name} is not installed", _EXTRA) from error
+        hint = f"Install the extra: {install_command('externalgrpc')}"
+        raise CliError(f"{error.name} is not installed", hint) from error
     if not tls.given:
         return None
     try:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from nodewright.cli.exits import CliError
+from providers.base.extras import install_command
 
 _SECONDS = 10.0
 _ALGORITHMS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256")
@@ -26,7 +27,7 @@ async def host_key(address: str, port: int) -> HostKey:
     try:
         import asyncssh  # noqa: PLC0415  (an extra, and 0.3 s to import)
     except ModuleNotFoundError as error:
-        raise CliError(f"{error.name} is missing", "pip install 'nodewright[ssh]'") from error
+        raise CliError(f"{error.name} is missing", install_command("ssh")) from error
     try:
         async with asyncio.timeout(_SECONDS):
             key = await asyncssh.get_server_host_key(address, port, server_host_key_algs=list(_ALGORITHMS), config=None)

@@ -12,6 +12,7 @@ from nodewright.runtime.hosts.credentials import NamespaceSecrets
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, InvalidRequestError
 from providers.base.errors import ProviderError
+from providers.base.extras import install_command
 from providers.ssh.config import API_VERSION
 from providers.ssh.pool import POOL_KIND, Pool, read
 
@@ -75,7 +76,7 @@ async def connections(client: KubeClient, namespace: str) -> AsyncIterator[Conne
     try:
         from providers.ssh.connections import Connections  # noqa: PLC0415  (asyncssh: an extra)
     except ModuleNotFoundError as error:
-        raise CliError(f"{error.name} is missing", "pip install 'nodewright[ssh]'") from error
+        raise CliError(f"{error.name} is missing", install_command("ssh")) from error
     made = Connections(NamespaceSecrets(client, namespace))
     try:
         yield made
