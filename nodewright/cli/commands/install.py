@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewright.cli.cluster.access import Target, client_of, connect
-from nodewright.cli.exits import CliError
+from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.options import Context, Kubeconfig
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
+    from nodewright.cli.installation.manifests import Choice
     from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Install the CustomResourceDefinitions into a cluster by server-side apply, and wait until they are served.
 
-Safe to repeat: it also upgrades them. Exit code 0: installed; 1: failed; 2: wrong usage.
+With `--controllers --image=REGISTRY/nodewright:0.1.0` also what runs there: namespace, rights and Deployments of
+`deploy/`, rendered by `kubectl kustomize`; `--print` shows all of it and reaches no cluster. Safe to repeat: it also
+upgrades. Exit code 0: installed; 1: failed; 2: wrong usage.
 """
 
 _POLL_SECONDS = 0.2
@@ -31,30 +35,90 @@ class _How:
     wait_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerFlags:
+    """As they are typed."""
+
+    controllers: Annotated[
+        bool, typer.Option("--controllers", help="The controllers too, with namespace and rights. Needs kubectl.")
+    ] = False
+    image: Annotated[str, typer.Option("--image", metavar="IMAGE", help="Their image, with a tag or a digest.")] = ""
+    layout: Annotated[
+        str, typer.Option("--layout", metavar="base|split", help="One Deployment, or two with fewer rights each.")
+    ] = "base"
+    components: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", metavar="NAME", help="A folder of deploy/components, such as bootstrap or ssh. Repeatable."
+        ),
+    ] = None
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the manifests as YAML, kinds included, and do nothing.")
+    ] = False
+
+    def choice(self) -> Choice | None:
+        """None: the kinds alone. Raises CliError (usage)."""
+        from nodewright.cli.installation.manifests import Choice  # noqa: PLC0415
+
+        given = [flag for flag, value in (("--image", self.image), ("--with", self.components)) if value]
+        if not self.controllers:
+            if given or self.print_:
+                raise CliError(f"{(given or ['--print'])[0]} goes with --controllers", code=USAGE)
+            return None
+        if not self.image:
+            raise CliError("--controllers needs --image", "For instance --image=REGISTRY/nodewright:0.1.0", USAGE)
+        return Choice(self.image, self.layout, tuple(self.components or ()))
+
+
+@with_flags
 def command(
+    *,
+    controllers: ControllerFlags,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Seconds to wait until they are served.")
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Seconds to wait until all is served; 0: don't."),
     ] = 60,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    asyncio.run(_install(Target(kubeconfig, context), _How(dry_run, force, timeout)))
+    objects = _rendered(controllers)
+    if controllers.print_:
+        import yaml  # noqa: PLC0415
+
+        say(yaml.safe_dump_all(objects, sort_keys=False), nl=False)
+        return
+    asyncio.run(_install(Target(kubeconfig, context), _How(dry_run, force, timeout), objects))
 
 
-async def _install(target: Target, how: _How) -> None:
+def _rendered(controllers: ControllerFlags) -> list[dict[str, Any]]:
+    """Before any cluster is reached: what is wrong with the flags is no matter of it."""
+    choice = controllers.choice()
+    if choice is None:
+        return []
+    from nodewright.cli.installation.manifests import render  # noqa: PLC0415
+
+    return render(choice)
+
+
+async def _install(target: Target, how: _How, objects: list[dict[str, Any]]) -> None:
     from nodewright.crds import load_crds  # noqa: PLC0415
 
     connection = await connect(target)
     async with client_of(connection) as client:
         for crd in load_crds():
             await _apply(client, crd, how)
-        if not how.dry_run:
+        if how.wait_seconds and not how.dry_run:
             await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
-    if not how.dry_run:
+        if objects:
+            from nodewright.cli.installation.applying import How, put  # noqa: PLC0415
+
+            rest = [obj for obj in objects if obj["kind"] != "CustomResourceDefinition"]
+            await put(client, rest, How(how.dry_run, how.force, how.wait_seconds))
+    if not how.dry_run and not objects:
         say("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
 
 

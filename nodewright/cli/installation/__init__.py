@@ -1,0 +1,1 @@
+"""The controllers in a cluster: their manifests, put there and taken away again."""

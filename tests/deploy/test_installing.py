@@ -1,0 +1,173 @@
+"""`nodewright install --controllers` and `uninstall`: what they render, put in place, and refuse to take away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hack.program import Kubectl
+from hack.realplane import RealPlane
+from nodewright.cli.exits import CliError
+from nodewright.cli.installation import manifests
+from nodewright.cli.installation.kinds import KINDS
+from nodewright.cli.installation.manifests import PART_OF, Choice, components, render
+from tests.cli.processes import nodewright
+from tests.docs.pages import ROOT
+from tests.realplane import AS_EMBEDDED, REAL, require
+
+IMAGE = "registry.example:5000/team/nodewright:0.1.0"
+NAMESPACE = "nodewright-system"
+MACHINE = {
+    "apiVersion": "cluster.k8s.io/v1alpha1",
+    "kind": "Machine",
+    "metadata": {"name": "left", "namespace": "default"},
+    "spec": {
+        "providerConfig": {
+            "value": {"apiVersion": "simulated.nodewright.dev/v1alpha1", "kind": "SimulatedMachineConfig"}
+        }
+    },
+}
+
+
+def test_every_kind_in_deploy_can_be_addressed() -> None:
+    known = {(kind.api_version, kind.name) for kind in KINDS}
+    for path in (ROOT / "deploy").rglob("*.yaml"):
+        for obj in yaml.load_all(path.read_text(), yaml.CSafeLoader):
+            if obj and "kind" in obj and "kustomize.config" not in obj["apiVersion"]:
+                assert (obj["apiVersion"], obj["kind"]) in known, path
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("layout", manifests.LAYOUTS)
+def test_what_is_rendered_is_the_folder_with_the_image(kubectl_binary: Path, layout: str) -> None:
+    folder = Kubectl(kubectl_binary, Path("/dev/null"), Path("/tmp"))("kustomize", str(ROOT / "deploy" / layout))
+    expected = list(yaml.load_all(folder, yaml.CSafeLoader))
+    found = render(Choice(IMAGE, layout))
+    images = {
+        c["image"] for o in found if o["kind"] == "Deployment" for c in o["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {IMAGE}
+    assert all(o["metadata"]["labels"][PART_OF] == "nodewright" for o in found)
+    assert [_bare(o) for o in found] == [_bare(o) for o in expected]
+
+
+def _bare(obj: dict[str, object]) -> dict[str, object]:
+    """Without what is meant to differ: the image and the label."""
+    text = json.loads(json.dumps(obj).replace(IMAGE, "nodewright:0.1.0"))
+    labels = text["metadata"].get("labels", {})
+    labels.pop(PART_OF, None)
+    text["metadata"]["labels"] = labels
+    return text  # type: ignore[no-any-return]
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("component", components())
+def test_every_component_renders(kubectl_binary: Path, component: str) -> None:
+    both = {"webhook-cert-manager": ("webhook", "webhook-cert-manager")}.get(component, (component,))
+    kinds = {(kind.api_version, kind.name) for kind in KINDS}
+    objects = render(Choice(IMAGE, components=both))
+    assert len(objects) > len(render(Choice(IMAGE))) or component in {"webhook-cert-manager"}
+    assert {(o["apiVersion"], o["kind"]) for o in objects} <= kinds
+
+
+def test_a_digest_may_name_the_image(kubectl_binary: Path) -> None:
+    image = "registry.example/nodewright@sha256:" + "a" * 64
+    (deployment,) = [o for o in render(Choice(image)) if o["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--controllers"], "--controllers needs --image. For instance --image=REGISTRY/nodewright:0.1.0"),
+        (["--image=a/b:1"], "--image goes with --controllers"),
+        (["--print"], "--print goes with --controllers"),
+        (["--controllers", "--image=a/b"], "--image 'a/b' names no tag and no digest"),
+        (["--controllers", "--image=host:5000/b"], "--image 'host:5000/b' names no tag and no digest"),
+        (["--controllers", "--image=a/b: 1"], "names no tag and no digest"),
+        (["--controllers", "--image=a/b:1", "--with=../../etc"], "--with ../../etc: there is no such component"),
+        (["--controllers", "--image=a/b:1", "--layout=flat"], "--layout flat: there is no such layout"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused_before_any_cluster_is_reached(arguments: list[str], said: str) -> None:
+    done = nodewright("install", *arguments, "--kubeconfig", "/nowhere")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_without_kubectl_it_says_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(CliError, match="kubectl is needed to render the manifests and is not in PATH"):
+        render(Choice(IMAGE))
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
+    """Of the administrator of a real API server that has none of our kinds yet."""
+    require()
+    folder = tmp_path_factory.mktemp("server")
+    flags = ("--disable-admission-plugins=ServiceAccount",)
+    controllers = (*AS_EMBEDDED, "deployment-controller", "replicaset-controller")
+    with RealPlane(folder / "plane", flags, controller_manager=True, controllers=controllers) as plane:
+        yield Kubectl(kubectl_binary, plane.kubeconfig, folder / "cache")
+
+
+@pytest.mark.kubectl
+class TestOnARealServer:
+    """In this order; each test goes on where the one before it ended."""
+
+    pytestmark = REAL
+
+    def test_nothing_is_there_before_and_everything_after(self, kubectl: Kubectl) -> None:
+        where = ("--kubeconfig", str(kubectl.kubeconfig))
+        first = nodewright("install", "--controllers", f"--image={IMAGE}", "--with=bootstrap", "--timeout=0", *where)
+        assert first.returncode == 0, first.stderr
+        assert f"Deployment {NAMESPACE}/nodewright created" in first.stdout
+        again = nodewright("install", "--controllers", f"--image={IMAGE}", "--with=bootstrap", "--timeout=0", *where)
+        assert again.returncode == 0, again.stderr
+        assert not [line for line in again.stdout.splitlines() if line.endswith(("created", "configured"))]
+        newer = nodewright("install", "--controllers", f"--image={IMAGE}1", "--with=bootstrap", "--timeout=0", *where)
+        assert f"Deployment {NAMESPACE}/nodewright configured" in newer.stdout
+        assert kubectl("get", "deployment", "nodewright", f"-n={NAMESPACE}", "-o=jsonpath={..image}") == f"{IMAGE}1"
+
+    def test_pods_that_do_not_come_are_said_with_what_to_look_at(self, kubectl: Kubectl) -> None:
+        done = nodewright(
+            "install", "--controllers", f"--image={IMAGE}1", "--timeout=1", "--kubeconfig", str(kubectl.kubeconfig)
+        )
+        assert done.returncode == 1
+        assert "0 of 2 replicas available" in done.stderr
+        assert f"kubectl -n {NAMESPACE} describe deployment nodewright" in done.stderr
+
+    def test_a_machine_holds_everything(self, kubectl: Kubectl) -> None:
+        kubectl("create", "-f", "-", stdin=json.dumps(MACHINE))
+        for flags in ((), ("--crds",), ("--dry-run",)):
+            done = nodewright("uninstall", *flags, "--kubeconfig", str(kubectl.kubeconfig))
+            assert done.returncode == 1
+            assert "there is 1 Machine: default/left." in done.stderr
+        assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name").split() == ["deployment.apps/nodewright"]
+        kubectl("delete", "machine", "left")
+
+    def test_then_the_controllers_go_and_the_kinds_stay(self, kubectl: Kubectl) -> None:
+        where = ("--kubeconfig", str(kubectl.kubeconfig))
+        shown = nodewright("uninstall", "--dry-run", *where)
+        assert f"Deployment {NAMESPACE}/nodewright would be deleted (dry run)" in shown.stdout
+        assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name")
+        done = nodewright("uninstall", *where)
+        assert done.returncode == 0, done.stderr
+        assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name") == ""
+        labelled = kubectl("get", "clusterroles,clusterrolebindings,roles", "-A", f"-l={PART_OF}=nodewright", "-o=name")
+        assert labelled == ""
+        assert "machines.cluster.k8s.io" in kubectl("get", "crd", "-o=name")
+
+    def test_at_last_the_kinds_go_but_for_those_that_others_may_use(self, kubectl: Kubectl) -> None:
+        done = nodewright("uninstall", "--crds", "--kubeconfig", str(kubectl.kubeconfig))
+        assert done.returncode == 0, done.stderr
+        left = kubectl("get", "crd", "-o=name").split()
+        assert left == ["customresourcedefinition.apiextensions.k8s.io/provisioningrequests.autoscaling.x-k8s.io"]
+        again = nodewright("uninstall", "--crds", "--kubeconfig", str(kubectl.kubeconfig))
+        assert again.returncode == 0, again.stderr
