@@ -149,6 +149,9 @@ class ControlPlaneCondition(StrEnum):
     """Machines that don't work are being replaced, or wait for it. Only there while there are some."""
     DELETING = "Deleting"
     """The control plane is going, with all its Machines."""
+    BALANCED = "Balanced"
+    """Its Machines are spread evenly over the failure domains; the message names those that rest, and why. Only where
+    there are ``failureDomains``."""
     PAUSED = "Paused"
     """The ControlPlane or its Cluster is paused."""
 

@@ -20,6 +20,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
@@ -73,6 +74,7 @@ class Observed:
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     ``workers``: which of them wait for the control plane, for people. ``turn``: whose turn it is after it.
+    ``resting``: failure domains that had no host, and until when no Machine is made there.
     """
 
     body: Obj
@@ -92,6 +94,7 @@ class Observed:
     class_digest: str = ""
     workers: str = ""
     turn: Turn | None = None
+    resting: tuple[Resting, ...] = ()
 
     @property
     def revision(self) -> Revision:
@@ -143,6 +146,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         machines=_machines(body, view),
         paused=paused_by((body, cluster)),
         reached=isinstance(view.workload, Reached),
+        resting=read_resting(body),
     )
     if observed.hold:
         return observed
@@ -208,7 +212,14 @@ def _state(observed: Observed, view: View) -> State:
         init_machine=observed.lock[0],
         policy=holds.policy(_held_by(observed, view)),
         blocked="the Cluster is being deleted" if going else "",
+        domains=rotation_of(domains_of(observed.body, observed.cluster), uid_of(observed.body)),
+        exhausted=_exhausted(observed),
     )
+
+
+def _exhausted(observed: Observed) -> frozenset[str]:
+    resting = {rest.domain for rest in observed.resting if rest.until > observed.now}
+    return frozenset(resting | {m.failure_domain for m in observed.machines if m.shortage and not m.deleting})
 
 
 def _held_by(observed: Observed, view: View) -> Scene:
@@ -259,6 +270,7 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         may_join=facts.deleting and not had_member and observed.now - (facts.host_since or facts.created) < JOIN_LIMIT,
         version=str(mapping(status.get("versions")).get("kubelet") or ""),
         stays=facts.refusal if revision.is_of(facts) else "",
+        domain=facts.failure_domain,
     )
 
 

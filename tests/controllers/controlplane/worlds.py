@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
+from controllers.controlplane.placement import next_domain
 from controllers.controlplane.state import (
     Health,
     Init,
@@ -101,11 +102,12 @@ def after(state: State, step: Step) -> State:
     machines, members = list(state.machines), list(state.members)
     match step:
         case Init():
-            machines.append(Machine("cp-0", phase=Phase.JOINING, whole=False))
+            machines.append(Machine("cp-0", phase=Phase.JOINING, whole=False, domain=next_domain(state)))
             return replace(state, machines=tuple(machines), init_machine="cp-0")
         case Join():
             number = 1 + max((machine.created for machine in machines), default=0)
-            machines.append(Machine(f"cp-{number}", number, Phase.JOINING, whole=False))
+            joins = Machine(f"cp-{number}", number, Phase.JOINING, whole=False, domain=next_domain(state))
+            machines.append(joins)
         case Remove(machine=name):
             machines = [replace(m, phase=Phase.DRAINING) if m.name == name else m for m in machines]
         case RemoveMember(member=member):
