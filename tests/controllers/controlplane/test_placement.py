@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from api import names
 from api.conditions import ControlPlaneCondition, MachineCondition, Reason
 from api.validate import validate
+from controllers.controlplane.course import after
 from controllers.controlplane.placement import loads, next_domain
 from controllers.controlplane.planner import decide
 from controllers.controlplane.reconciler import same_to_control_planes
@@ -30,7 +31,7 @@ from tests.controllers.controlplane.test_reconciler import (
     planned,
     world,
 )
-from tests.controllers.controlplane.worlds import MORE_SLOTS, Slot, after
+from tests.controllers.controlplane.worlds import MORE_SLOTS, Slot
 
 ABC = ("a", "b", "c")
 
