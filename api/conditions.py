@@ -258,6 +258,8 @@ class Reason(StrEnum):
     """A condition named in ``readinessGates`` is not True."""
     UPDATING_IN_PLACE = "UpdatingInPlace"
     """The provider is changing the host."""
+    UPDATE_FAILED = "UpdateFailed"
+    """The change on the host failed, and the host went back to what it was. Nothing is tried again for this spec."""
     REPLACING = "Replacing"
     """The host is replaced by another under the same Machine."""
     DRAINING = "Draining"

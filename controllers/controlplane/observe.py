@@ -12,7 +12,7 @@ from api.conditions import MachineCondition, Reason
 from api.reading import Reading
 from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
-from controllers.controlplane.holds import Scene
+from controllers.controlplane.holds import STATIC_NAMESPACE, Scene
 from controllers.controlplane.state import Health, Member, Phase, State
 from controllers.controlplane.together import Turn, next_turn
 from controllers.controlplane.waiting import waiting_workers
@@ -53,7 +53,6 @@ from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host
 READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
-STATIC_NAMESPACE = "kube-system"
 JOIN_LIMIT = timedelta(minutes=15)
 """How long after its creation a host may still be at ``kubeadm join``: kubeadm's own limits are 5 minutes for the
 discovery, 4 for the kubelet and 2 for etcd."""
@@ -255,6 +254,9 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
     host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
     dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
     updating = facts.up_to_date is False and not facts.refusal  # whichever template it was handed
+    went_back = holds.went_back(facts)
+    if went_back and not revision.is_of(facts):
+        updating = False  # the template has changed since: it may be handed on
     had_member = names.CONTROL_PLANE_MEMBER in annotations_of(facts.body)
     return state.Machine(
         name=facts.key.name,
@@ -271,6 +273,7 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         version=str(mapping(status.get("versions")).get("kubelet") or ""),
         stays=facts.refusal if revision.is_of(facts) else "",
         domain=facts.failure_domain,
+        went_back=went_back,
     )
 
 

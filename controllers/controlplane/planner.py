@@ -227,6 +227,9 @@ class _Planner:
                 continue
             if machine.phase is Phase.JOINING:
                 return Wait(f"Machine {machine.name} joins")
+            if machine.went_back and machine.phase is Phase.UPDATING:
+                why = f"Machine {machine.name} could not be updated: {machine.went_back}"
+                return Wait(f"{why}; no other is touched until another version or template is asked for", stuck=True)
             if machine.phase is Phase.UPDATING:
                 return Wait(f"Machine {machine.name} is being updated in place")
         return None
@@ -376,7 +379,7 @@ class _Planner:
         return sorted(
             candidates,
             key=lambda m: (
-                *(self._works(m), m.whole, not m.first, m.up_to_date),
+                *(self._works(m), m.whole, not m.first, m.up_to_date, not m.went_back),
                 *(*crowding(self.state, m), m.created, m.name),
             ),
         )

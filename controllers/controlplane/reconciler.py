@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from controllers.controlplane.observe import READS, STATIC_NAMESPACE, STATIC_PODS, Observed, observe
+from controllers.controlplane.holds import STATIC_NAMESPACE
+from controllers.controlplane.observe import READS, STATIC_PODS, Observed, observe
 from controllers.controlplane.plan import plan
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.ownership import controller_of

@@ -70,6 +70,7 @@ class Machine:
     host may still be at kubeadm.
     ``stays``: why its host can't be changed in place, "" if it can or nobody knows.
     ``domain``: its failure domain, "" if it has none.
+    ``went_back``: why its update failed, if its host went back to what it was; "" else.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Machine:
     version: str = ""
     stays: str = ""
     domain: str = ""
+    went_back: str = ""
 
     @property
     def deleting(self) -> bool:
