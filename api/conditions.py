@@ -149,6 +149,9 @@ class ControlPlaneCondition(StrEnum):
     """Machines that don't work are being replaced, or wait for it. Only there while there are some."""
     DELETING = "Deleting"
     """The control plane is going, with all its Machines."""
+    BALANCED = "Balanced"
+    """Its Machines are spread evenly over the failure domains; the message names those that rest, and why. Only where
+    there are ``failureDomains``."""
     PAUSED = "Paused"
     """The ControlPlane or its Cluster is paused."""
 
@@ -255,6 +258,8 @@ class Reason(StrEnum):
     """A condition named in ``readinessGates`` is not True."""
     UPDATING_IN_PLACE = "UpdatingInPlace"
     """The provider is changing the host."""
+    UPDATE_FAILED = "UpdateFailed"
+    """The change on the host failed, and the host went back to what it was. Nothing is tried again for this spec."""
     REPLACING = "Replacing"
     """The host is replaced by another under the same Machine."""
     DRAINING = "Draining"

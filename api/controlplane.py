@@ -8,8 +8,8 @@ from pydantic import Field
 
 from api import limits, names
 from api.machine import Version
-from api.machineset import MachineTemplateSpec
-from api.meta import Conditions, Count, Duration, Generation, Message, ObjectMeta, ShortText, Time
+from api.machineset import ONE_SAY_ON_FAILURE_DOMAINS, MachineTemplateSpec, RestingDomain
+from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta, ShortText, Time
 from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
@@ -67,6 +67,7 @@ class ControlPlaneSpec(Model):
     """How many Machines run the control plane, of which version and template."""
 
     __rules__: ClassVar = (
+        ONE_SAY_ON_FAILURE_DOMAINS,
         Rule(
             "!has(self.rollout) || !has(self.rollout.maxSurge) || self.rollout.maxSurge > 0 || self.replicas > 1 || "
             "(has(self.rollout.inPlace) && self.rollout.inPlace != 'Never')",
@@ -100,6 +101,10 @@ class ControlPlaneSpec(Model):
     """How Machines of an earlier template or version give way."""
     remediation: ControlPlaneRemediation = ControlPlaneRemediation()
     """Limits on replacing Machines."""
+    failure_domains: FailureDomains | None = None
+    """Failure domains, such as zones, over which the Machines are spread evenly, so that the loss of one costs etcd as
+    few votes as can be. Default: those of the Cluster. An empty list turns spreading off. Nothing that runs is moved.
+    """
     upgrade: Literal["Alone", "Together"] = "Alone"
     """What ``version`` reaches. Alone: the control plane. Together: then the MachineDeployments of the Cluster too, one
     after the other, each when the one before is done; those with a newer kubelet are left alone."""
@@ -169,6 +174,8 @@ class ControlPlaneStatus(Model):
     """Machines that were removed since they did not work."""
     etcd: EtcdSummary | None = None
     """etcd's members at the last look."""
+    resting_failure_domains: Annotated[list[RestingDomain], Field(max_length=64), ATOMIC_LIST] | None = None
+    """Failure domains that were out of stock or quota. A Machine that joins goes to another one."""
     next: Message | None = None
     """What is done next, or what it waits for."""
     conditions: Conditions | None = None

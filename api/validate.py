@@ -303,6 +303,7 @@ def _control_plane(obj: Mapping[str, Any]) -> Errors:
     if replicas == 1 and rollout.get("maxSurge") == 0 and rollout.get("inPlace", "Never") == "Never":
         why = "may not be 0 where replicas is 1 and inPlace is Never: the only Machine could never be replaced"
         yield FieldError("spec.rollout.maxSurge", why)
+    yield from failure_domains(spec, child(child(spec, "template"), "spec"))
     yield from template(spec, text_of(child(obj, "metadata"), "namespace"))
     remediation = child(spec, "remediation")
     for name in ("retryPeriod", "minHealthyPeriod"):

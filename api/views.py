@@ -264,6 +264,7 @@ class ControlPlaneSpecView:
     template: Any = None
     rollout: ControlPlaneRolloutView = ControlPlaneRolloutView()
     remediation: ControlPlaneRemediationView = ControlPlaneRemediationView()
+    failure_domains: tuple[str, ...] | None = None
     upgrade: str = "Alone"
     upgrade_order: Any = None
     etcd: ControlPlaneEtcdView = ControlPlaneEtcdView()
@@ -277,6 +278,7 @@ class ControlPlaneSpecView:
             template=found.raw("template"),
             rollout=ControlPlaneRolloutView.read(found.child("rollout")),
             remediation=ControlPlaneRemediationView.read(found.child("remediation")),
+            failure_domains=found.domains("failureDomains", None),
             upgrade=found.choice("upgrade", "Alone", ("Alone", "Together")),
             upgrade_order=found.raw("upgradeOrder"),
             etcd=ControlPlaneEtcdView.read(found.child("etcd")),

@@ -83,6 +83,12 @@ def kubernetes_program(join: Join, program: str) -> Step | None:
     return None
 
 
+def present(join: Join, program: str) -> Step:
+    """The step that looks whether the host has the kubelet or kubeadm in its version."""
+    version = join.kubelet_version
+    return Step(f"check {program} {version}", Present(f"/usr/bin/{program}", VERSION_COMMANDS[program], version))
+
+
 def _repository(name: str, found: PackageRepository, minor: str, holds: tuple[str, ...]) -> Repository:
     suite = (found.suite or "/").replace("{minor}", minor)
     components = tuple(found.components or ())
@@ -140,9 +146,8 @@ def _kubernetes(join: Join) -> tuple[Step, ...]:
     if packaged:
         names = tuple((name, version) for name in VERSION_COMMANDS)
         steps.append(Step(f"install kubelet and kubeadm {version}", Packages(names), timeout=_LONG))
-    for program, command in VERSION_COMMANDS.items() if not packaged else ():
-        present = Step(f"check {program} {version}", Present(f"/usr/bin/{program}", command, version))
-        steps.append(kubernetes_program(join, program) or present)
+    for program in VERSION_COMMANDS if not packaged else ():
+        steps.append(kubernetes_program(join, program) or present(join, program))
     unit = Files((documents.kubelet_unit(),))
     return (
         *steps,

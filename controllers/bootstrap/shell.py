@@ -162,15 +162,24 @@ def render(steps: Steps) -> str:
         *_reporting(steps),
     ]
     for number, step in enumerate(steps.steps, 1):
-        body, seconds = "\n".join(f"  {line}" for line in _lines(number, step)), max(1, int(step.timeout))
+        lines, seconds = _lines(number, step), max(1, int(step.timeout))
+        if step.rescue:
+            parts.append(_function(f"step_{number}_itself", lines))
+            lines = shell_steps.rescued(step, f"step_{number}_itself")
         parts.append(
-            f"step_{number}() {{\n{body}\n}}\nstep {number}/{total} {shlex.quote(step.name)} step_{number} {seconds}\n"
+            f"{_function(f'step_{number}', lines)}"
+            f"step {number}/{total} {shlex.quote(step.name)} step_{number} {seconds}\n"
         )
     forget = " ".join(shlex.quote(path) for path in (*steps.forget, *((reporter.CONFIG,) if steps.reporting else ())))
     parts.append(f"rm -f {forget}\n" if forget else "")
     parts.append(f'rm -f "$state"/{reporter.PROGRAM_NAME} "$state"/failed.log\n')
     parts.append("finish 0\n")
     return "\n".join(parts)
+
+
+def _function(name: str, lines: list[str]) -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{name}() {{\n{body}\n}}\n"
 
 
 def _reporting(steps: Steps) -> list[str]:

@@ -15,6 +15,23 @@ umask_022() { # umask_022 COMMAND…: runs a program that writes files which oth
   (umask 022 && bounded "$@")
 }
 """,
+    "give_up": """\
+give_up() { # give_up CODE: the host is as it was before; what was tried is not begun again, and why can be read
+  {
+    echo "step $(cat "$state/progress") failed with $1, and the host went back:"
+    tail -n 5 "$state/log"
+  } > "$state/gave-up.new"
+  mv -f "$state/gave-up.new" "$state/gave-up"
+  failed "$1" "$attempt" "$(cat "$state/progress")" > /dev/null
+  finish "$1"
+}
+
+if [ -e "$state/gave-up" ]; then
+  cat "$state/gave-up"
+  echo "0/0 given up before" > "$state/progress"
+  finish 1
+fi
+""",
     "script": """\
 script() { # script TIMEOUT, with the text as base64 on its standard input
   (mkdir -p "$state/scripts" && base64 -d > "$state/scripts/run" && chmod 700 "$state/scripts/run") || return 1

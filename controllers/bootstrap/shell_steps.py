@@ -28,7 +28,21 @@ from controllers.bootstrap.steps import (
 
 def functions(steps: Iterable[Step]) -> str:
     """What the script has to define for these steps, "" where they need nothing."""
-    return shell_functions.texts({name for step in steps for name in _FUNCTIONS.get(type(step.action), ())})
+    listed = tuple(steps)
+    wanted = {name for step in listed for name in _FUNCTIONS.get(type(step.action), ())}
+    return shell_functions.texts(wanted | ({"script", "give_up"} if any(step.rescue for step in listed) else set()))
+
+
+def rescued(step: Step, does: str) -> list[str]:
+    """Of a step with a way back: ``does`` names the function that has its own lines."""
+    text = step.rescue if step.rescue.startswith("#!") else f"#!/bin/sh\n{step.rescue}"
+    return [
+        does,
+        "failed_with=$?",
+        '[ "$failed_with" -ne 0 ] || return 0',
+        f'if {_echo(text)} | script {_RESCUE_TIME}; then give_up "$failed_with"; fi',
+        'return "$failed_with"',
+    ]
 
 
 def environment(variables: Iterable[tuple[str, str]]) -> str:
@@ -42,6 +56,8 @@ def once(step: Step, lines: list[str]) -> list[str]:
     return [f"[ ! -e {mark} ] || return 0", *inner, f'mkdir -p "$state/done" && : > {mark}']
 
 
+_RESCUE_TIME = 120
+"""Seconds."""
 _FUNCTIONS: dict[type[Action], tuple[str, ...]] = {
     Script: ("script",),
     Configure: ("configure",),

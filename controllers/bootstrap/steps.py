@@ -209,7 +209,8 @@ class Step:
     """``name``: what people read ("install kubelet 1.36.3"). ``done_if``: paths that exist once it is done; () if it is
     safe and cheap to repeat. ``timeout``: seconds. ``once``: name of a mark that is set when it has succeeded and keeps
     it from being done again; "" for what has a check of its own. ``undo``: runs before the step does where it was begun
-    before and is not done: after a failure, or a reboot in the middle of it.
+    before and is not done: after a failure, or a reboot in the middle of it. ``rescue``: a script that runs when the
+    step has failed, "" for none; if it succeeds the host is as it was before, and nothing is tried again.
     """
 
     name: str
@@ -218,6 +219,7 @@ class Step:
     timeout: float = 300.0
     once: str = ""
     undo: Command | None = None
+    rescue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ by the host's own admin.conf.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from api import names
-from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot
+from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot, way_back
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
-from controllers.bootstrap.install import kubernetes_program, repositories
+from controllers.bootstrap.install import kubernetes_program, present, repositories
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import environment
 from controllers.bootstrap.settings import PATH
@@ -52,18 +53,28 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     if kubeadm is None or kubelet is None:
         return (_IMAGE_HAS_IT,)
     patches = documents.patch_files(join.settings.spec)
+    attempt = _attempt(join)
+    ends = Step("wait until the kubelet keeps running", Script(_RUNS), timeout=2.0 * _TRIES)
     steps = (
         *_saved(join),
+        *((way_back.keep(attempt),) if attempt else ()),
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
         *_renewed(join),
         _upgraded(join, patched=bool(patches)),
         kubelet,
+        *((present(join, "kubelet"),) if attempt else ()),
         Step("restart the kubelet", Service("kubelet.service", restart=True)),
-        Step("wait until the kubelet keeps running", Script(_RUNS), timeout=2.0 * _TRIES),
+        replace(ends, rescue=way_back.of_kubelet(attempt)) if attempt else ends,
     )
     return Steps(steps, environment=environment(join.settings, urlsplit(join.server).hostname or ""))
+
+
+def _attempt(join: Join) -> str:
+    """What is tried, for the way back; "" for workers, whose pods were moved before."""
+    asked = join.control_plane
+    return f"v{asked.version} {asked.renewal}".strip() if asked is not None else ""
 
 
 def _saved(join: Join) -> tuple[Step, ...]:
@@ -91,7 +102,8 @@ def _upgraded(join: Join, *, patched: bool) -> Step:
     # The first of a version uploads the configuration, and the others find it so: the same command serves both.
     version = f"v{join.control_plane.version}"
     command = ("kubeadm", "upgrade", "apply", version, "--yes", *_passed_over(ignored), *patches)
-    return Step(f"upgrade the control plane to {version}", Command(command), timeout=_CONTROL_PLANE_TIME)
+    name, back = f"upgrade the control plane to {version}", way_back.of_control_plane(_attempt(join))
+    return Step(name, Command(command), timeout=_CONTROL_PLANE_TIME, rescue=back)
 
 
 def _passed_over(checks: Sequence[str]) -> tuple[str, ...]:

@@ -7,17 +7,30 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from api.conditions import MachineCondition, Reason
 from api.views import ControlPlaneSpecView
 from controllers.bootstrap.hazards import Context, hazards
 from controllers.bootstrap.join import OLDEST_SKEW
 from controllers.controlplane.state import InPlace, Policy
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.refs import MACHINE, is_deleting, key_of, mapping, runs_control_plane, spec_of, status_of
+from controllers.kernel.refs import (
+    MACHINE,
+    POD,
+    Key,
+    generation_of,
+    is_deleting,
+    key_of,
+    mapping,
+    runs_control_plane,
+    spec_of,
+    status_of,
+)
 from controllers.kernel.version import Version, dotted, parse
 from controllers.kernel.view import CLUSTER_NAME, View
 from controllers.kernel.wording import some_of
 
+STATIC_NAMESPACE = "kube-system"
 _MOST_NAMES = 5
 
 
@@ -66,12 +79,30 @@ def upgrade_problem(scene: Scene) -> str:
     return _workers_left_behind(scene, wanted) or _hazard(scene, have[0], wanted)
 
 
+def went_back(machine: MachineFacts) -> str:
+    """Why its update failed, if its host went back to what it was; "" else."""
+    found = find(status_of(machine.body).get("conditions"), MachineCondition.UP_TO_DATE) or {}
+    failed = found.get("status") == "False" and found.get("reason") == Reason.UPDATE_FAILED
+    known = found.get("observedGeneration", 0) >= generation_of(machine.body)
+    return str(found.get("message") or "?") if failed and known else ""
+
+
 def _asked_for(scene: Scene) -> Iterator[Version]:
-    """Versions that the Machines are of, or are on the way to."""
+    """Versions that the Machines are of, or are on the way to. One whose host went back is of its API server's."""
     for machine in scene.machines:
-        version = parse(str(mapping(spec_of(machine.body).get("versions")).get("controlPlane") or ""))
+        asked = parse(str(mapping(spec_of(machine.body).get("versions")).get("controlPlane") or ""))
+        version = (_runs(machine, scene.view) or asked) if went_back(machine) else asked
         if version is not None and not machine.deleting:
             yield version
+
+
+def _runs(machine: MachineFacts, view: View) -> Version | None:
+    """By the image of its API server; None if nobody can tell."""
+    pod = view.get(POD, Key(STATIC_NAMESPACE, f"kube-apiserver-{machine.node_name}"))
+    listed = spec_of(pod).get("containers") if pod is not None else None
+    images = [str(mapping(each).get("image") or "") for each in (listed if isinstance(listed, list) else ())]
+    found = [parse(image.partition("@")[0].rpartition(":")[2]) for image in images]
+    return found[0] if len(found) == 1 else None
 
 
 def _way(have: list[Version], wanted: Version) -> str:

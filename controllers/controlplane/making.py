@@ -8,6 +8,7 @@ from typing import Any
 from api import names
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, text_of
 from controllers.controlplane.observe import Observed
+from controllers.controlplane.placement import next_domain
 from controllers.kernel.actions import Create, Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value
@@ -32,6 +33,9 @@ def create(observed: Observed, name: str, why: str, *, first: bool) -> Create:
         **({names.MACHINE_CLASS_ANNOTATION: observed.class_digest} if observed.class_digest else {}),
     }
     spec = {key: value for key, value in spec_of(template).items() if key not in NEVER_FROM_TEMPLATE}
+    domain = next_domain(observed.state)
+    if domain:
+        spec, why = {**spec, FAILURE_DOMAIN: domain}, f"{why}, in failure domain {domain}"
     body = {
         "apiVersion": MACHINE.api_version,
         "kind": MACHINE.name,

@@ -12,7 +12,7 @@ from api.conditions import MachineCondition, Reason
 from api.reading import Reading
 from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
-from controllers.controlplane.holds import Scene
+from controllers.controlplane.holds import STATIC_NAMESPACE, Scene
 from controllers.controlplane.state import Health, Member, Phase, State
 from controllers.controlplane.together import Turn, next_turn
 from controllers.controlplane.waiting import waiting_workers
@@ -20,6 +20,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
@@ -52,7 +53,6 @@ from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host
 READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
-STATIC_NAMESPACE = "kube-system"
 JOIN_LIMIT = timedelta(minutes=15)
 """How long after its creation a host may still be at ``kubeadm join``: kubeadm's own limits are 5 minutes for the
 discovery, 4 for the kubelet and 2 for etcd."""
@@ -73,6 +73,7 @@ class Observed:
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     ``workers``: which of them wait for the control plane, for people. ``turn``: whose turn it is after it.
+    ``resting``: failure domains that had no host, and until when no Machine is made there.
     """
 
     body: Obj
@@ -92,6 +93,7 @@ class Observed:
     class_digest: str = ""
     workers: str = ""
     turn: Turn | None = None
+    resting: tuple[Resting, ...] = ()
 
     @property
     def revision(self) -> Revision:
@@ -143,6 +145,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         machines=_machines(body, view),
         paused=paused_by((body, cluster)),
         reached=isinstance(view.workload, Reached),
+        resting=read_resting(body),
     )
     if observed.hold:
         return observed
@@ -208,7 +211,14 @@ def _state(observed: Observed, view: View) -> State:
         init_machine=observed.lock[0],
         policy=holds.policy(_held_by(observed, view)),
         blocked="the Cluster is being deleted" if going else "",
+        domains=rotation_of(domains_of(observed.body, observed.cluster), uid_of(observed.body)),
+        exhausted=_exhausted(observed),
     )
+
+
+def _exhausted(observed: Observed) -> frozenset[str]:
+    resting = {rest.domain for rest in observed.resting if rest.until > observed.now}
+    return frozenset(resting | {m.failure_domain for m in observed.machines if m.shortage and not m.deleting})
 
 
 def _held_by(observed: Observed, view: View) -> Scene:
@@ -244,6 +254,9 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
     host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
     dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
     updating = facts.up_to_date is False and not facts.refusal  # whichever template it was handed
+    went_back = holds.went_back(facts)
+    if went_back and not revision.is_of(facts):
+        updating = False  # the template has changed since: it may be handed on
     had_member = names.CONTROL_PLANE_MEMBER in annotations_of(facts.body)
     return state.Machine(
         name=facts.key.name,
@@ -259,6 +272,8 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         may_join=facts.deleting and not had_member and observed.now - (facts.host_since or facts.created) < JOIN_LIMIT,
         version=str(mapping(status.get("versions")).get("kubelet") or ""),
         stays=facts.refusal if revision.is_of(facts) else "",
+        domain=facts.failure_domain,
+        went_back=went_back,
     )
 
 

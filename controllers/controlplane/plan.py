@@ -11,7 +11,7 @@ from typing import Any
 
 from api import names
 from api.conditions import ControlPlaneCondition, Reason
-from controllers.controlplane import making, status
+from controllers.controlplane import making, spreading, status
 from controllers.controlplane.holds import replaced_at
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.planner import decide
@@ -79,6 +79,9 @@ def _for_workers(observed: Observed, turn: Turn) -> Plan:
 
 def _carried_out(observed: Observed, decision: Decision) -> Plan:
     change = _change(observed, decision.step)
+    if isinstance(decision.step, Wait) and (move := spreading.move_of(observed)) is not None:
+        resting = {"restingFailureDomains": spreading.record(observed, move)}
+        change = _Change(tuple(spreading.actions(observed, move)), record=resting)
     written = _reported(observed, decision, change.record, guarded=change.guarded)
     return Plan(
         (*steps(_ledger(observed)), *written, *steps(change.before, change.actions, _events(observed, decision))),

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from controllers.controlplane.placement import crowding
 from controllers.controlplane.quorum import Votes, quorum, votes_of
 from controllers.controlplane.state import (
     MAX_REPLICAS,
@@ -226,6 +227,9 @@ class _Planner:
                 continue
             if machine.phase is Phase.JOINING:
                 return Wait(f"Machine {machine.name} joins")
+            if machine.went_back and machine.phase is Phase.UPDATING:
+                why = f"Machine {machine.name} could not be updated: {machine.went_back}"
+                return Wait(f"{why}; no other is touched until another version or template is asked for", stuck=True)
             if machine.phase is Phase.UPDATING:
                 return Wait(f"Machine {machine.name} is being updated in place")
         return None
@@ -370,10 +374,14 @@ class _Planner:
         return None
 
     def _victims(self, candidates: list[Machine]) -> list[Machine]:
-        """Who goes first: those whose member or control plane does not work, marked ones, outdated ones, the oldest."""
+        """Who goes first: those whose member or control plane does not work, marked ones, outdated ones, those in the
+        fullest failure domain, the oldest."""
         return sorted(
             candidates,
-            key=lambda m: (self._works(m), m.whole, not m.first, m.up_to_date, m.created, m.name),
+            key=lambda m: (
+                *(self._works(m), m.whole, not m.first, m.up_to_date, not m.went_back),
+                *(*crowding(self.state, m), m.created, m.name),
+            ),
         )
 
     def _going(self) -> list[Machine]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from controllers.controlplane.observe import READS, STATIC_NAMESPACE, STATIC_PODS, Observed, observe
+from controllers.controlplane.holds import STATIC_NAMESPACE
+from controllers.controlplane.observe import READS, STATIC_PODS, Observed, observe
 from controllers.controlplane.plan import plan
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.ownership import controller_of
@@ -14,7 +15,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of
 from controllers.kernel.view import CLUSTER_NAME, HostNeed, HostReads, View
-from controllers.kernel.waking import itself, members_of_cluster, named_by_template, same_config, same_pause
+from controllers.kernel.waking import itself, members_of_cluster, named_by_template, same_config, same_to_sets
 
 __all__ = ["STATIC_NAMESPACE", "STATIC_PODS", "ControlPlaneReconciler"]
 
@@ -33,8 +34,8 @@ def _of_cluster(namespace: str, name: str, view: View) -> Iterable[Key]:
 
 
 def same_to_control_planes(old: Obj, new: Obj) -> bool:
-    """Of its Cluster a ControlPlane sees pauses and its own marks."""
-    return same_pause(old, new) and old["metadata"].get("annotations") == new["metadata"].get("annotations")
+    """Of its Cluster a ControlPlane sees pauses, failure domains and its own marks."""
+    return same_to_sets(old, new) and old["metadata"].get("annotations") == new["metadata"].get("annotations")
 
 
 @dataclass(frozen=True, slots=True)

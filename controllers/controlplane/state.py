@@ -69,6 +69,8 @@ class Machine:
     ``had_member``: it was seen with an etcd member. ``may_join``: it is being deleted, was never seen with one, and its
     host may still be at kubeadm.
     ``stays``: why its host can't be changed in place, "" if it can or nobody knows.
+    ``domain``: its failure domain, "" if it has none.
+    ``went_back``: why its update failed, if its host went back to what it was; "" else.
     """
 
     name: str
@@ -84,6 +86,8 @@ class Machine:
     may_join: bool = False
     version: str = ""
     stays: str = ""
+    domain: str = ""
+    went_back: str = ""
 
     @property
     def deleting(self) -> bool:
@@ -125,6 +129,8 @@ class State:
     ``initialized``: there is or was a cluster, by whatever trace of it. ``init_machine``: the Machine that holds the
     init lock, "" while nobody does.
     ``blocked``: why nothing new may be begun (a Cluster that is being deleted, a template that can't be used), "".
+    ``domains``: failure domains to spread over, in the order in which they are taken; ``exhausted``: those of them that
+    have no host now.
     """
 
     replicas: int
@@ -135,6 +141,8 @@ class State:
     init_machine: str = ""
     policy: Policy = Policy()
     blocked: str = ""
+    domains: tuple[str, ...] = ()
+    exhausted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.conditions import ControlPlaneCondition, Reason
+from controllers.controlplane import spreading
 from controllers.controlplane.making import selector
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.quorum import votes_of
@@ -42,11 +43,17 @@ def patch(observed: Observed, decision: Decision | None, extra: dict[str, Any] |
         ),
         **_version(machines),
         **_etcd(observed),
+        **_resting(observed),
         **(extra or {}),
     }
     if step is not None:
         new["next"] = step.why[:_MOST_TEXT]
     return merge_patch(observed.status, new)
+
+
+def _resting(observed: Observed) -> dict[str, Any]:
+    kept = spreading.record(observed, None)
+    return {"restingFailureDomains": kept} if kept or observed.resting else {}
 
 
 def _held(observed: Observed) -> dict[str, Any]:
@@ -72,6 +79,7 @@ def conditions(observed: Observed, decision: Decision | None) -> list[Condition]
         condition = Condition(ControlPlaneCondition.READY, "False", Reason.INVALID_CONFIGURATION, observed.hold)
         return [condition]
     found = [_ready(observed), _etcd_healthy(observed), _initialized(observed), _up_to_date(observed, decision)]
+    found += spreading.condition(observed)
     remediating = _remediating(observed, decision)
     if remediating is not None:
         found.append(remediating)

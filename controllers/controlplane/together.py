@@ -50,6 +50,15 @@ def next_turn(spec: ControlPlaneSpecView, cluster: str, view: View) -> Turn | No
     return None
 
 
+def followers(spec: ControlPlaneSpecView, cluster: str, view: View) -> list[str]:
+    """Names of the MachineDeployments that get ``spec.version`` after the control plane, in their order."""
+    version = parse(spec.version or "")
+    if spec.upgrade != TOGETHER or version is None:
+        return []
+    listed = sorted(_of(cluster, view), key=lambda each: _place(each, spec.upgrade_order))
+    return [key_of(body).name for body in listed if (have := kubelet_of_template(body)) is not None and have < version]
+
+
 def _turn(body: Obj, wanted: str, version: Version) -> Turn | None:
     have, title = kubelet_of_template(body), f"MachineDeployment {key_of(body).name}"
     if have is None or have > version:

@@ -19,7 +19,7 @@ def waiting_workers(cluster: str, lowest: Version, view: View) -> str:
 
     ``cluster``: ``namespace/name``; ``lowest``: the oldest version of its control plane.
     """
-    found = sorted(_newer(cluster, lowest, view))
+    found = sorted(newer_workers(cluster, lowest, view))
     if not found:
         return ""
     minor = max(version[:2] for _, version in found)
@@ -27,7 +27,8 @@ def waiting_workers(cluster: str, lowest: Version, view: View) -> str:
     return f"{names} {'waits' if len(found) == 1 else 'wait'} for control plane {minor[0]}.{minor[1]}"
 
 
-def _newer(cluster: str, lowest: Version, view: View) -> Iterator[tuple[str, Version]]:
+def newer_workers(cluster: str, lowest: Version, view: View) -> Iterator[tuple[str, Version]]:
+    """Sets whose Machines are to have a newer kubelet than ``lowest``, and which."""
     for kind in OWNERS:
         for body in view.indexed(kind, CLUSTER_NAME, cluster):
             wanted = kubelet_of_template(body)

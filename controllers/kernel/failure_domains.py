@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
+from api.conditions import Reason
 from api.machinerules import failure_domains_fault
-from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.conditions import Condition, format_time, parse_time
 from controllers.kernel.refs import Obj, mapping, spec_of
 
 FIELD = "failureDomains"
@@ -29,6 +30,9 @@ class Resting:
 
     def to_status(self) -> dict[str, str]:
         return {"name": self.domain, "reason": self.reason, "until": format_time(self.until)}
+
+    def __str__(self) -> str:
+        return f"failure domain {self.domain} has no host ({self.reason}) and rests until {format_time(self.until)}"
 
 
 def read_resting(body: Obj) -> tuple[Resting, ...]:
@@ -84,3 +88,16 @@ def is_even(domains: Iterable[str], loads: Mapping[str, int]) -> bool:
     counts = [loads.get(domain, 0) for domain in domains]
     elsewhere = sum(loads.values()) - sum(counts)
     return not elsewhere and (not counts or max(counts) - min(counts) <= 1)
+
+
+def balanced(type_: str, domains: Iterable[str], loads: Mapping[str, int], exhausted: Sequence[str]) -> Condition:
+    """The condition that says how evenly Machines are spread. ``exhausted``: which domains have no host, and why."""
+    listed = tuple(domains)
+    even, words = is_even(listed, loads), list(exhausted)
+    if not even:
+        shown = sorted(name for name in {*listed, *loads} if name in listed or loads[name])
+        words.insert(0, ", ".join(f"{name or 'none'}: {loads.get(name, 0)}" for name in shown))
+    reason = Reason.BALANCED if even else Reason.UNBALANCED
+    if exhausted:
+        reason = Reason.FAILURE_DOMAIN_EXHAUSTED
+    return Condition(type_, "True" if even else "False", reason, "; ".join(words))

@@ -42,6 +42,8 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
             return _replace(observed, host, why)
         case NeedsDrain(why=why):
             return _drain_first(observed, request, host, why)
+        case InProgress(failed=True, why=why):
+            return _went_back(observed, host, why)
         case InProgress(after=after, why=why):
             return _in_progress(observed, request, host, (after, why))
         case Updated():
@@ -68,6 +70,19 @@ def _in_progress(observed: Observed, request: HostRequest, host: Host, progress:
     if left > 0 or observed.reads.in_flight:
         return _updating(host, Wait(max(0.1, left), why or CHANGING), how_far=why)
     return _ask(observed, request, host, how_far=why)
+
+
+def _went_back(observed: Observed, host: Host, why: str) -> Decision:
+    """The host is as it was, and serves: its Node takes pods again. Only another spec begins anything."""
+    node, back = observed.own_node, "its host went back to what it was"
+    return Decision(
+        Stage.UPDATE_STUCK,
+        steps([uncordon(node, back)] if node is not None and is_cordoned_for(node, observed.uid) else []),
+        Blocked(why, REQUEUE_AFTER),
+        infrastructure=_as_it_is(host),
+        up_to_date=up_to_date(False, Reason.UPDATE_FAILED, why),
+        warning=Cause(Reason.UPDATE_FAILED, why),
+    )
 
 
 def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str) -> Decision:

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 
 from api.conditions import Reason, SetCondition
 from controllers.kernel.actions import Action, Event, Patch
-from controllers.kernel.conditions import Condition, find, format_time
-from controllers.kernel.failure_domains import Resting, choose, is_even
+from controllers.kernel.conditions import Condition, find
+from controllers.kernel.failure_domains import Resting, balanced, choose
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import is_deleting
 from controllers.kernel.wording import counted
@@ -106,7 +106,7 @@ def news(observed: Observed, found: Spread) -> list[Action]:
     known = {rest.domain for rest in observed.resting if rest.until > observed.now}
     fresh = [rest for rest in found.resting if rest.domain not in known]
     return [
-        Event(observed.ref, "Warning", Reason.FAILURE_DOMAIN_EXHAUSTED, f"{_rests(rest)}; Machines go elsewhere")
+        Event(observed.ref, "Warning", Reason.FAILURE_DOMAIN_EXHAUSTED, f"{rest}; Machines go elsewhere")
         for rest in fresh
     ]
 
@@ -121,16 +121,7 @@ def condition(observed: Observed, found: Spread) -> list[Condition]:
     if not observed.domains:
         was = find(observed.status.get("conditions"), type_)
         return [Condition(type_, "True", Reason.BALANCED, "there are no failure domains to spread over")] if was else []
-    loads = _loads(observed)
-    even = is_even(observed.domains, loads)
-    words = [text for _, text in found.exhausted]
-    if not even:
-        shown = sorted(name for name in {*observed.domains, *loads} if name in observed.domains or loads[name])
-        words.insert(0, ", ".join(f"{name or 'none'}: {loads[name]}" for name in shown))
-    reason = Reason.BALANCED if even else Reason.UNBALANCED
-    if found.exhausted:
-        reason = Reason.FAILURE_DOMAIN_EXHAUSTED
-    return [Condition(type_, "True" if even else "False", reason, "; ".join(words))]
+    return [balanced(type_, observed.domains, _loads(observed), [text for _, text in found.exhausted])]
 
 
 def _moves(observed: Observed, short: list[MachineFacts], domains: tuple[str, ...]) -> tuple[Move, ...]:
@@ -166,11 +157,7 @@ def _loads(observed: Observed) -> Counter[str]:
 
 def _description(domain: str, reason: str, resting: dict[str, Resting]) -> str:
     rest = resting.get(domain)
-    return _rests(rest) if rest is not None else f"failure domain {domain} has no host ({reason})"
-
-
-def _rests(rest: Resting) -> str:
-    return f"failure domain {rest.domain} has no host ({rest.reason}) and rests until {format_time(rest.until)}"
+    return str(rest) if rest is not None else f"failure domain {domain} has no host ({reason})"
 
 
 def _whole(moment: datetime) -> datetime:

@@ -171,10 +171,15 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """Work goes on; ask again after ``after`` seconds."""
+    """Work goes on; ask again after ``after`` seconds.
+
+    ``failed``: it has ended in vain, and the host is as it was before: ``why`` says what went wrong. Only another
+    request begins anything.
+    """
 
     after: float = 5.0
     why: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

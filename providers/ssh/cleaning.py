@@ -60,7 +60,7 @@ reset() {
     empty /var/lib/etcd
     rm -f /var/lib/nodewright/control-plane /var/lib/nodewright/control-plane-begun
   fi
-  rm -rf /etc/kubernetes /etc/nodewright /var/lib/cni /var/lib/dockershim /var/run/kubernetes
+  rm -rf /etc/kubernetes /etc/nodewright /var/lib/nodewright/former /var/lib/cni /var/lib/dockershim /var/run/kubernetes
   [ ! -e /etc/kubernetes ] || trouble "/etc/kubernetes can't be removed"
   for file in /usr/bin/kubelet /usr/bin/kubeadm /etc/systemd/system/kubelet.service /etc/cni/net.d/*; do
     [ -e "$file" ] && ! kept "$file" && ! packaged "$file" || continue

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from providers.base.contract import HostRequest, InProgress, NeedsReplacement, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.claims import Claim
-from providers.ssh.looks import failure_of
+from providers.ssh.looks import failure_of, gave_up
 
 _POLL = 3.0
 """Seconds between two looks at a host that is being changed."""
@@ -30,6 +30,8 @@ def answer_of(answers: Mapping[str, str]) -> UpdateAnswer:
         return NeedsReplacement("the host has not joined its cluster")
     if "busy" in answers:
         return InProgress(_POLL, "the steps for an earlier version of its Machine have to end first")
+    if "gave-up" in answers:
+        return InProgress(_POLL, gave_up(answers) or "the host went back", failed=True)
     failure = failure_of(answers, least=1)
     progress = " ".join(answers.get("progress", "").split())[:200]
     return InProgress(_POLL, failure or (f"step {progress}" if progress else ""))

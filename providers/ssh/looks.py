@@ -191,6 +191,12 @@ def failure_of(answer: Mapping[str, str], least: int = MOST_TRIES) -> str:
     return f"step {step} failed with {code}, {tries} times: {' | '.join(lines)}"[:1000]
 
 
+def gave_up(answer: Mapping[str, str]) -> str:
+    """Of ``gave-up`` as the script writes it: which step failed, and to what the host went back. "" if it did not."""
+    lines = [_masked(line) for line in answer.get("gave-up", "").splitlines()[:8]]
+    return " | ".join(line for line in lines if line)[:1000]
+
+
 def _masked(line: str) -> str:
     return _TOKEN.sub(HIDDEN, without_secrets(line))
 

@@ -133,7 +133,7 @@ class SSHProvider:
         why = in_place.refusal(request, found.claim)
         if why:
             return NeedsReplacement(why)
-        if not drained:
+        if not drained and found.changing != request.spec_hash[:64]:  # it was drained before its steps began
             return NeedsDrain("the kubelet is changed on a host without pods")
         claim = replace(found.claim, spec_hash=request.spec_hash, kept_hash=request.kept_hash)
         script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())

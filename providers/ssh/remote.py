@@ -128,11 +128,12 @@ if [ "$(cat "$home/changing" 2>/dev/null)" != "$hash" ]; then
   if [ "$state" = running ] && [ ! -e "$bootstrap/failure" ]; then echo yes | tell busy; exit 0; fi
   timeout 60 systemctl stop "$change_unit" > /dev/null 2>&1
   if runs "$change_unit"; then echo yes | tell busy; exit 0; fi
-  rm -f "$home/changed" "$bootstrap/failure" "$bootstrap/failed.log" "$bootstrap/progress"
+  rm -f "$home/changed" "$bootstrap/failure" "$bootstrap/failed.log" "$bootstrap/progress" "$bootstrap/gave-up"
   echo "$script" | put 600 "$home/change.sh" && echo "$unit" | put 644 "$units/$change_unit" || stop
   echo "$hash" > "$home/changing.new" && mv -f "$home/changing.new" "$home/changing" || stop
   state=still
 fi
+if [ -e "$bootstrap/gave-up" ]; then head -c 1000 "$bootstrap/gave-up" | tell gave-up; exit 0; fi
 [ "$state" = running ] || run_unit "$change_unit" || stop
 [ ! -e "$bootstrap/progress" ] || head -c 300 "$bootstrap/progress" | tell progress
 [ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
@@ -236,8 +237,8 @@ def start(claim_id: str, script: bytes) -> str:
 
 
 def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
-    """Begins the steps, or tells how far they are: progress, failure and log. Once they are done ``text`` is the claim,
-    and the answer is changed. Else gone, joining, or busy with steps for another request.
+    """Begins the steps, or tells how far they are: progress, failure and log, or gave-up. Once they are done ``text``
+    is the claim, and the answer is changed. Else gone, joining, or busy with steps for another request.
     """
     values = _values(id=claim_id, hash=spec_hash, join_unit=JOIN_UNIT)
     data = _data(claim=text.encode(), script=script, unit=_CHANGE_SERVICE.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,57 +118,80 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> I
         yield Kubectl(kubectl_binary, plane.kubeconfig, folder / "cache")
 
 
+def _nodewright(kubectl: Kubectl, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return nodewright(*arguments, "--kubeconfig", str(kubectl.kubeconfig))
+
+
+def _install(kubectl: Kubectl, image: str = IMAGE) -> str:
+    """What it prints. No kubelet runs here, so no Deployment is waited for."""
+    kinds = _nodewright(kubectl, "install")
+    assert kinds.returncode == 0, kinds.stderr
+    done = _nodewright(kubectl, "install", "--controllers", f"--image={image}", "--with=bootstrap", "--timeout=0")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _settled(kubectl: Kubectl) -> None:
+    """The namespace of an earlier test ends a moment after `uninstall`."""
+    kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=120s")
+
+
 @pytest.mark.kubectl
 class TestOnARealServer:
-    """In this order; each test goes on where the one before it ended."""
-
     pytestmark = REAL
 
-    def test_nothing_is_there_before_and_everything_after(self, kubectl: Kubectl) -> None:
-        where = ("--kubeconfig", str(kubectl.kubeconfig))
-        first = nodewright("install", "--controllers", f"--image={IMAGE}", "--with=bootstrap", "--timeout=0", *where)
-        assert first.returncode == 0, first.stderr
-        assert f"Deployment {NAMESPACE}/nodewright created" in first.stdout
-        again = nodewright("install", "--controllers", f"--image={IMAGE}", "--with=bootstrap", "--timeout=0", *where)
-        assert again.returncode == 0, again.stderr
-        assert not [line for line in again.stdout.splitlines() if line.endswith(("created", "configured"))]
-        newer = nodewright("install", "--controllers", f"--image={IMAGE}1", "--with=bootstrap", "--timeout=0", *where)
-        assert f"Deployment {NAMESPACE}/nodewright configured" in newer.stdout
+    @pytest.fixture(autouse=True)
+    def bare(self, kubectl: Kubectl) -> Iterator[None]:
+        """Each test begins on a server without us, and takes away what it has put there."""
+        yield
+        kubectl.run("delete", "machines", "--all", "--all-namespaces")
+        done = _nodewright(kubectl, "uninstall", "--crds")
+        assert done.returncode == 0, done.stderr
+        _settled(kubectl)
+
+    def test_it_is_safe_to_repeat_and_a_newer_image_is_an_upgrade(self, kubectl: Kubectl) -> None:
+        assert f"Deployment {NAMESPACE}/nodewright created" in _install(kubectl)
+        again = _install(kubectl)
+        assert not [line for line in again.splitlines() if line.endswith(("created", "configured"))]
+        assert f"Deployment {NAMESPACE}/nodewright configured" in _install(kubectl, f"{IMAGE}1")
         assert kubectl("get", "deployment", "nodewright", f"-n={NAMESPACE}", "-o=jsonpath={..image}") == f"{IMAGE}1"
 
+    def test_a_dry_run_changes_nothing(self, kubectl: Kubectl) -> None:
+        done = _nodewright(kubectl, "install", "--controllers", f"--image={IMAGE}", "--dry-run")
+        assert done.returncode == 0, done.stderr
+        assert f"Deployment {NAMESPACE}/nodewright would be created with its namespace (dry run)" in done.stdout
+        assert kubectl("get", "crd,clusterroles", f"-l={PART_OF}=nodewright", "-o=name") == ""
+        _install(kubectl)
+        shown = _nodewright(kubectl, "uninstall", "--dry-run")
+        assert f"Deployment {NAMESPACE}/nodewright would be deleted (dry run)" in shown.stdout
+        assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name")
+
     def test_pods_that_do_not_come_are_said_with_what_to_look_at(self, kubectl: Kubectl) -> None:
-        done = nodewright(
-            "install", "--controllers", f"--image={IMAGE}1", "--timeout=1", "--kubeconfig", str(kubectl.kubeconfig)
-        )
+        _install(kubectl)
+        done = _nodewright(kubectl, "install", "--controllers", f"--image={IMAGE}", "--with=bootstrap", "--timeout=10")
         assert done.returncode == 1
         assert "0 of 2 replicas available" in done.stderr
         assert f"kubectl -n {NAMESPACE} describe deployment nodewright" in done.stderr
 
     def test_a_machine_holds_everything(self, kubectl: Kubectl) -> None:
+        _install(kubectl)
         kubectl("create", "-f", "-", stdin=json.dumps(MACHINE))
         for flags in ((), ("--crds",), ("--dry-run",)):
-            done = nodewright("uninstall", *flags, "--kubeconfig", str(kubectl.kubeconfig))
+            done = _nodewright(kubectl, "uninstall", *flags)
             assert done.returncode == 1
             assert "there is 1 Machine: default/left." in done.stderr
         assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name").split() == ["deployment.apps/nodewright"]
-        kubectl("delete", "machine", "left")
 
-    def test_then_the_controllers_go_and_the_kinds_stay(self, kubectl: Kubectl) -> None:
-        where = ("--kubeconfig", str(kubectl.kubeconfig))
-        shown = nodewright("uninstall", "--dry-run", *where)
-        assert f"Deployment {NAMESPACE}/nodewright would be deleted (dry run)" in shown.stdout
-        assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name")
-        done = nodewright("uninstall", *where)
+    def test_the_controllers_go_and_the_kinds_stay_unless_they_are_to_go_too(self, kubectl: Kubectl) -> None:
+        _install(kubectl)
+        done = _nodewright(kubectl, "uninstall")
         assert done.returncode == 0, done.stderr
         assert kubectl("get", "deployment", "-n", NAMESPACE, "-o=name") == ""
-        labelled = kubectl("get", "clusterroles,clusterrolebindings,roles", "-A", f"-l={PART_OF}=nodewright", "-o=name")
-        assert labelled == ""
+        ours = f"-l={PART_OF}=nodewright"
+        assert kubectl("get", "clusterroles,clusterrolebindings,roles", "-A", ours, "-o=name") == ""
         assert "machines.cluster.k8s.io" in kubectl("get", "crd", "-o=name")
-
-    def test_at_last_the_kinds_go_but_for_those_that_others_may_use(self, kubectl: Kubectl) -> None:
-        done = nodewright("uninstall", "--crds", "--kubeconfig", str(kubectl.kubeconfig))
-        assert done.returncode == 0, done.stderr
-        left = kubectl("get", "crd", "-o=name").split()
-        assert left == ["customresourcedefinition.apiextensions.k8s.io/provisioningrequests.autoscaling.x-k8s.io"]
-        again = nodewright("uninstall", "--crds", "--kubeconfig", str(kubectl.kubeconfig))
-        assert again.returncode == 0, again.stderr
+        for _ in range(2):
+            done = _nodewright(kubectl, "uninstall", "--crds")
+            assert done.returncode == 0, done.stderr
+            left = kubectl("get", "crd", "-o=name").split()
+            assert left == ["customresourcedefinition.apiextensions.k8s.io/provisioningrequests.autoscaling.x-k8s.io"]

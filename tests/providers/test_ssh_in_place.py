@@ -179,3 +179,26 @@ async def test_a_host_that_is_given_back_is_not_changed(world: World, provider: 
     taken = {(await provider.create(other)).name}
     assert taken <= world.hosts.keys()
     assert all(one.state is HostState.RUNNING for one in await provider.list())
+
+
+async def test_a_host_that_went_back_says_why_and_begins_only_what_is_asked_anew(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    assert isinstance(await provider.update(NEW, host, drained=True), InProgress)
+    state = held.home.parent / "bootstrap"
+    state.mkdir(exist_ok=True)
+    lines = "step 6/10 x failed with 1, and the host went back:\nErrors faced: timed out\nabcdef.0123456789abcdef\n"
+    (state / "gave-up").write_text(lines)
+    for _ in range(2):  # also where nobody remembers that it was drained
+        answer = await provider.update(NEW, await listed(provider), drained=False)
+        assert isinstance(answer, InProgress)
+        assert answer.failed
+        assert "went back: | Errors faced: timed out" in answer.why
+        assert "0123456789abcdef" not in answer.why
+    newest = replace(NEW, spec_hash="newest")
+    assert isinstance(await provider.update(newest, await listed(provider), drained=False), NeedsDrain)
+    answer = await provider.update(newest, await listed(provider), drained=True)
+    assert isinstance(answer, InProgress)
+    assert not answer.failed
+    assert not (state / "gave-up").exists()

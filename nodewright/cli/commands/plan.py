@@ -102,10 +102,10 @@ async def _foresee(ask: _Inputs) -> list[Prospect]:
     from nodewright.cli.dryrun.foresee import DryRun  # noqa: PLC0415
     from nodewright.cli.dryrun.in_memory import InMemoryCluster  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
-    from nodewright.runtime.wiring import kinds_of  # noqa: PLC0415
+    from nodewright.runtime.wiring import kinds_of, on_request  # noqa: PLC0415
     from nodewright.runtime.wiring import reconcilers as every_reconciler  # noqa: PLC0415
 
-    reconcilers = every_reconciler()
+    reconcilers = (on_request()["controlplane"](), *every_reconciler())
     kinds = kinds_of(reconcilers)
     namespace = ask.namespace
     if ask.target is None:
@@ -138,6 +138,7 @@ def _empty(cache: Cache) -> Cache:
 def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     from rich.text import Text  # noqa: PLC0415
 
+    from nodewright.cli.dryrun import assumed_control_planes  # noqa: PLC0415
     from nodewright.cli.dryrun.assumed_hosts import ASSUMPTION  # noqa: PLC0415
     from nodewright.cli.dryrun.showing import DisplayOptions, as_tree  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
@@ -149,4 +150,6 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
         line.append(branch.name, "bold" if "/" in branch.name else "")
         message = ": ".join(part for part in (branch.reason, branch.message) if part)
         out.print(line.append(f" — {message}" if message else "", "dim"), soft_wrap=True)
+    if any(prospect.course is not None for prospect in prospects):
+        out.print(Text(assumed_control_planes.ASSUMPTION, "dim"), soft_wrap=True)
     out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from api.conditions import MachineCondition, Reason
+from controllers.controlplane.course import Course
 from controllers.kernel.actions import (
     Action,
     Create,
@@ -32,6 +33,7 @@ from controllers.kernel.view import HostNeed, HostReads, Unreachable
 from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.cli.cluster.snapshot import objects_of
 from nodewright.cli.dryrun.assumed_bootstraps import AssumedBootstraps
+from nodewright.cli.dryrun.assumed_control_planes import AssumedControlPlanes, assuming
 from nodewright.cli.dryrun.assumed_hosts import AssumedHosts
 from nodewright.cli.dryrun.in_memory import InMemoryCluster
 from nodewright.cli.manifests.positions import write_path
@@ -68,7 +70,10 @@ class Trouble:
 
 @dataclass(slots=True)
 class Prospect:
-    """All that would happen to one object now, and what it would wait for then."""
+    """All that would happen to one object now, and what it would wait for then.
+
+    ``course``: of a ControlPlane, all that follows.
+    """
 
     kind: Kind
     key: Key
@@ -76,6 +81,7 @@ class Prospect:
     notes: list[str] = field(default_factory=list)
     outcome: Outcome = field(default_factory=Settled)
     trouble: Trouble | None = None
+    course: Course | None = None
 
     @property
     def failed(self) -> bool:
@@ -97,7 +103,7 @@ class DryRun:
         self, in_memory: InMemoryCluster, reconcilers: Iterable[Reconciler[Any]], registry: Registry | None = None
     ) -> None:
         self.in_memory = in_memory
-        self._reconcilers = tuple(reconcilers)
+        self._reconcilers = assuming(reconcilers)
         self._hosts = AssumedHosts(registry or Registry.installed())
         self._bootstraps = AssumedBootstraps(lambda: in_memory.view().now)
         self._prospects: dict[tuple[str, Key], Prospect] = {}
@@ -134,6 +140,8 @@ class DryRun:
                 trouble_of(self.in_memory.view().get(reconciler.kind, key)) if reconciler.kind == MACHINE else None
             )
             prospect = self._prospects[reconciler.name, key] = Prospect(reconciler.kind, key, trouble=trouble)
+        if isinstance(reconciler, AssumedControlPlanes):
+            prospect.course = reconciler.courses.get(key)
         prospect.outcome = plan.outcome
         prospect.notes.extend(note for note in plan.notes if note not in prospect.notes)
         did = False

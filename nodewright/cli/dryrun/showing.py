@@ -42,9 +42,18 @@ def as_data(prospects: Iterable[Prospect]) -> list[dict[str, Any]]:
             "trouble": {"reason": p.trouble.reason, "message": p.trouble.message} if p.trouble else None,
             "outcome": type(p.outcome).__name__,
             "waitsFor": p.waits_for,
+            **_course_data(p),
         }
         for p in prospects
     ]
+
+
+def _course_data(prospect: Prospect) -> dict[str, Any]:
+    course = prospect.course
+    if course is None:
+        return {}
+    stages = [{"what": stage.what, "how": list(stage.how)} for stage in course.stages]
+    return {"course": {"stages": stages, "held": course.held}}
 
 
 def _branch(prospect: Prospect, display: DisplayOptions) -> Branch | None:
@@ -59,8 +68,22 @@ def _branch(prospect: Prospect, display: DisplayOptions) -> Branch | None:
         reason = prospect.outcome.reason if isinstance(prospect.outcome, Failed) else ""
         name, mood = ("can't go on", Mood.BAD) if failed else ("then waits", Mood.BUSY)
         lines.append(Branch(name, mood, reason=reason, message=prospect.waits_for))
+    lines.extend(_course(prospect))
     where = f"{prospect.key.namespace}/" if prospect.key.namespace else ""
     return Branch(f"{prospect.kind.name}/{where}{prospect.key.name}", children=tuple(lines))
+
+
+def _course(prospect: Prospect) -> Iterator[Branch]:
+    """Every change that follows, numbered, and what is done for each of them."""
+    course = prospect.course
+    if course is None or not (course.stages or course.held):
+        return
+    stages = [
+        Branch(f"{number}. {stage.what}", children=tuple(Branch(how) for how in stage.how))
+        for number, stage in enumerate(course.stages, 1)
+    ]
+    held = [Branch("no further" if stages else "not begun", Mood.BAD, message=course.held)] if course.held else []
+    yield Branch("the course, if every step succeeds", children=(*stages, *held))
 
 
 def _trouble(prospect: Prospect) -> Iterator[Branch]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controllers.controlplane.course import after
 from controllers.controlplane.planner import decide
 from controllers.controlplane.quorum import Votes, quorum, votes_of
 from controllers.controlplane.state import (
@@ -26,7 +27,7 @@ from controllers.controlplane.state import (
     UpgradeInPlace,
     Wait,
 )
-from tests.controllers.controlplane.worlds import MORE_SLOTS, SLOTS, Slot, after, states
+from tests.controllers.controlplane.worlds import MORE_SLOTS, SLOTS, Slot, states
 
 SURGE, FIXED = Policy(), Policy(surge=0)
 IN_PLACE = Policy(in_place=InPlace.PREFER)

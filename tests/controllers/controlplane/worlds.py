@@ -8,19 +8,11 @@ from itertools import combinations_with_replacement
 
 from controllers.controlplane.state import (
     Health,
-    Init,
-    Join,
     Machine,
     Member,
     Phase,
     Policy,
-    Release,
-    Remove,
-    RemoveMember,
     State,
-    Step,
-    UpgradeInPlace,
-    Wait,
 )
 
 
@@ -94,68 +86,3 @@ def states(
             for size in replicas:
                 for policy in policies:
                     yield State(size, machines, members, policy=policy)
-
-
-def after(state: State, step: Step) -> State:
-    """The state once the step has succeeded."""
-    machines, members = list(state.machines), list(state.members)
-    match step:
-        case Init():
-            machines.append(Machine("cp-0", phase=Phase.JOINING, whole=False))
-            return replace(state, machines=tuple(machines), init_machine="cp-0")
-        case Join():
-            number = 1 + max((machine.created for machine in machines), default=0)
-            machines.append(Machine(f"cp-{number}", number, Phase.JOINING, whole=False))
-        case Remove(machine=name):
-            machines = [replace(m, phase=Phase.DRAINING) if m.name == name else m for m in machines]
-        case RemoveMember(member=member):
-            members = [m for m in members if m.id != member]
-        case Release(machine=name):
-            machines = [m for m in machines if m.name != name]
-        case UpgradeInPlace(machine=name):
-            machines = [replace(m, phase=Phase.UPDATING) if m.name == name else m for m in machines]
-        case Wait():
-            return passed(state)
-    return replace(state, machines=tuple(machines), members=tuple(members))
-
-
-def passed(state: State) -> State:
-    """Time passes, and all that may go well does: joins and drains end, health checks and people do their part."""
-    machines, members = [], {member.id: member for member in state.members}
-    for machine in state.machines:
-        own = [member for member in members.values() if member.machine == machine.name]
-        moved = _moved(machine, own)
-        if moved is not None:
-            machines.append(moved)
-        if (machine.phase is Phase.JOINING or machine.may_join) and not machine.goes:
-            for member in own:
-                members[member.id] = replace(member, name=member.name or "n", learner=False, health=Health.HEALTHY)
-            if not own:
-                number = 1 + max(members, default=0)
-                members[number] = Member(number, machine.name, machine.name, health=Health.HEALTHY)
-        for member in own:
-            if member.health is Health.UNKNOWN and not machine.dead and member.name:
-                members[member.id] = replace(member, health=Health.HEALTHY)
-    for member in members.values():
-        if not member.machine and member.health is Health.UNKNOWN and member.name:
-            members[member.id] = replace(member, health=Health.UNHEALTHY)
-    return replace(state, machines=tuple(machines), members=tuple(members.values()), initialized=True)
-
-
-def _moved(machine: Machine, own: list[Member]) -> Machine | None:
-    works = any(member.works for member in own)
-    machine = replace(machine, had_member=machine.had_member or bool(own))
-    match machine.phase:
-        case Phase.JOINING if not machine.goes:
-            return replace(machine, phase=Phase.RUNNING, whole=True)
-        case Phase.UPDATING if not machine.goes:
-            return replace(machine, phase=Phase.RUNNING, up_to_date=True, whole=True)
-        case Phase.DRAINING:
-            return None if machine.dead else replace(machine, phase=Phase.DRAINED)
-        case Phase.DRAINED if machine.dead:
-            return None
-        case Phase.DRAINED:
-            return replace(machine, may_join=False)
-        case Phase.RUNNING if not machine.whole or not (works or machine.goes):
-            return replace(machine, replace=True)
-    return machine

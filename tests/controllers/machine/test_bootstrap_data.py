@@ -27,7 +27,7 @@ from controllers.kernel.bootstrapping import (
 )
 from controllers.kernel.conditions import find
 from controllers.kernel.host_report import Report
-from controllers.kernel.plan import Plan
+from controllers.kernel.plan import Blocked, Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, Unreachable, Workload
 from controllers.machine.bootstrap_data import LONGEST_WARNING, MOST_REMOVALS
@@ -412,6 +412,15 @@ def test_how_far_a_change_in_place_is_stands_in_its_condition() -> None:
     said = up_to_date(plan)
     assert said["reason"] == "UpdatingInPlace"
     assert said["message"].endswith("step 3/6 install kubelet 1.36.3")
+
+
+def test_a_host_that_went_back_serves_again_and_nothing_is_tried_by_itself() -> None:
+    why = "step 6/10 upgrade the control plane to v1.37.0 failed with 1, and the host went back"
+    plan = changed(a_machine(), InProgress(5.0, why, failed=True), ABSENT_DATA)
+    said = up_to_date(plan)
+    assert (said["status"], said["reason"], said["message"]) == ("False", "UpdateFailed", why)
+    assert not did(plan, UpdateHost)
+    assert isinstance(plan.outcome, Blocked)
 
 
 def test_the_second_hash_tells_the_kubelets_version_from_all_else() -> None:
