@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
-from providers.base.extras import install_command
-
 
 class Span(Protocol):
     """What may be said of a span once more is known."""
@@ -52,6 +50,8 @@ def start(exporter: Any = None) -> None:
         else:
             processor = SimpleSpanProcessor(exporter)
     except ImportError as error:
+        from providers.base.extras import install_command  # noqa: PLC0415
+
         raise ImportError(f"opentelemetry is not installed: {install_command('otel')}") from error
     resource = Resource.create({SERVICE_NAME: "nodewright"}).merge(OTELResourceDetector().detect())
     _Tracing.provider = TracerProvider(resource=resource)

@@ -107,15 +107,14 @@ def test_without_kubectl_it_says_what_is_needed(monkeypatch: pytest.MonkeyPatch)
         render(Choice(IMAGE))
 
 
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
-    """Of the administrator of a real API server that has none of our kinds yet."""
+@pytest.fixture
+def kubectl(tmp_path: Path, kubectl_binary: Path) -> Iterator[Kubectl]:
+    """Of the administrator of a real API server that has nothing of us yet."""
     require()
-    folder = tmp_path_factory.mktemp("server")
     flags = ("--disable-admission-plugins=ServiceAccount",)
     controllers = (*AS_EMBEDDED, "deployment-controller", "replicaset-controller")
-    with RealPlane(folder / "plane", flags, controller_manager=True, controllers=controllers) as plane:
-        yield Kubectl(kubectl_binary, plane.kubeconfig, folder / "cache")
+    with RealPlane(tmp_path / "plane", flags, controller_manager=True, controllers=controllers) as plane:
+        yield Kubectl(kubectl_binary, plane.kubeconfig, tmp_path / "cache")
 
 
 def _nodewright(kubectl: Kubectl, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -131,23 +130,9 @@ def _install(kubectl: Kubectl, image: str = IMAGE) -> str:
     return done.stdout
 
 
-def _settled(kubectl: Kubectl) -> None:
-    """The namespace of an earlier test ends a moment after `uninstall`."""
-    kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=120s")
-
-
 @pytest.mark.kubectl
 class TestOnARealServer:
     pytestmark = REAL
-
-    @pytest.fixture(autouse=True)
-    def bare(self, kubectl: Kubectl) -> Iterator[None]:
-        """Each test begins on a server without us, and takes away what it has put there."""
-        yield
-        kubectl.run("delete", "machines", "--all", "--all-namespaces")
-        done = _nodewright(kubectl, "uninstall", "--crds")
-        assert done.returncode == 0, done.stderr
-        _settled(kubectl)
 
     def test_it_is_safe_to_repeat_and_a_newer_image_is_an_upgrade(self, kubectl: Kubectl) -> None:
         assert f"Deployment {NAMESPACE}/nodewright created" in _install(kubectl)

@@ -84,7 +84,7 @@ async def _delete(client: KubeClient, kind: Kind, obj: dict[str, Any], how: Remo
         say(f"{title} would be deleted (dry run)")
         return
     try:
-        await client.delete(ref_of(kind, obj), "Foreground" if kind.name == "Deployment" else "Background")
+        await client.delete(ref_of(kind, obj))
     except ApiError as error:
         if not error.not_found:
             raise
