@@ -296,6 +296,22 @@ class ComponentArg(Model):
 ComponentArgs = Annotated[list[ComponentArg], Field(max_length=64), ATOMIC_LIST]
 
 
+class VirtualAddress(Model):
+    """kube-vip as a static pod on each control-plane host: one of them announces the endpoint's address by ARP."""
+
+    image: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=512,
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$",
+        ),
+    ]
+    """Image of kube-vip, like ``ghcr.io/kube-vip/kube-vip:v0.9.2``. None is pulled that you have not named."""
+    interface: Annotated[str, Field(max_length=15, pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")] = ""
+    """Network interface that gets the address, like ``eth0``. Default: the one of the default route."""
+
+
 class ControlPlaneSettings(Model):
     """What kubeadm makes a control plane with. It counts when the first control-plane Machine makes the cluster;
     kubeadm keeps it in the cluster for those that join."""
@@ -314,6 +330,9 @@ class ControlPlaneSettings(Model):
     ) = None
     """Further names and addresses for the certificate of the API server. Those of the host, of the endpoint and of the
     Service are in it already."""
+    virtual_address: VirtualAddress | None = None
+    """Makes the IP address in the Cluster's ``controlPlaneEndpoint`` one that moves between the hosts, where there is
+    no load balancer. The hosts are in one network segment, and nothing else has the address."""
     disabled_addons: Annotated[list[Literal["CoreDNS", "KubeProxy"]], Field(max_length=2), SET] | None = None
     """Add-ons that kubeadm does not install."""
     api_server_extra_args: ComponentArgs | None = None

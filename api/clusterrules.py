@@ -25,3 +25,15 @@ def network(found: Mapping[str, Any]) -> Iterator[FieldError]:
         for other in paths[:index]:
             if ranges[path].version == ranges[other].version and ranges[path].overlaps(ranges[other]):
                 yield FieldError(path, f"{ranges[path]} overlaps {other} ({ranges[other]})")
+
+
+def virtual_address(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """kube-vip announces an address, and the endpoint is the one that it is to announce."""
+    if not child(child(child(spec, "bootstrap"), "controlPlane"), "virtualAddress"):
+        return
+    host, path = child(spec, "controlPlaneEndpoint").get("host"), "spec.controlPlaneEndpoint.host"
+    try:
+        ipaddress.ip_address(host if isinstance(host, str) else "")
+    except ValueError:
+        why = "must be an IP address with bootstrap.controlPlane.virtualAddress: it is the address that is announced"
+        yield FieldError(path, why)

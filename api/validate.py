@@ -233,13 +233,14 @@ def _autoscaling(annotations: Mapping[str, Any]) -> Errors:
 
 
 def _cluster(obj: Mapping[str, Any]) -> Errors:
-    from api.clusterrules import network  # noqa: PLC0415 - ipaddress is slow to import
+    from api.clusterrules import network, virtual_address  # noqa: PLC0415 - ipaddress is slow to import
 
     spec = child(obj, "spec")
     yield from provider_config(spec, "spec", text_of(child(obj, "metadata"), "namespace"))
     yield from network(child(spec, "clusterNetwork"))
     yield from failure_domains(spec)
     yield from bootstrap(spec, "spec")
+    yield from virtual_address(spec)
 
 
 def _class(obj: Mapping[str, Any]) -> Errors:

@@ -8,10 +8,11 @@ kubeadm.k8s.io/v1beta4 and of cmd/kubeadm in Kubernetes 1.31 to 1.36.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from api.bootstrap import ComponentArg, ControlPlaneSettings
-from controllers.bootstrap import documents
+from controllers.bootstrap import documents, virtual_address
 from controllers.bootstrap.authorities import PKI_FOLDER, pki_files
 from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.join import Join
@@ -101,15 +102,17 @@ def steps(join: Join, config: Files) -> tuple[Step, ...]:
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
         Step("write the certificate authorities", authorities, (DONE,)),
         Step("write kubeadm's configuration", config, (DONE,)),
-        *(_init(control_plane) if control_plane.initializes else _join()),
+        *(_init(join, control_plane) if control_plane.initializes else _join()),
+        *virtual_address.once_joined(join),
         *command_steps(spec.post_join_commands or (), "after the join"),
     )
 
 
-def _init(control_plane: ControlPlane) -> tuple[Step, ...]:
+def _init(join: Join, control_plane: ControlPlane) -> tuple[Step, ...]:
     checks = ",".join(_LEFT_BY_A_TRY)
     return (
         Step("check that no cluster is there yet", Script(_nobody_answers(control_plane.endpoint)), (_BEGUN,)),
+        *(replace(step, done_if=(DONE,)) for step in virtual_address.before_init(join)),
         Step(
             "make the control plane",
             Script(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from controllers.bootstrap import checks, control_plane_steps, documents
+from controllers.bootstrap import checks, control_plane_steps, documents, virtual_address
 from controllers.bootstrap.install import install_steps
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import command_steps, environment, host_steps
@@ -23,7 +23,7 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
 
     ``now``: for the dates of the CA, which are not looked at without it.
     """
-    wrong = (*refusals(join), *_runtime_refusals(join))
+    wrong = (*refusals(join), *virtual_address.refusals(join), *_runtime_refusals(join))
     fields = {each.field for each in wrong}
     wrong += tuple(each for each in checks.problems(join, now) if each.field not in fields)
     if wrong:

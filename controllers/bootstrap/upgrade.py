@@ -12,7 +12,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from api import names
-from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot, way_back
+from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot, virtual_address, way_back
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.install import kubernetes_program, present, repositories
 from controllers.bootstrap.join import Join, Refusal, refusals
@@ -43,7 +43,7 @@ exit 1
 
 def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     """The steps, in their order. All may be repeated at any time. ``join.token`` is in none of them."""
-    wrong = refusals(join, upgrades=True)
+    wrong = (*refusals(join, upgrades=True), *virtual_address.refusals(join))
     if wrong:
         return wrong
     asked = join.control_plane.snapshot if join.control_plane is not None else None
@@ -61,6 +61,7 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
+        *virtual_address.once_joined(join),
         *_renewed(join),
         _upgraded(join, patched=bool(patches)),
         kubelet,

@@ -12,11 +12,13 @@ from api.conditions import MachineCondition, Reason
 from api.reading import Reading
 from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
+from controllers.controlplane.addons import kube_proxy
 from controllers.controlplane.holds import STATIC_NAMESPACE, Scene
 from controllers.controlplane.state import Health, Member, Phase, State
 from controllers.controlplane.together import Turn, next_turn
 from controllers.controlplane.waiting import waiting_workers
 from controllers.kernel import machine_facts
+from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
@@ -29,6 +31,7 @@ from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
+    DAEMON_SET,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -50,7 +53,7 @@ from controllers.kernel.template import template_problem
 from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host_name_of
 
-READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD)
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD, DAEMON_SET)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 JOIN_LIMIT = timedelta(minutes=15)
@@ -73,6 +76,7 @@ class Observed:
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     ``workers``: which of them wait for the control plane, for people. ``turn``: whose turn it is after it.
+    ``addon``: what kube-proxy lacks once the whole control plane has its version.
     ``resting``: failure domains that had no host, and until when no Machine is made there.
     """
 
@@ -94,6 +98,7 @@ class Observed:
     workers: str = ""
     turn: Turn | None = None
     resting: tuple[Resting, ...] = ()
+    addon: Patch | None = None
 
     @property
     def revision(self) -> Revision:
@@ -139,7 +144,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         body=body,
         spec=spec,
         now=view.now,
-        complete=all(view.complete(kind) for kind in READS if kind != POD),
+        complete=all(view.complete(kind) for kind in READS if kind not in (POD, DAEMON_SET)),
         cluster=cluster,
         hold=found.problem or template_problem(spec.template) or holds.version_problem(spec),
         machines=_machines(body, view),
@@ -163,8 +168,15 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         pending=_pending(observed.status),
         workers=_waiting(cluster_key, view),
         turn=next_turn(spec, str(cluster_key), view),
+        addon=_addon(spec, str(cluster_key), view),
     )
     return replace(observed, state=_state(observed, view))
+
+
+def _addon(spec: ControlPlaneSpecView, cluster: str, view: View) -> Patch | None:
+    version, oldest = parse(spec.version or ""), oldest_of(cluster, view)
+    whole = version is not None and oldest is not None and oldest.version >= version
+    return kube_proxy(version, view) if whole and version is not None else None
 
 
 def _waiting(cluster: Key, view: View) -> str:

@@ -63,13 +63,15 @@ def plan(observed: Observed) -> Plan:
     unseen = _unseen(observed)
     if unseen is not None:
         return _repeat(observed, unseen, decision)
+    if observed.addon is not None and isinstance(decision.step, Wait) and decision.step.settled:
+        return _for_workers(observed, Turn(observed.addon.why, observed.addon))
     if observed.turn is not None and isinstance(decision.step, Wait) and decision.step.settled:
         return _for_workers(observed, observed.turn)
     return _carried_out(observed, decision)
 
 
 def _for_workers(observed: Observed, turn: Turn) -> Plan:
-    """The control plane is as desired, and ``spec.upgrade`` says that its workers follow."""
+    """The control plane is as desired: kube-proxy follows, and its workers if ``spec.upgrade`` says so."""
     written = _reported(observed, Decision(Wait(turn.why)))
     if turn.patch is None:
         return Plan(written, plans.Wait(REQUEUE, turn.why))

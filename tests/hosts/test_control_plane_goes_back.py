@@ -1,0 +1,59 @@
+"""A version that does not work, on a real host: it goes back by itself, and the rollout stops and says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hack.hosts.mirror import checksums
+from tests.hosts import making, sshpools
+from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
+from tests.hosts.test_control_plane_upgrade import Scene, scene
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+__all__ = ["scene"]
+TITLE = f"controlplane/{making.NAME}"
+
+
+def broken(folder: Path) -> dict[str, Path]:
+    """A kubelet that tells its version, and ends at once when it is to run."""
+    kubelet = folder / "broken-kubelet"
+    tells = f'[ "$1" != --version ] || {{ echo "Kubernetes {VERSION}"; exit 0; }}'
+    kubelet.write_text(f"#!/bin/sh\n{tells}\necho it is broken\nexit 1\n")
+    kubelet.chmod(0o755)
+    return {**programs(), "kubelet": kubelet}
+
+
+def test_a_host_whose_new_kubelet_does_not_run_gets_the_one_before(scene: Scene) -> None:
+    home, guest, bad = scene.home, scene.pool.guests["rack1"], broken(scene.folder)
+    config = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": sshpools.POOL}
+    apply(home, scene.cluster(older=True))
+    apply(home, making.control_plane(1, config, older=True, rollout={"inPlace": "Require"}))
+    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=240)
+    there = scene.there()
+    there("create", "configmap", "kept", "--from-literal=data=intact")
+
+    scene.mirror.add(VERSION, bad)
+    cluster = scene.cluster()
+    cluster["spec"]["bootstrap"]["archives"]["kubernetes"]["sha256"] = checksums(bad)
+    apply(home, cluster)
+    change = {"spec": {"version": VERSION.removeprefix("v")}}
+    home("patch", TITLE, "--type=merge", f"--patch={json.dumps(change)}")
+    [machine] = items(home, "machines")
+    name = f"machine/{machine['metadata']['name']}"
+    reason = 'jsonpath={.status.conditions[?(@.type=="UpToDate")].reason}=UpdateFailed'
+    home.wait(reason, name, timeout=500)
+
+    assert guest.execute("/usr/bin/kubelet --version").stdout.split()[-1] == BEFORE
+    until(lambda: there.run("get", "nodes").code == 0, 60)
+    [node] = items(there, "nodes")
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
+    assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
+    until(lambda: "could not be updated" in home.json("get", TITLE)["status"]["next"], 60)
+    status = home.json("get", TITLE)["status"]
+    assert "the host went back" in status["next"]
+    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=120)
+    [node] = items(there, "nodes")
+    assert not node["spec"].get("unschedulable"), "it takes pods again"
