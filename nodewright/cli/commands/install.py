@@ -87,9 +87,9 @@ def command(
 ) -> None:
     objects = _rendered(controllers)
     if controllers.print_:
-        import yaml  # noqa: PLC0415
+        from api.yamltext import dump  # noqa: PLC0415
 
-        say(yaml.safe_dump_all(objects, sort_keys=False), nl=False)
+        say("---\n".join(dump(obj) for obj in objects), nl=False)
         return
     asyncio.run(_install(Target(kubeconfig, context), _How(dry_run, force, timeout), objects))
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from api import yamltext
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.shared_files import shared_folder
 
 PART_OF = "app.kubernetes.io/part-of"
 _SECONDS = 60
+_NEXT_DOCUMENT = "\n---\n"
+"""As kustomize writes it; text inside of a document is indented."""
 LAYOUTS = ("base", "split")
 """Folders of ``deploy/`` that are a whole: all controllers in one Deployment, or in two with fewer rights each."""
 
@@ -41,9 +42,9 @@ def render(choice: Choice) -> list[dict[str, Any]]:
         folder = Path(name)
         shutil.copytree(shared_folder("deploy"), folder / "deploy")
         (folder / "chosen").mkdir()
-        (folder / "chosen" / "kustomization.yaml").write_text(yaml.safe_dump(_kustomization(choice)), encoding="utf-8")
+        (folder / "chosen" / "kustomization.yaml").write_text(yamltext.dump(_kustomization(choice)), encoding="utf-8")
         done = _kustomize(folder / "chosen")
-    return [document for document in yaml.load_all(done, yaml.CSafeLoader) if document]
+    return [document for part in done.split(_NEXT_DOCUMENT) if (document := yamltext.load(part))]
 
 
 def _check(choice: Choice) -> None:
