@@ -218,7 +218,7 @@ class ControlPlanes(Engine):
         machines = self.plane.list(MACHINE)
         found = []
         if len(machines) != replicas:
-            found.append(f"{len(machines)} Machines instead of {replicas}: {body['status'].get('next')}")
+            found.append(f"{len(machines)} Machines instead of {replicas}: {body.get('status', {}).get('next')}")
         for machine in machines:
             if not is_true(status_of(machine).get("conditions"), "Ready"):
                 found.append(f"Machine {key_of(machine).name} is not Ready")

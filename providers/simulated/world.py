@@ -50,6 +50,8 @@ class World:
     def __init__(self, settings: Cloud, clock: Clock, journal: Journal | None = None) -> None:
         self.name = settings.name
         self.settings = settings
+        self.broken_versions: set[str] = set()
+        """Versions of the kubelet that run on no host: one that is to be changed to it in place goes back."""
         self._clock = clock
         self._journal = journal
         self._random = Random(f"{settings.name}/{settings.seed}")  # noqa: S311 (luck, not secrets)
@@ -207,6 +209,8 @@ class World:
                 )
             case Updates.DRAIN_THEN_IN_PLACE if not drained:
                 return NeedsDrain("simulated hosts with updates: DrainThenInPlace restart to be changed")
+            case _ if request.versions.kubelet in self.broken_versions:
+                return InProgress(5.0, f"{request.versions.kubelet} does not run, and the host went back", failed=True)
             case _:
                 takes = seconds(config.update_seconds, host.chance(f"update/{request.spec_hash}"))
                 changing = host.start_update(request, config, now, now + timedelta(seconds=takes))

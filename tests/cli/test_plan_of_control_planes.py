@@ -210,7 +210,7 @@ def test_the_course_names_each_machine_once_and_touches_nothing(
     assert "steps are not looked at" not in found.held
     whats = [stage.what for stage in found.stages]
     touched = [what.split()[1] for what in whats if what.endswith((" goes", " in place"))]
-    assert len(touched) == len(set(touched))
-    if all(healthy) and not found.held:
+    if all(healthy) and not found.held:  # one that is sick may be updated, and then replaced all the same
+        assert len(touched) == len(set(touched))
         assert sum(" joins" in what for what in whats) - sum(what.endswith(" goes") for what in whats) == replicas - 3
         assert version == "1.36.0" or set(touched) == {"cp-1", "cp-2", "cp-3"}

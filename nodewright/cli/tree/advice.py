@@ -44,6 +44,7 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.PROGRESS_DEADLINE_EXCEEDED: "See the Machines below; `nodewright rollout undo` goes back.",
     Reason.ROLLED_BACK: "Correct spec.template, or `nodewright rollout undo` to write what is in force into it.",
     Reason.NEEDS_REPLACEMENT: "`nodewright rollout undo` goes back; inPlace: Prefer lets hosts be replaced.",
+    Reason.UPDATE_FAILED: "Its host went back and serves: name another version, the one before or a later patch.",
     Reason.MACHINES_PROTECTED: "Set evictable to true over the cloudpool API, or delete the Machines named.",
     Reason.UNREACHABLE: "See whether that cluster's API server is up and its kubeconfig Secret current.",
     Reason.INVALID_KUBECONFIG: "Correct the Secret; the message names the key and the field.",
