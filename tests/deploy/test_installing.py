@@ -118,7 +118,7 @@ def kubectl(tmp_path: Path, kubectl_binary: Path) -> Iterator[Kubectl]:
 
 
 def _nodewright(kubectl: Kubectl, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return nodewright(*arguments, "--kubeconfig", str(kubectl.kubeconfig))
+    return nodewright(*arguments, "--kubeconfig", str(kubectl.kubeconfig), timeout=300)
 
 
 def _install(kubectl: Kubectl, image: str = IMAGE) -> str:
