@@ -41,10 +41,12 @@ COMMANDS: dict[str, str] = {
     "autoscaler": "Ask the autoscaler why a pod gets no Node, or a group stays as it is",
     "simulate": "Run random schedules with crashes, stale views and lost events",
     "version": "Print the version",
+    "completion": "Print what makes bash, zsh or fish complete commands and names",
 }
 """Name of a command (and of its module in ``nodewright.cli.commands``) to its line in the help."""
 
-_COMPLETE = "_NODEWRIGHT_COMPLETE"
+COMPLETE = "_NODEWRIGHT_COMPLETE"
+"""The variable of the environment by which a shell wants to know what fits."""
 PLUGIN = "kubectl-nodewright"
 """Under this name, a second console script, kubectl finds the program: ``kubectl nodewright COMMAND``."""
 
@@ -128,7 +130,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    if _COMPLETE not in os.environ:
+    if COMPLETE not in os.environ:
         if not argv or argv[0] in ("--help", "-h", "help"):
             print(help_text())
             return OK if argv else USAGE
@@ -136,7 +138,8 @@ def _run(argv: Sequence[str]) -> int:
             argv = ["version", *argv[1:]]
         if not argv[0].startswith("-") and argv[0] not in COMMANDS:
             return _fail(_unknown(argv[0]))
-    names = [argv[0]] if argv and argv[0] in COMMANDS and _COMPLETE not in os.environ else list(COMMANDS)
+    words = _typed() if COMPLETE in os.environ else argv
+    names = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
     try:
         code = build_app(names)(list(argv), prog_name=program(), standalone_mode=False)
         return code if isinstance(code, int) else OK
@@ -157,6 +160,12 @@ def _run(argv: Sequence[str]) -> int:
             raise
         name = type(error).__name__
         return _fail(CliError(f"internal error: {name}: {error}", "Set NODEWRIGHT_DEBUG=1 to see where it came from"))
+
+
+def _typed() -> list[str]:
+    """The words behind the program's name on the line that a shell completes."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    return line.split()[1:]
 
 
 def _as_usage_error(error: Exception, argv: Sequence[str]) -> CliError | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nodewright.cli import completing
 from nodewright.cli.exits import USAGE, CliError
 
 Kubeconfig = Annotated[
@@ -16,8 +17,19 @@ Kubeconfig = Annotated[
         "--kubeconfig", metavar="FILE", help="Which kubeconfig; else $KUBECONFIG, ~/.kube/config, in-cluster."
     ),
 ]
-Context = Annotated[str | None, typer.Option("--context", metavar="NAME", help="Which context of the kubeconfig.")]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NS", help="Which namespace.")]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Which context of the kubeconfig.",
+        autocompletion=completing.contexts,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NS", help="Which namespace.", autocompletion=completing.namespaces),
+]
 
 
 class Verbosity(StrEnum):

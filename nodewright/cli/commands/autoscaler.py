@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodewright.cli import external_autoscaler
+from nodewright.cli import completing, external_autoscaler
 from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
@@ -52,9 +52,17 @@ group.command("run", cls=Command, short_help="Scale the node groups of a provide
 @with_flags
 def explain(  # noqa: PLR0913  (one parameter per option)
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="pod (po), node (no), machinedeployment (md) or machineset (ms).")
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="pod (po), node (no), machinedeployment (md) or machineset (ms).",
+            autocompletion=completing.kinds(KINDS),
+        ),
     ],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.", autocompletion=completing.names(KINDS)),
+    ] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

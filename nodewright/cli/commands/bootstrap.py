@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli import completing
 from nodewright.cli.cluster.access import Target
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.help import Command
@@ -90,7 +91,10 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 @group.command("render", cls=Command, short_help="Print what the host of a Machine would get")
 def render(
-    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Name of a Machine.")],
+    machine: Annotated[
+        str,
+        typer.Argument(metavar="MACHINE", help="Name of a Machine.", autocompletion=completing.names_of("Machine")),
+    ],
     namespace: Namespace = None,
     form: Annotated[
         Format | None, typer.Option("--format", help="What to print.", show_default="what its provider takes")

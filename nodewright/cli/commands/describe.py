@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.names import SYSTEM_NAMESPACE
+from nodewright.cli import completing
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -64,9 +65,13 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Argument(
             metavar="KIND",
             help="cluster (cl), machinedeployment (md), machineset (ms), machine (ma) or machinehealthcheck (mhc).",
+            autocompletion=completing.kinds(KINDS),
         ),
     ],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.", autocompletion=completing.names(KINDS)),
+    ] = None,
     namespace: Namespace = None,
     all_conditions: Annotated[
         bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli import completing
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.screen import console, say
 from nodewright.cli.structured import Output, OutputOption, show
@@ -26,10 +27,14 @@ _WORDS = ("provider", "providers")
 
 
 def command(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="provider.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="provider.", autocompletion=lambda: ["provider"])],
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME[.FIELD...]", help="Like openstack or openstack.ports; none: list all."),
+        typer.Argument(
+            metavar="NAME[.FIELD...]",
+            help="Like openstack or openstack.ports; none: list all.",
+            autocompletion=completing.providers,
+        ),
     ] = None,
     recursive: Annotated[bool, typer.Option("--recursive", help="The fields of all levels, without texts.")] = False,
     output: OutputOption = Output.TEXT,

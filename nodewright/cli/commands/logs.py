@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli import completing
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -23,6 +24,7 @@ HELP = """Tell the story of a Machine in the order of time: events, conditions, 
 
 Exit code 0: told; 1: the API server knows nothing of such a Machine, or can't be read; 2: wrong usage.
 """
+KINDS = {"Machine": ("machine", "machines", "ma")}
 EVERY_SECONDS = 1.0
 MOST_EVENTS = 1000
 """Events read about one object; an object has a budget of them."""
@@ -41,8 +43,11 @@ class _Showing:
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="machine (ma).")],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.")] = None,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="machine (ma).", autocompletion=completing.kinds(KINDS))],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.", autocompletion=completing.names(KINDS)),
+    ] = None,
     namespace: Namespace = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what happens next, until the Machine is gone.")
@@ -54,8 +59,6 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    from nodewright.cli.commands.describe import KINDS  # noqa: PLC0415
-
     kind, name = one_object(kind, name, "machine/workers-x7k2p-0")
     if kind.lower() not in KINDS["Machine"]:
         hint = f"Only Machines have one; `nodewright describe {kind} {name}` shows what others are at"

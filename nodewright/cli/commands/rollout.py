@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli import completing
 from nodewright.cli.cluster.access import Target
 from nodewright.cli.exits import CliError
 from nodewright.cli.help import Command
@@ -32,7 +33,14 @@ Exit code 0: done; 1: failed, refused, or the rollout failed; 2: wrong usage.
 POLL_SECONDS = 0.5
 
 group = typer.Typer(help=HELP, no_args_is_help=True)
-Words = Annotated[list[str], typer.Argument(metavar="NAME", help="md/workers, md workers or workers.")]
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME",
+        help="md/workers, md workers or workers.",
+        autocompletion=completing.names_of("MachineDeployment", "md", KIND),
+    ),
+]
 
 
 @group.command("status", cls=Command, short_help="Follow a rollout until it is done or has failed")

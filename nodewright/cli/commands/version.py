@@ -11,6 +11,7 @@ from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig
 from nodewright.cli.screen import say
+from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from nodewright.runtime.kube.client import KubeClient
@@ -23,20 +24,16 @@ Exit code 0: printed; 1: the cluster does not answer; 2: wrong usage.
 
 def command(
     server: Annotated[bool, typer.Option("--server", help="Ask the cluster for its version and CRDs, too.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="text or json.")] = "text",
+    output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    import json  # noqa: PLC0415
-
-    if output not in {"text", "json"}:
-        raise CliError(f'--output must be text or json, not "{output}"', code=USAGE)
     if (kubeconfig or context) and not server:
         raise CliError("--kubeconfig and --context name a cluster, and none is asked", "Add --server", USAGE)
     facts = _own()
     found = asyncio.run(_ask(Target(kubeconfig, context))) if server else None
-    if output == "json":
-        say(json.dumps(facts if found is None else {**facts, **found}))
+    if output is not Output.TEXT:
+        show({**facts, **(found or {})}, output)
         return
     say(f"nodewright {facts['nodewright']} (Python {facts['python']}, {facts['api']})")
     if found is not None:

@@ -38,13 +38,25 @@ async def find_connection(kubeconfig: Path | None = None, context: str | None = 
     """
     if kubeconfig is not None:
         return await load_kubeconfig([kubeconfig], context)
-    named = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
-    files = [path for path in named or [Path.home() / ".kube" / "config"] if _is_file(path)]
+    files = _usual_files()
     if files:
         return await load_kubeconfig(files, context)
-    if named:
+    if os.environ.get("KUBECONFIG", "").strip(os.pathsep):
         raise ConfigurationError(f"KUBECONFIG names no file that exists: {os.environ['KUBECONFIG']}")
     return in_cluster()
+
+
+def context_names(kubeconfig: Path | None = None) -> list[str]:
+    """Contexts in the files where ``find_connection`` looks. Raises ConfigurationError for one that can't be read."""
+    merged = _Merged()
+    for path in _usual_files() if kubeconfig is None else [kubeconfig]:
+        merged.add(_read(path), _Origin(str(path), path))
+    return merged.contexts()
+
+
+def _usual_files() -> list[Path]:
+    named = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
+    return [path for path in named or [Path.home() / ".kube" / "config"] if _is_file(path)]
 
 
 def _is_file(path: Path) -> bool:
@@ -193,6 +205,9 @@ class _Merged:
                     where = f"{origin.title}: {section}[{index}]"
                     raise ConfigurationError(f"{where} is not an object with name and {inner}")
                 self._entries.setdefault((section, str(entry.get("name"))), (entry.get(inner) or {}, origin))
+
+    def contexts(self) -> list[str]:
+        return sorted(name for section, name in self._entries if section == "contexts")
 
     def choose(self, context: str | None, title: str) -> _Chosen:
         """``context`` (None: the current one) with its cluster and user. Raises ConfigurationError."""
