@@ -51,10 +51,19 @@ left() {{ # prints how many seconds the step has left; a clock that is set in be
   echo "$((until - ${{up%%.*}}))"
 }}
 
+limited() {{ # limited SECONDS COMMAND…: 124 or 137 says that it was ended, with all that it has started in its group
+  {{ timeout -k {KILL_AFTER} "$@" <&3 3<&- & }} 3<&0
+  leader=$!
+  wait "$leader"
+  ended_with=$?
+  case $ended_with in 124 | 137) kill -KILL "-$leader" 2>/dev/null ;; esac
+  return "$ended_with"
+}}
+
 bounded() {{ # bounded COMMAND…: a program, which is ended with the time of its step; 124 says so
   seconds=$(left)
   [ "$seconds" -gt 0 ] || return 124
-  timeout -k {KILL_AFTER} "$seconds" "$@"
+  limited "$seconds" "$@"
 }}
 
 systemctl() {{
@@ -234,8 +243,9 @@ def _action(action: Action, timeout: int) -> list[str]:
             verb = "restart" if restart else "start"
             return [f"systemctl enable {shlex.quote(unit)} && systemctl {verb} {shlex.quote(unit)}"]
         case Command(argv, environment):
-            before = "".join(f"{name}={shlex.quote(value)} " for name, value in environment)
-            return [f"{before}timeout -k {KILL_AFTER} {timeout} {' '.join(shlex.quote(word) for word in argv)}"]
+            call = _call("limited", str(timeout), *argv)
+            values = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment)
+            return [f"(export {values} && {call})" if values else call]
         case _:
             return shell_steps.lines(action, timeout)
 

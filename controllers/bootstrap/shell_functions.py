@@ -35,7 +35,7 @@ fi
     "script": """\
 script() { # script TIMEOUT, with the text as base64 on its standard input
   (mkdir -p "$state/scripts" && base64 -d > "$state/scripts/run" && chmod 700 "$state/scripts/run") || return 1
-  (cd / && umask 022 && timeout -k 10 "$1" "$state/scripts/run" < /dev/null)
+  (cd / && umask 022 && limited "$1" "$state/scripts/run" < /dev/null)
   code=$?
   rm -f "$state/scripts/run"
   return "$code"
