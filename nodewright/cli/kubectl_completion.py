@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 from typing import NoReturn
 
 from nodewright.cli.main import COMPLETE, run
+from nodewright.cli.screen import say
 
 _FILES_TOO = 0
 _NO_FILES = 4
@@ -30,5 +31,5 @@ def main() -> NoReturn:
     with redirect_stdout(found):
         run([])
     lines = found.getvalue().split()
-    print("\n".join([*lines, f":{_NO_FILES if lines else _FILES_TOO}"]))
+    say("\n".join([*lines, f":{_NO_FILES if lines else _FILES_TOO}"]))
     sys.exit(0)
