@@ -113,8 +113,11 @@ export function fleetView(view) {
       Object.assign(list, {offset, version: -1});
       look();
     }}, title);
+    const columns = [{title: "Machine"}, {title: "State"}, {title: "Node"}, {title: "Version"}, {title: "Zone"}, {title: "For"}, {title: "Why", wrap: true}];
+    const said = columns.map((_, index) => index < 2 || rows.some((row) => row[index]));
+    const kept = (list) => list.filter((_, index) => said[index]);
     fill(listBody,
-      rows.length ? table("Machines", [{title: "Machine"}, {title: "State"}, {title: "Node"}, {title: "Version"}, {title: "Zone"}, {title: "For"}, {title: "Why", wrap: true}], rows)
+      rows.length ? table("Machines", kept(columns), rows.map(kept))
         : empty("No Machine fits."),
       list.offset || list.answer.more ? h("div", {class: "choose", css: {padding: "10px 14px"}}, list.offset ? turn(Math.max(0, list.offset - 100), "Back") : null,
         list.answer.more ? turn(list.offset + 100, "More") : null) : null);
