@@ -19,7 +19,7 @@ from nodewright.reports.json_parts import number, part, text
 MOST = 300
 """Deployments of one answer; those on their way stand first."""
 MOST_LANES = 12
-_TOLD = (DeploymentCondition.PROGRESSING, DeploymentCondition.DISRUPTION_ALLOWED, DeploymentCondition.SCALING_DOWN,
+_SHOWN = (DeploymentCondition.PROGRESSING, DeploymentCondition.DISRUPTION_ALLOWED, DeploymentCondition.SCALING_DOWN,
          DeploymentCondition.MACHINES_READY)  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def _rollout(deployment: Obj, view: View) -> dict[str, Any]:
         "state": _state(status, wanted, spec.get("paused") is True),
         "lanes": kept[:MOST_LANES],
         "budgets": [_budget(each, view.now) for each in budgets],
-        "conditions": [_condition(each) for type_ in _TOLD if (each := find(status.get("conditions"), type_))],
+        "conditions": [_condition(each) for type_ in _SHOWN if (each := find(status.get("conditions"), type_))],
     }  # fmt: skip
 
 

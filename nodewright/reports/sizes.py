@@ -39,8 +39,8 @@ def _latest(group: Mapping[str, Any]) -> str:
 
 def _group(kind: Kind, obj: Obj, events: Mapping[tuple[str, str, str], list[Mapping[str, Any]]]) -> dict[str, Any]:
     key, marks = key_of(obj), annotations_of(obj)
-    told = [_event(each) for each in events.get((kind.name, key.namespace, key.name), ())]
-    told.sort(key=lambda each: str(each["at"]), reverse=True)
+    reported = [_event(each) for each in events.get((kind.name, key.namespace, key.name), ())]
+    reported.sort(key=lambda each: str(each["at"]), reverse=True)
     return {
         "kind": kind.name,
         "namespace": key.namespace,
@@ -50,7 +50,7 @@ def _group(kind: Kind, obj: Obj, events: Mapping[tuple[str, str, str], list[Mapp
         "min": marks.get(names.AUTOSCALER_MIN_ANNOTATION) or marks.get(names.CAPI_AUTOSCALER_MIN_ANNOTATION) or "",
         "max": marks.get(names.AUTOSCALER_MAX_ANNOTATION) or marks.get(names.CAPI_AUTOSCALER_MAX_ANNOTATION) or "",
         "writers": writers(obj),
-        "events": told[:MOST_EVENTS],
+        "events": reported[:MOST_EVENTS],
     }
 
 

@@ -215,11 +215,6 @@ GRPC_CERTIFICATE_EXPIRY = _gauge(
     "externalgrpc_certificate_expiry_timestamp_seconds", "When the gateway's certificate ends (Unix time)."
 )
 
-# The web view.
-WEB_CERTIFICATE_EXPIRY = _gauge(
-    "web_certificate_expiry_timestamp_seconds", "When the certificate of the web view ends (Unix time)."
-)
-
 # Cloudpools.
 CLOUDPOOL_CERTIFICATE_EXPIRY = _gauge(
     "cloudpool_certificate_expiry_timestamp_seconds", "When the certificate of a cloudpool gateway ends (Unix time)."

@@ -1,4 +1,4 @@
-"""The web view in a real Chromium: each view, phone and desktop, live, by keyboard, with nothing that axe calls serious."""
+"""The web view in a real Chromium: each view, phone and desktop, live, by keyboard, and nothing serious for axe."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_plan_is_drawn_before_anything_is_applied(demo: Seen) -> None:
     demo.open(page, "plan")
     text = demo.up.kubectl("get", "md/workers", "-o", "yaml").replace("replicas: 3", "replicas: 5", 1)
     declared = text.partition("\nstatus:")[0]
-    page.get_by_label("Manifests").fill(_without_server_fields(declared))
+    page.get_by_role("textbox", name="Manifests").fill(_without_server_fields(declared))
     page.get_by_role("button", name="Plan").click()
     expect(page.locator(".deed").first).to_be_visible(timeout=AT_MOST)
     check(page, "plan-made-desktop-light")

@@ -35,16 +35,18 @@ class Asked:
 
 def listener_of(asked: Asked) -> ListenerOptions:
     """Raises CliError."""
+    from prometheus_client import Gauge  # noqa: PLC0415
+
     from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
     from nodewright.gateways.cloudpool.listener import ListenerOptions  # noqa: PLC0415
-    from nodewright.runtime.metrics import WEB_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
     if (asked.cert_file is None) != (asked.key_file is None):
         raise CliError("--tls-cert-file and --tls-private-key-file belong together", code=USAGE)
     certificate = None
     if asked.cert_file is not None and asked.key_file is not None:
         try:
-            certificate = ServedCertificate(asked.cert_file, asked.key_file, WEB_CERTIFICATE_EXPIRY)
+            expiry = Gauge("web_certificate_expiry", "Served by nobody: the view has no metrics.", registry=None)
+            certificate = ServedCertificate(asked.cert_file, asked.key_file, expiry)
         except CertificateError as error:
             raise CliError(str(error)) from error
     return ListenerOptions(asked.host, asked.port, certificate, allowed_hosts=asked.names)

@@ -21,12 +21,12 @@ def web_server(
     connection: Connection, listener: ListenerOptions, *, namespace: str = "", own_tokens: bool = False
 ) -> WebServer:
     """``own_tokens``: viewers log in with bearer tokens of the cluster; else the first one has a link with a token."""
-    from nodewright.cli.web import asking  # noqa: PLC0415
+    from nodewright.cli.web import planning  # noqa: PLC0415
     from nodewright.gateways.web.server import WebOptions, WebServer  # noqa: PLC0415
 
     one_time = None if own_tokens else secrets.token_urlsafe(24)
     options = WebOptions(
-        listener, one_time, connection.server, more={"autoscaler": asking.autoscaler}, planner=asking.plan
+        listener, one_time, connection.server, more={"autoscaler": planning.autoscaler}, planner=planning.plan
     )
 
     async def open_source(stack: AsyncExitStack, token: str, wanted: str) -> Source:

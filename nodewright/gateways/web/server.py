@@ -59,6 +59,7 @@ class WebServer:
         names = {*options.listener.allowed_hosts, options.listener.host}
         self._hosts = HostRule(frozenset(name.lower() for name in names))
         self._streams: set[asyncio.Task[Any]] = set()
+        self._following: asyncio.Task[None] | None = None
         self.url = ""
 
     async def __aenter__(self) -> WebServer:
@@ -77,6 +78,8 @@ class WebServer:
         tls = listener.ssl_context()
         site = web.TCPSite(self._runner, listener.host, listener.port, ssl_context=tls)
         await site.start()
+        if listener.certificate is not None:
+            self._following = asyncio.create_task(listener.certificate.follow(), name="certificate")
         port = self._runner.addresses[0][1]
         host = f"[{listener.host}]" if ":" in listener.host else listener.host
         self.url = f"{'https' if tls else 'http'}://{host}:{port}"
@@ -85,6 +88,8 @@ class WebServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._following is not None:
+            self._following.cancel()
         for stream in self._streams:
             stream.cancel()
         await self._runner.cleanup()
