@@ -40,6 +40,7 @@ class Fleet:
     pods: dict[str, Obj] = field(default_factory=dict)
     others: dict[str, list[Obj]] = field(default_factory=dict)
     offered: list[OfferedClass] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
     made: int = 0
 
     def group(self, name: str, least: int = 0, most: int = 10, **capacity: str) -> Obj:
@@ -77,6 +78,7 @@ class Fleet:
         shape = Shape(given, {}, (), ZONE if domains else "")
         found = OfferedClass(key=Key("ns", name), offer=offer, shape=shape, domains=domains)
         self.offered.append(found)
+        self.texts[name] = text
         return found
 
     def pod(self, name: str, cpu: str = "1", node: str = "", **spec: Any) -> Obj:

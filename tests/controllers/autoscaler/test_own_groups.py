@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +16,14 @@ from api.validate import validate
 from controllers.autoscaler.candidates import Variant, body_of
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
+from controllers.autoscaler.plan import decide, plan
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.actions import Create, Delete, Event
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key
+from controllers.scaling.discovery import Discovery, Filter
 from tests.controllers.autoscaler.fleet import ZONE, Fleet
+from tests.controllers.autoscaler.town import observed_of
+from tests.controllers.provisioningrequest.office import Office
 from tests.examples import usually
 
 TEAM = "example.com/team"
@@ -247,6 +252,80 @@ def test_another_template_of_the_offer_makes_another_group() -> None:
     assert body_of(old)["metadata"]["name"] != body_of(new)["metadata"]["name"]
     long = fleet.offer("a-name-of-a-class-that-is-as-long-as-names-may-be-and-then-some.more")
     assert validate({**body_of(long, Variant()), "spec": {"replicas": 0, **body_of(long)["spec"]}}) == []
+
+
+def test_classes_are_read_from_the_api_with_what_their_provider_says() -> None:
+    fleet = fleet_of(10)
+    offered = fleet.offer("large", f"{{maxNodes: 7, labels: [{TEAM}]}}")
+    cluster = observed_of(fleet).cluster
+    assert dict(cluster.own.class_limits) == {Key("ns", "large"): 7}
+    (candidate,) = cluster.own.candidates
+    assert candidate.making is not None
+    assert candidate.making.body == body_of(offered)
+    assert candidate.template is not None
+    assert candidate.template.amount("cpu") == 4000
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{maxNodes: 0}", "maxNodes: '0' is not"),
+        ("[1", "no YAML"),
+        ("{labels: [node-role.kubernetes.io/control-plane]}", "labels[0]"),
+        ("{nodes: 3}", "nodes: no such field"),
+        ("{template: {spec: {providerConfig: {}}}}", "template.spec.providerConfig: is given by"),
+        ("{template: {spec: {taints: [{key: a, effect: Often}]}}}", "template.spec.taints[0].effect"),
+        ("{template: {metadata: {labels: [a]}}}", "template.metadata.labels"),
+    ],
+)
+def test_an_offer_that_can_not_be_read_is_named_and_disturbs_nothing_else(text: str, why: str) -> None:
+    fleet = fleet_of(1)
+    fleet.offer("large")
+    fleet.offer("broken")
+    fleet.texts["broken"] = text
+    observed = observed_of(fleet)
+    assert [each.making.machine_class.name for each in observed.cluster.own.candidates if each.making] == ["large"]
+    ((ref, said),) = observed.records.misconfigured.items()
+    assert str(ref) == "MachineClass ns/broken"
+    assert why.replace("'0'", "0") in said.replace("'0'", "0")
+    events = [a for step in plan(observed).steps for a in step if isinstance(a, Event) and a.target == ref]
+    assert [event.reason for event in events] == ["InvalidConfiguration"]
+
+
+def test_a_class_whose_provider_is_yet_to_answer_is_waited_for() -> None:
+    fleet = fleet_of(1)
+    fleet.offer("large")
+    fleet.offered = [replace(each, shape=None) for each in fleet.offered]
+    observed = observed_of(fleet)
+    (candidate,) = observed.cluster.own.candidates
+    assert candidate.template is None
+    assert not decide(observed.cluster).scale_up.added
+
+
+def test_a_filter_of_groups_narrows_the_classes_too() -> None:
+    fleet = fleet_of(1)
+    fleet.offer("large")
+    elsewhere = Discovery(filters=(Filter(namespace="other"),))
+    assert not observed_of(fleet, options=replace(fleet.options, discovery=elsewhere)).cluster.own.candidates
+    here = Discovery(filters=(Filter(namespace="ns"),))
+    assert observed_of(fleet, options=replace(fleet.options, discovery=here)).cluster.own.candidates
+
+
+def test_a_provisioning_request_gets_a_group_of_its_own_and_it_goes_with_the_booking() -> None:
+    growth = GrowthOptions(own_groups=3)
+    office = Office(Fleet(AutoscalerOptions(growth, QUICK, provisioning_requests=True)))
+    office.fleet.offer("large")
+    office.template("big")
+    office.request("job", ("big", 3))
+    office.live()
+    (name,) = office.fleet.deployments
+    assert office.fleet.size(name) == 3
+    assert office.said("job") == ("True", "CapacityIsProvisioned")
+    office.requests.clear()
+    for _ in range(5):
+        office.autoscale()
+        office.fleet.settle()
+    assert not office.fleet.deployments
 
 
 come = st.tuples(st.just("come"), st.integers(1, 4), st.sampled_from(["red", "blue", ""]))
