@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 class LoopTime:
-    """Loop time of one reconcile: ``longest`` step so far, in seconds. Work in tasks of its own joins with ``shared``."""
+    """Loop time of one reconcile: ``longest`` step so far, in seconds. Tasks of its own join with ``shared``."""
 
     def __init__(self) -> None:
         self.longest = 0.0

@@ -17,7 +17,7 @@ from controllers.autoscaler.scale_up import ScaleUp
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
-from nodewright.cli.fleet.running_autoscaler import Given, Running, running
+from nodewright.cli.running_autoscaler import Given, Running, running
 from nodewright.runtime.claims import Claim, Holder
 from tests.builders import NOW
 
@@ -78,7 +78,7 @@ def test_that_of_another_cluster_is_another_one() -> None:
 
 
 def test_leases_that_may_not_be_read_leave_it_open() -> None:
-    assert "can't be told: leases is forbidden" in text_of(running(published(), "leases is forbidden", PLAIN, NOW))
+    assert "is unknown: leases is forbidden" in text_of(running(published(), "leases is forbidden", PLAIN, NOW))
 
 
 def test_where_it_is_looked_for_is_not_taken_from_what_others_wrote() -> None:
