@@ -1,4 +1,4 @@
-"""View → Observed: the cluster, what is left alone and why, what is remembered and what was told."""
+"""View → Observed: the cluster, what is left alone and why, what is remembered and what was reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.candidates import made_of, with_candidates
 from controllers.autoscaler.cluster_state import (
     ClusterState,
     GroupObjects,
@@ -17,6 +18,7 @@ from controllers.autoscaler.cluster_state import (
     WorkloadObjects,
     read_cluster,
 )
+from controllers.autoscaler.offers import Offers, read_offers
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
 from controllers.autoscaler.upcoming_zones import domain_order
@@ -170,21 +172,33 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
         unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
     )
     remembered = memory.read(_data(kept, "memory"))
+    cluster = read_cluster(objects, now=view.now, options=options, memory=remembered, health=health)
+    offers = Offers()
+    if options.growth.own_groups:
+        offers = read_offers(view, options, left_alone=lambda body: _left_alone(body, view, options=options))
+        made = {uid_of(body): key for body in candidates.deployments if (key := made_of(body)) is not None}
+        taken = {key_of(body) for body in candidates.deployments}
+        cluster = with_candidates(cluster, offers.offered, made=made, taken=taken)
     return Observed(
-        cluster=read_cluster(objects, now=view.now, options=options, memory=remembered, health=health),
+        cluster=cluster,
         scope=scope,
         templates=Templates(
             unknown={name: read.why for name, read in unknown.items()},
-            awaiting=frozenset(name for name, read in unknown.items() if read.asked),
+            awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
         records=Records(
             memory=kept,
             status=status,
             bodies=_ours_to_speak_of(candidates.bodies, options.cluster, unreachable=scope.outage),
             refs=candidates.refs,
-            misconfigured=misconfigured,
+            misconfigured={**misconfigured, **offers.bad},
         ),
     )
+
+
+def _left_alone(body: Obj, view: View, *, options: AutoscalerOptions) -> bool:
+    """Whether a group would not be ours to scale if it were made."""
+    return bool(_elsewhere(body, view, ours=options.cluster) or _paused(body, view))
 
 
 def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
@@ -203,7 +217,7 @@ def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
 
 
 def _scope(view: View, options: AutoscalerOptions, *, candidates: _Candidates) -> Scope:
-    """Where faulty groups belong is told too; a pause is asked for of those alone that would be scaled."""
+    """The owners of faulty groups are reported too; pauses are read only for groups that would be scaled."""
     known = [*(group.ref for group in candidates.groups), *(each.ref for each in candidates.bad)]
     elsewhere = {ref: why for ref in known if (why := _elsewhere(candidates.body(ref), view, ours=options.cluster))}
     there = {ref.key for ref in candidates.refs.values()}
@@ -297,12 +311,12 @@ def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
 
 
 def _other_autoscaler(view: View, namespace: str) -> str:
-    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    """Holder of the Cluster Autoscaler's Lease; "" if it has none."""
     return holder_of(view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE)), view.now)
 
 
 def holder_of(lease: Obj | None, now: datetime) -> str:
-    """Who holds the Lease; "" if nobody does any longer."""
+    """Holder of the Lease; "" if it has expired or has none."""
     spec = (lease or {}).get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds")
