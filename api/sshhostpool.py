@@ -71,7 +71,7 @@ class SSHHostStatus(Model):
     """Free: a Machine may have it. Cleaning: Kubernetes is being taken off it. Quarantined: that failed, and nobody
     gets it before a person has seen to it. Unreachable: it does not answer; whose it is stays as it was."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """Why it is quarantined or unreachable."""
+    """Why it is quarantined or unreachable; else what is wrong with it, such as a kubelet that was stopped."""
     machine: Annotated[str, Field(max_length=317)] | None = None
     """Namespace and name of the Machine whose host it is."""
     claim: Annotated[str, Field(max_length=16384)] | None = None

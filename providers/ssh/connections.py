@@ -14,7 +14,7 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
-from providers.ssh.login import Login, connect, connect_through, error_text, key_of
+from providers.ssh.login import Credential, Login, connect, connect_through, error_text, key_of
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
 
 HANDSHAKES_AT_ONCE = 16
@@ -139,7 +139,7 @@ class Connections:
     async def _to_jump(self, login: Login) -> asyncssh.SSHClientConnection:
         return await connect(login, await self._key(login.secret), self._turns)
 
-    async def _key(self, secret: str) -> asyncssh.SSHKey:
+    async def _key(self, secret: str) -> Credential:
         return key_of(secret, await self._secrets.read(secret))
 
     @staticmethod
