@@ -199,7 +199,8 @@ class World:
             if (host.home / "releasing").exists():
                 if host.dirty:
                     (host.home / "quarantine").write_text("the kubelet still runs\n")
-                (host.home / "claim").unlink(missing_ok=True)
+                for name in ("claim", "started", "join.sh", "changing", "changed", "change.sh", "kubelet", "clean.sh"):
+                    (host.home / name).unlink(missing_ok=True)
                 (host.home / "releasing").unlink()
 
     def claims(self) -> list[str]:
