@@ -23,7 +23,7 @@ async def reason(world: World, provider: SSHProvider, name: str) -> str:
     return str(world.objects.pool["status"]["hosts"][name].get("reason", ""))
 
 
-async def test_a_kubelet_that_was_stopped_is_told_until_it_runs_again(world: World, provider: SSHProvider) -> None:
+async def test_a_kubelet_that_was_stopped_is_reported_until_it_runs_again(world: World, provider: SSHProvider) -> None:
     host, held = await joined(world, provider)
     assert await reason(world, provider, host.name) == ""
     (held.root / "active" / "kubelet.service").unlink()
@@ -44,7 +44,7 @@ async def test_a_host_that_joins_or_is_changed_has_no_drift(world: World, provid
 
 
 @pytest.mark.parametrize(
-    ("version", "wanted", "told"),
+    ("version", "wanted", "said"),
     [
         ("Kubernetes v1.36.2", "1.36.2", ""),
         ("Kubernetes v1.35.4", "1.36.2", "its kubelet is of version 1.35.4, and 1.36.2 was installed"),
@@ -54,11 +54,11 @@ async def test_a_host_that_joins_or_is_changed_has_no_drift(world: World, provid
         ("no version at all", "1.36.2", ""),
     ],
 )
-def test_another_version_than_was_installed_is_told(version: str, wanted: str, told: str) -> None:
+def test_another_version_than_was_installed_is_reported(version: str, wanted: str, said: str) -> None:
     answer = {"claim": replace(CLAIM, kubelet=wanted).text(), "kubelet": "active", "version": version}
     found = seen(HOST, answer)
-    assert told in found.drift
-    assert bool(found.drift) == bool(told)
+    assert said in found.drift
+    assert bool(found.drift) == bool(said)
     shown = status_of([found], {})["hosts"]["h1"]
     assert shown.get("reason", "") == found.drift
 
