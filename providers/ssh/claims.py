@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+
+from providers.base.contract import HostIdentity
 
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
@@ -29,6 +31,21 @@ class Claim:
     def text(self) -> str:
         """One line."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    def is_of(self, identity: HostIdentity) -> bool:
+        """A claim without a mark was made before there were any."""
+        marks = {self.management_cluster, identity.management_cluster}
+        return self.machine_uid == identity.machine_uid and (len(marks) == 1 or not self.management_cluster)
+
+    def rebound(self, identity: HostIdentity) -> Claim:
+        """The same claim, as that of another Machine object."""
+        return replace(
+            self,
+            machine_uid=identity.machine_uid,
+            namespace=identity.namespace,
+            machine=identity.name,
+            management_cluster=identity.management_cluster,
+        )
 
     def made(self) -> datetime | None:
         try:

@@ -140,6 +140,17 @@ if [ -e "$bootstrap/gave-up" ]; then head -c 1000 "$bootstrap/gave-up" | tell ga
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
 """
 
+_REBIND = """\
+# rebind
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+if [ "$(sed -n 2p "$home/claim" | base64 | tr -d '\\n')" = "$before" ]; then
+  { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
+  mv -f "$home/claim.new" "$home/claim" || stop
+fi
+sed -n 2p "$home/claim" | tell claim
+"""
+
 _FREE = """\
 # free
 lock
@@ -243,6 +254,12 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
     values = _values(id=claim_id, hash=spec_hash, join_unit=JOIN_UNIT)
     data = _data(claim=text.encode(), script=script, unit=_CHANGE_SERVICE.encode())
     return _PRELUDE + values + data + _CHANGE
+
+
+def rebind(claim_id: str, before: str, text: str) -> str:
+    """``text`` becomes the claim if it is ``before`` now. Answers the claim that is on the host then, or gone."""
+    data = _data(before=f"{before}\n".encode(), claim=text.encode())
+    return _PRELUDE + _values(id=claim_id) + data + _REBIND
 
 
 def release(claim_id: str, reset: bool) -> str:
