@@ -345,7 +345,8 @@ class World:
 
     def _catch_up(self) -> None:
         """What other processes have written since the last look."""
-        for change in self._shared.news() if self._shared is not None else ():
+        news: Iterable[SimulatedHost | str] = self._shared.news() if self._shared is not None else ()
+        for change in news:
             if isinstance(change, str):
                 self._drop(change)
                 continue
