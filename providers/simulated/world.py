@@ -10,11 +10,10 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
@@ -32,29 +31,9 @@ from providers.base.contract import (
 from providers.base.errors import ErrorClass, ProviderError
 from providers.simulated.config import Cloud, SimulatedMachineConfig, Updates, parse, seconds
 from providers.simulated.hosts import SimulatedHost, born, provider_id_of
+from providers.simulated.keeping import Journal, SharedJournal
 
 Clock = Callable[[], datetime]
-
-
-class Journal(Protocol):
-    """Told of every change of a host before the call that made it answers; ``remembered`` is read once at start."""
-
-    def remembered(self) -> tuple[SimulatedHost, ...]: ...
-
-    def put(self, host: SimulatedHost) -> None: ...
-
-    def forget(self, host: SimulatedHost) -> None: ...
-
-
-@runtime_checkable
-class SharedJournal(Protocol):
-    """A journal that several processes write to."""
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Nobody else writes meanwhile."""
-
-    def news(self) -> Iterable[SimulatedHost | str]:
-        """What others have written since the last look: a host as it is, or the id of one that is gone."""
 
 
 class World:

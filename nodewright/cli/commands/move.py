@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 HELP = """Move a Cluster with its Machines to another management cluster. No host is restarted and no Node drained.
 
-All that would be copied is checked before anything is done. Killed at any moment and run again it goes on; --abort takes
-all back until hosts are handed over.
+All that would be copied is checked before anything is done. Killed at any moment and run again it goes on; --abort
+takes all back until hosts are handed over.
 
 Exit code 0: done; 1: it can't be moved now, or did not end; 2: wrong usage.
 """
@@ -104,7 +104,8 @@ async def _move_one(source: Side, target: Side, cluster: Key, order: _Order) -> 
         say(f"Cluster {cluster}: {'all is as it was' if undone else 'no move was under way'}")
     else:
         report = await moving.run()
-        say(f"Cluster {cluster} has moved: {report.objects} objects, {report.hosts} hosts")
+        if report.objects:
+            say(f"Cluster {cluster} has moved: {report.objects} objects, {report.hosts} hosts")
 
 
 async def _clusters(source: Side, namespace: str) -> list[Key]:

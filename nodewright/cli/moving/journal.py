@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """``source`` and ``target``: marks of the two management clusters. ``entries``: owners first; () before the commit."""
+    """``source`` and ``target``: marks of the management clusters. ``entries``: owners first; () before the commit."""
 
     id: str
     cluster: Key

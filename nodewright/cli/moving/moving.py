@@ -32,11 +32,10 @@ _RECOMPUTED = frozenset({"Cluster", "ControlPlane"})
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``left_behind``: owners that stay at the source, for each object that named one."""
+    """How many objects were copied and how many hosts handed over by this run; 0 of both: it had ended before."""
 
     objects: int
     hosts: int
-    left_behind: tuple[str, ...] = ()
 
 
 class Move:
@@ -54,7 +53,11 @@ class Move:
     async def run(self) -> Report:
         """Raises CliError; what is done then stays done, and ``abort`` takes it back before the commit."""
         try:
-            journal = await self._begun() or await self._begin()
+            journal = await self._begun()
+            if journal is None and await self._is_over():
+                self._say("is at the target already")
+                return Report(0, 0)
+            journal = journal or await self._begin()
             if journal.phase is Phase.PREPARE:
                 journal = await self._prepare(journal)
             hosts = await self._settle(journal) if journal.phase is Phase.COMMITTED else 0
@@ -104,6 +107,12 @@ class Move:
             raise CliError(text, "End that move first, or abort it: name that cluster as the target")
         self._say(f"goes on with move {journal.id} ({journal.phase})")
         return journal
+
+    async def _is_over(self) -> bool:
+        """An earlier run has ended after its last write, and nobody heard of it."""
+        if await self._source.find(CLUSTER, self._cluster) is not None:
+            return False
+        return await self._target.find(CLUSTER, self._cluster) is not None
 
     async def _begin(self) -> Journal:
         await self._may_begin()
@@ -208,7 +217,7 @@ class Move:
             there = await self._target.client.get(item.kind, key_of(item.obj))
             if MOVING_ANNOTATION not in annotations_of(there):
                 continue  # it was there before, and says the same
-            if _differences(item, there, uids):
+            if differences(item.obj, there, uids):
                 there = await self._write(item, there, uids)
             wrong += [f"{item.title}: {path}" for path in _differences(item, there, uids)]
         return wrong
