@@ -40,6 +40,7 @@ def rescued(step: Step, does: str) -> list[str]:
         does,
         "failed_with=$?",
         '[ "$failed_with" -ne 0 ] || return 0',
+        *([f'[ "$attempt" -ge {step.rescue_after} ] || return "$failed_with"'] if step.rescue_after > 1 else []),
         f'if {_echo(text)} | script {_RESCUE_TIME}; then give_up "$failed_with"; fi',
         'return "$failed_with"',
     ]

@@ -6,8 +6,8 @@ import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.cli.rollout.rollout_status import rollout_status
-from nodewright.cli.tree.branch import Mood, wrong
-from nodewright.cli.tree.drawing import lines
+from nodewright.reports.tree.branch import Mood, wrong
+from nodewright.reports.tree.drawing import lines
 from tests.builders import NOW, FakeView, World, machine, machine_deployment, machine_set
 from tests.builders.loop import plan_for, settle
 from tests.builders.machines import MachineBuilder
