@@ -262,7 +262,7 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
 
 
 def rebind(claim_id: str, machine_uid: str, text: str) -> str:
-    """``text`` becomes the claim if it is that of ``machine_uid``. Answers the claim that is on the host then, or gone."""
+    """``text`` becomes the claim if that is ``machine_uid``'s. Answers the claim that is on the host then, or gone."""
     values = _values(id=claim_id, before=f'"machine_uid": "{machine_uid}"')
     return _PRELUDE + values + _data(claim=text.encode()) + _REBIND
 
