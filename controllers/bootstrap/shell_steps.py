@@ -34,7 +34,7 @@ def functions(steps: Iterable[Step]) -> str:
 
 
 def rescued(step: Step, does: str) -> list[str]:
-    """Of a step with a way back: ``does`` names the function that has its own lines."""
+    """Lines of a step that can be undone: ``does`` names the function that has its own lines."""
     text = step.rescue if step.rescue.startswith("#!") else f"#!/bin/sh\n{step.rescue}"
     return [
         does,

@@ -292,7 +292,7 @@ def _status_patch(observed: Observed, patch: dict[str, Any], why: str) -> Patch:
 
 
 def _events(observed: Observed, decision: Decision) -> list[Action]:
-    """Of each change one, and of what only a person can mend, when it is first so."""
+    """One event for each change, and one when something begins that only a person can mend."""
     step = decision.step
     if not isinstance(step, Wait):
         return [Event(observed.ref, "Normal", str(Reason.CONTROL_PLANE_CHANGED), step.why)]

@@ -374,8 +374,9 @@ class _Planner:
         return None
 
     def _victims(self, candidates: list[Machine]) -> list[Machine]:
-        """Who goes first: those whose member or control plane does not work, marked ones, outdated ones, those in the
-        fullest failure domain, the oldest."""
+        """Order of deletion: Machines whose member or control plane does not work, marked ones, outdated ones, those in
+        the fullest failure domain, the oldest.
+        """
         return sorted(
             candidates,
             key=lambda m: (

@@ -34,7 +34,7 @@ def _of_cluster(namespace: str, name: str, view: View) -> Iterable[Key]:
 
 
 def same_to_control_planes(old: Obj, new: Obj) -> bool:
-    """Of its Cluster a ControlPlane sees pauses, failure domains and its own marks."""
+    """A ControlPlane reads pauses, failure domains and its own marks from its Cluster."""
     return same_to_sets(old, new) and old["metadata"].get("annotations") == new["metadata"].get("annotations")
 
 

@@ -33,7 +33,7 @@ EXPIRING: Mapping[CertificateKind, timedelta] = {
     CertificateKind.API_SERVER: timedelta(days=30),
     CertificateKind.ETCD: timedelta(days=30),
 }
-"""How long before its end a certificate is told of. A CA takes a person's planning: all that it signed goes with it."""
+"""How long before its end a certificate is reported. A CA needs planning: everything that it signed ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class CertificatesNeed:
 
 
 class CertificatesView(Protocol):
-    """Answers at once, with what was read last; None: this process reads none. Who looks has them read."""
+    """Answers at once, with what was read last; None: this process reads none. A call requests a new read."""
 
     def look(self, need: CertificatesNeed) -> CertificatesRead | CertificatesUnread | None: ...
 

@@ -93,8 +93,8 @@ class SimulatedKubelets:
 
 
 class Kubelets:
-    """Of one cluster. An async context manager: plays until it is left. ``here`` tells whose hosts join it,
-    ``elsewhere`` which are another process's to play: a Node of such a host is not silent, it was handed over.
+    """Simulated kubelets of one cluster. An async context manager: they run until it is left. ``here`` says which hosts
+    join it, ``elsewhere`` which another process plays: a Node of such a host is not silent, its host was handed over.
     """
 
     def __init__(

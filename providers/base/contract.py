@@ -57,7 +57,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """Who the host is for. The UID is the identity; the names are for people and host names.
+    """The Machine of a host. The UID is the identity; the names are for people and host names.
 
     ``management_cluster``: mark of the cluster in which the Machine object lives, at most 63 characters of a label's
     value, "" if it is not known. Several clusters may share an account; each may only remove hosts with its own mark.

@@ -10,7 +10,7 @@ from providers.simulated.hosts import SimulatedHost
 
 
 class Journal(Protocol):
-    """Told of every change of a host before the call that made it answers; ``remembered`` is read once at start."""
+    """Called with every change of a host before the call that made it answers; ``remembered`` is read once at start."""
 
     def remembered(self) -> tuple[SimulatedHost, ...]: ...
 

@@ -88,12 +88,12 @@ def key_of_journal(cluster: Key) -> Key:
 def read(secret: Obj) -> Journal:
     """Raises DamagedJournalError."""
     try:
-        told = json.loads(base64.b64decode(str(mapping(secret.get("data"))[_FIELD]), validate=True))
-        entries = tuple(Entry(**each) for each in told.pop("entries"))
+        found = json.loads(base64.b64decode(str(mapping(secret.get("data"))[_FIELD]), validate=True))
+        entries = tuple(Entry(**each) for each in found.pop("entries"))
         if any(entry.kind not in _KINDS for entry in entries):
             raise DamagedJournalError("it names a kind that does not move")
-        phase, cluster = Phase(told.pop("phase")), Key(**told.pop("cluster"))
-        return Journal(**told, cluster=cluster, phase=phase, entries=entries)
+        phase, cluster = Phase(found.pop("phase")), Key(**found.pop("cluster"))
+        return Journal(**found, cluster=cluster, phase=phase, entries=entries)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         name = mapping(secret.get("metadata")).get("name")
         raise DamagedJournalError(f"{SECRET.name} {name} is no record of a move: {error}") from error

@@ -23,7 +23,7 @@ _SERVERS_OWN = (
     "deletionGracePeriodSeconds",
 )
 _REWRITTEN = ("labels", "annotations")
-"""Of the metadata: the ledgers of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
+"""Annotations of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
 
 
 def body_of(obj: Obj, uids: UIDs) -> dict[str, Any]:
@@ -83,11 +83,11 @@ def _without_pause(obj: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(status, Mapping):
         return {**obj, "metadata": metadata, "status": None}
     conditions = [each for each in objects(status.get("conditions")) if each.get("type") != "Paused"]
-    told = {name: value for name, value in status.items() if name != "conditions"}
+    kept = {name: value for name, value in status.items() if name != "conditions"}
     return {
         **obj,
         "metadata": metadata,
-        "status": {**told, **({"conditions": conditions} if conditions else {})} or None,
+        "status": {**kept, **({"conditions": conditions} if conditions else {})} or None,
     }
 
 
