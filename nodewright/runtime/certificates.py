@@ -184,7 +184,8 @@ class CertificateDirectory:
         found = readable_der(der)
         if found is None:
             return f"{title}: it shows no certificate that can be read"
-        return Certificate(kind, f"the certificate of the {title}", found.not_valid_after_utc)
+        holder = f"the certificate of the {title}"
+        return Certificate(kind, holder, found.not_valid_after_utc, name, found.not_valid_before_utc)
 
     async def _handshake(self, address: str, port: int) -> bytes:
         """The server's certificate in DER. Raises OSError, ValueError. etcd asks for a client's certificate only after

@@ -126,8 +126,13 @@ def with_certificates(wanted: Reconcilers, certificates: CertificatesView) -> Re
     """``wanted``, with the reader of the clusters' certificates."""
     from controllers.cluster.reconciler import ClusterReconciler  # noqa: PLC0415
 
+    kinds: tuple[type[Any], ...] = (ClusterReconciler,)
+    if any(reconciler.name == "controlplane" for reconciler in wanted):
+        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+        kinds = (ClusterReconciler, ControlPlaneReconciler)
     return tuple(
-        replace(reconciler, certificates=certificates) if isinstance(reconciler, ClusterReconciler) else reconciler
+        replace(reconciler, certificates=certificates) if isinstance(reconciler, kinds) else reconciler
         for reconciler in wanted
     )
 
