@@ -86,6 +86,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from rich.text import Text  # noqa: PLC0415
 
     from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.cli.tree.builder import said_once  # noqa: PLC0415
     from nodewright.cli.tree.drawing import lines  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "md/workers")
@@ -97,7 +98,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         _exit(drawn)
         return
     out = console()
-    shown = lines(drawn.tree, drawn.now, out.width)
+    shown = lines(said_once(drawn.tree), drawn.now, out.width)
     shown += [Text(), *lines(drawn.serving, drawn.now, out.width)]
     if drawn.warnings is not None:
         shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]

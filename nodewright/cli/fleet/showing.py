@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
@@ -68,12 +69,18 @@ def as_lines(fleet: Fleet, width: int) -> list[Text]:
 
 
 def _filled(drawn: list[Text], fleet: Fleet, shown: tuple[tuple[Problem, ...], str], width: int) -> list[Text]:
-    """``drawn`` and as many blocks below it as the screen has room for; those left are counted."""
+    """``drawn`` and as many blocks below it as the screen has room for; those left are counted.
+
+    A next step stands at the first of those that share it.
+    """
     from rich.text import Text  # noqa: PLC0415
 
     problems, more = shown
+    steps: set[str] = set()
     for index, problem in enumerate(problems):
-        block = list(_shown(fleet, problem, width))
+        once = replace(problem, next_step="") if problem.next_step in steps else problem
+        steps.add(problem.next_step)
+        block = list(_shown(fleet, once, width))
         if len(drawn) + len(block) >= MOST_LINES:
             left = counted(len(problems) - index, more)
             return [*drawn, Text(f"  and {left}: -n NAMESPACE or -o json shows them", "dim")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from api.conditions import SetCondition
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.refs import (
     CLUSTER,
@@ -25,6 +26,7 @@ from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
 from nodewright.cli.fleet.held import held
 from nodewright.cli.fleet.problem import Problem
+from nodewright.cli.tree.advice import advice_for
 from nodewright.cli.tree.branch import Branch, Mood, wrong
 from nodewright.cli.tree.builder import DisplayOptions, grow, grow_loose, has_owner
 from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
@@ -98,7 +100,10 @@ def _of_tree(namespace: str, tree: Branch) -> Iterator[Problem]:
 def _deepest(branch: Branch, owner: Branch) -> Iterator[tuple[Branch, Branch]]:
     """Wrong lines without a wrong one below. A condition's line belongs to the object above it."""
     here = branch if "/" in branch.name or branch.name.endswith(" Machines") else owner
-    below = [found for child in branch.children if wrong(child) for found in _deepest(child, here)]
+    sick = [child for child in branch.children if wrong(child)]
+    if any("Machine" in child.name for child in sick):
+        sick = [child for child in sick if child.name != SetCondition.SCALING_DOWN]  # the Machines below say it
+    below = [found for child in sick for found in _deepest(child, here)]
     if below:
         yield from below
     elif branch.mood is Mood.BAD:
@@ -108,7 +113,7 @@ def _deepest(branch: Branch, owner: Branch) -> Iterator[tuple[Branch, Branch]]:
 def _problem(namespace: str, owner: Branch, line: Branch) -> Problem:
     below = owner.name if owner is not line else ""
     reason = line.reason or line.state
-    return Problem(namespace, below, line.name, reason, line.message, line.since, line.advice)
+    return Problem(namespace, below, line.name, reason, line.message, line.since, line.advice or advice_for(reason))
 
 
 def _of_class(machine_class: Obj) -> Iterator[Problem]:
