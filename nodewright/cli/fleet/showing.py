@@ -31,7 +31,12 @@ def as_value(fleet: Fleet) -> dict[str, Any]:
         "machines": dict(fleet.machines),
         "kubelets": dict(fleet.kubelets),
         "servedBy": [
-            {"lease": each.lease, "holder": str(each.holder), "serves": [str(claim) for claim in each.holder.claims]}
+            {
+                "lease": each.lease,
+                "holder": str(each.holder),
+                "version": each.findings.version,
+                "serves": [str(claim) for claim in each.holder.claims],
+            }
             for each in fleet.serving
         ],
         "problems": [_as_value(problem) for problem in fleet.problems],
@@ -102,7 +107,11 @@ def _there_is(fleet: Fleet, width: int) -> list[Text]:
 
 
 def _deciding(fleet: Fleet, width: int) -> list[Text]:
-    return [line for each in fleet.serving for line in _folded(f"Decides   {each.holder}, Lease {each.lease}", width)]
+    drawn: list[Text] = []
+    for each in fleet.serving:
+        version = f", version {each.findings.version}" if each.findings.version else ""
+        drawn += _folded(f"Decides   {each.holder}{version}, Lease {each.lease}", width)
+    return drawn
 
 
 def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:

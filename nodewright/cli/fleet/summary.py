@@ -24,6 +24,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
+from nodewright.cli.fleet.found import found_by
 from nodewright.cli.fleet.held import held
 from nodewright.cli.fleet.problem import Problem
 from nodewright.cli.tree.advice import advice_for
@@ -60,6 +61,7 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
         problems += _unserved(listed, serving)
+        problems += [problem for each in serving for problem in found_by(each)]
     return Fleet(
         view.now,
         {kind.plural: len(found) for kind, found in listed.items()},
