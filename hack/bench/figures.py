@@ -11,7 +11,7 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from nodewright.cli.columns import line_of, widths_of
+from nodewright.reports.columns import line_of, widths_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from nodewright.cli.screen import say
-
-if TYPE_CHECKING:
-    from nodewright.cli.tree.branch import Branch
 
 
 class Output(StrEnum):
@@ -32,20 +29,3 @@ def show(value: Any, output: Output) -> None:
     import yaml  # noqa: PLC0415
 
     say(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
-
-
-def branch_value(branch: Branch) -> dict[str, Any]:
-    """A tree as nested objects; what a line does not say is left out. ``mood``: ok, busy, wrong or paused."""
-    from controllers.kernel.conditions import format_time  # noqa: PLC0415
-
-    value: dict[str, Any] = {
-        "name": branch.name,
-        "mood": str(branch.mood),
-        "state": branch.state,
-        "reason": branch.reason,
-        "since": format_time(branch.since) if branch.since is not None else "",
-        "message": branch.message,
-        "nextStep": branch.advice,
-        "children": [branch_value(child) for child in branch.children],
-    }
-    return {name: each for name, each in value.items() if each}

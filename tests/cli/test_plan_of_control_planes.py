@@ -18,7 +18,7 @@ from nodewright.cli.dryrun.foresee import DryRun, Prospect
 from nodewright.cli.dryrun.in_memory import InMemoryCluster
 from nodewright.cli.dryrun.showing import DisplayOptions, as_tree
 from nodewright.cli.main import run
-from nodewright.cli.tree.drawing import rows
+from nodewright.reports.tree.drawing import rows
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.wiring import kinds_of
 from nodewright.runtime.wiring import reconcilers as every_reconciler

@@ -13,8 +13,8 @@ from api import names
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_HEALTH_CHECK
 from hack.program import Run, Up
 from nodewright.cli.election import work_named
-from nodewright.cli.tree.branch import Branch, wrong
-from nodewright.cli.tree.serving import live, served_by
+from nodewright.reports.tree.branch import Branch, wrong
+from nodewright.reports.tree.serving import live, served_by
 from nodewright.runtime.claims import Claim, Holder
 from nodewright.runtime.process_identity import this_process
 from tests.cli.processes import EXAMPLE, nodewright

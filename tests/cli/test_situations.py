@@ -15,12 +15,12 @@ import pytest
 from api import names
 from api.conditions import Reason
 from controllers.kernel.refs import MACHINE_SET
-from nodewright.cli.fleet.held import HELD
-from nodewright.cli.fleet.showing import MOST_LINES
-from nodewright.cli.fleet.summary import Fleet
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.health import BAD_REASONS
-from nodewright.cli.tree.serving import Serving
+from nodewright.reports.fleet.held import HELD
+from nodewright.reports.fleet.showing import MOST_LINES
+from nodewright.reports.fleet.summary import Fleet
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.health import BAD_REASONS
+from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.claims import Claim, Holder
 from nodewright.runtime.findings import Finding, Findings
 from tests.builders import Builder, FakeView, cluster, machine, machine_deployment, machine_set, node

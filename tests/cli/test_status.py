@@ -8,9 +8,9 @@ import pytest
 
 from controllers.kernel.refs import MACHINE_CLASS, Kind, Obj
 from nodewright.cli.cluster.snapshot import KINDS, fill
-from nodewright.cli.fleet.showing import MOST_LINES, as_lines, as_value
-from nodewright.cli.fleet.summary import TOPS, Fleet, summarize
-from nodewright.cli.tree.serving import Serving
+from nodewright.reports.fleet.showing import MOST_LINES, as_lines, as_value
+from nodewright.reports.fleet.summary import TOPS, Fleet, summarize
+from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.claims import Claim, Holder
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node

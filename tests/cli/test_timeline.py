@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nodewright.cli import main
 from nodewright.cli.exits import USAGE
-from nodewright.cli.timeline.entries import LONGEST_MESSAGE, Entry, History, Source, entries_of
-from nodewright.cli.timeline.showing import as_lines, as_value
+from nodewright.reports.timeline.entries import LONGEST_MESSAGE, Entry, History, Source, entries_of
+from nodewright.reports.timeline.showing import as_lines, as_value
 from tests.builders import machine, machine_set, node
 
 TIME = "2026-06-01T11:{:02}:00Z"

@@ -25,12 +25,12 @@ from nodewright.cli.cluster.snapshot import KINDS, fill
 from nodewright.cli.commands.describe import kind_of
 from nodewright.cli.exits import CliError
 from nodewright.cli.screen import console
-from nodewright.cli.structured import branch_value
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.builder import DisplayOptions, grow
-from nodewright.cli.tree.drawing import age, lines, rows
-from nodewright.cli.tree.warnings import latest
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.branch import Branch, Mood, wrong
+from nodewright.reports.tree.builder import DisplayOptions, grow
+from nodewright.reports.tree.drawing import age, lines, rows
+from nodewright.reports.tree.values import branch_value
+from nodewright.reports.tree.warnings import latest
 from nodewright.runtime.cache.cache import Cache
 from providers.base.errors import ErrorClass
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controllers.kernel.refs import CLUSTER
-from nodewright.cli.tree.branch import Mood
-from nodewright.cli.tree.drawing import rows
+from nodewright.reports.tree.branch import Mood
+from nodewright.reports.tree.drawing import rows
 from tests.builders import cluster, machine
 from tests.cli.test_tree import line, tree_of
 from tests.controllers.controlplane.test_reconciler import ControlPlaneBuilder

@@ -6,11 +6,11 @@ import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.cli.rollout.rollout_status import rollout_status
-from nodewright.cli.structured import branch_value
-from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.builder import said_once
-from nodewright.cli.tree.drawing import lines
-from nodewright.cli.tree.warnings import latest
+from nodewright.reports.tree.branch import Branch, Mood, wrong
+from nodewright.reports.tree.builder import said_once
+from nodewright.reports.tree.drawing import lines
+from nodewright.reports.tree.values import branch_value
+from nodewright.reports.tree.warnings import latest
 from tests.builders import NOW, FakeView, World, machine, machine_deployment, machine_set
 from tests.builders.loop import plan_for, settle
 from tests.builders.machines import MachineBuilder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET
-from nodewright.cli.tree.branch import wrong
+from nodewright.reports.tree.branch import wrong
 from tests.builders import machine, machine_set
 from tests.cli.test_tree import line, names_in, tree_of
 from tests.controllers.machine.pods import RuleBuilder, drain_rule

@@ -31,7 +31,7 @@ def lease(text: object) -> Any:
 
 
 def orphan(number: int, *, ours: bool = True) -> Orphan:
-    host = Host(f"h-{number}", f"u-{number}", HostState.RUNNING, name=f"web-{number}")
+    host = Host(f"h-{number}", f"u-{number}", f"web-{number}", "", HostState.RUNNING, "")
     return Orphan("prod", host, "no Machine", ours)
 
 

@@ -14,11 +14,11 @@ from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
-from nodewright.cli.fleet.running_autoscaler import Given, read_running
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
+from nodewright.cli.running_autoscaler import Given, read_running
 from nodewright.cli.screen import say
-from nodewright.cli.structured import Output, OutputOption, branch_value, show
+from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.autoscaler.observe import Observed
@@ -74,8 +74,9 @@ def explain(  # noqa: PLR0913  (one parameter per option)
 
     Without options of the autoscaler it takes those that the running one published.
     """
-    from nodewright.cli.tree.branch import Branch  # noqa: PLC0415
-    from nodewright.cli.tree.drawing import rows  # noqa: PLC0415
+    from nodewright.reports.tree.branch import Branch  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import rows  # noqa: PLC0415
+    from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "pod/web-0")
     given = Given(options_of(autoscaler), tells_where_alone(autoscaler))

@@ -13,8 +13,8 @@ from nodewright.cli import completing
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
-from nodewright.cli.structured import Output, OutputOption, branch_value, show
-from nodewright.cli.tree.branch import Branch, wrong
+from nodewright.cli.structured import Output, OutputOption, show
+from nodewright.reports.tree.branch import Branch, wrong
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -86,8 +86,9 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from rich.text import Text  # noqa: PLC0415
 
     from nodewright.cli.screen import console  # noqa: PLC0415
-    from nodewright.cli.tree.builder import said_once  # noqa: PLC0415
-    from nodewright.cli.tree.drawing import lines  # noqa: PLC0415
+    from nodewright.reports.tree.builder import said_once  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import lines  # noqa: PLC0415
+    from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "md/workers")
     wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
@@ -128,9 +129,9 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from controllers.kernel.refs import EVENT, Key, uid_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import KINDS as KINDS_READ  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
-    from nodewright.cli.tree.builder import DisplayOptions, grow  # noqa: PLC0415
-    from nodewright.cli.tree.serving import live, not_known, served_by  # noqa: PLC0415
-    from nodewright.cli.tree.warnings import latest  # noqa: PLC0415
+    from nodewright.reports.tree.builder import DisplayOptions, grow  # noqa: PLC0415
+    from nodewright.reports.tree.serving import live, not_known, served_by  # noqa: PLC0415
+    from nodewright.reports.tree.warnings import latest  # noqa: PLC0415
 
     connection = await connect(target)
     namespace = wanted.namespace or connection.namespace

@@ -17,7 +17,7 @@ from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Key, Kind
-    from nodewright.cli.timeline.entries import Entry, History
+    from nodewright.reports.timeline.entries import Entry, History
     from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Tell the story of a Machine in the order of time: events, conditions, calls of its provider, its Node's too.
@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 async def _tell(target: Target, wanted: tuple[str | None, str], showing: _Showing) -> None:
     from controllers.kernel.refs import Key  # noqa: PLC0415
-    from nodewright.cli.timeline.entries import entries_of  # noqa: PLC0415
+    from nodewright.reports.timeline.entries import entries_of  # noqa: PLC0415
 
     connection = await connect(target)
     key = Key(wanted[0] or connection.namespace, wanted[1])
@@ -98,7 +98,7 @@ def _uid(history: History) -> str:
 
 async def _read(client: KubeClient, key: Key) -> History:
     from controllers.kernel.refs import MACHINE, NODE, Key  # noqa: PLC0415
-    from nodewright.cli.timeline.entries import History  # noqa: PLC0415
+    from nodewright.reports.timeline.entries import History  # noqa: PLC0415
 
     machine = await _get(client, MACHINE, key)
     node_name = await _node_of(client, machine, key.namespace)
@@ -158,7 +158,7 @@ async def _get(client: KubeClient, kind: Kind, key: Key) -> dict[str, Any] | Non
 
 
 def _show_first(key: Key, entries: list[Entry], showing: _Showing) -> None:
-    from nodewright.cli.timeline.showing import as_value  # noqa: PLC0415
+    from nodewright.reports.timeline.showing import as_value  # noqa: PLC0415
 
     shown = entries[-showing.tail :]
     if showing.output is not Output.TEXT and not showing.follow:
@@ -172,7 +172,7 @@ def _show_first(key: Key, entries: list[Entry], showing: _Showing) -> None:
 def _show_next(entry: Entry, output: Output) -> None:
     """One entry; as JSON it is one line, as YAML one document, so that a program can read while it goes on."""
     from nodewright.cli.screen import console  # noqa: PLC0415
-    from nodewright.cli.timeline.showing import as_lines, as_value  # noqa: PLC0415
+    from nodewright.reports.timeline.showing import as_lines, as_value  # noqa: PLC0415
 
     if output is Output.JSON:
         import json  # noqa: PLC0415

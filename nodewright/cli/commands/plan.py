@@ -142,7 +142,7 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     from nodewright.cli.dryrun.assumed_hosts import ASSUMPTION  # noqa: PLC0415
     from nodewright.cli.dryrun.showing import DisplayOptions, as_tree  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
-    from nodewright.cli.tree.drawing import MARKS, STYLES, rows  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import MARKS, STYLES, rows  # noqa: PLC0415
 
     out = console()
     for prefix, branch in rows(as_tree(prospects, title, DisplayOptions(everything))):

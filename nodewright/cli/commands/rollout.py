@@ -236,8 +236,8 @@ async def _follow(found: Deployment, following: Following) -> None:
 def _list(known: list[Revision]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from nodewright.cli.columns import aligned  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.reports.columns import aligned  # noqa: PLC0415
 
     head = [
         Text(title, "bold") for title in ("REVISION", "MACHINESET", "MACHINES", "KUBELET", "REMARK", "CHANGE-CAUSE")

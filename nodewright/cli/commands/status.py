@@ -15,7 +15,7 @@ from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
-    from nodewright.cli.fleet.summary import Fleet
+    from nodewright.reports.fleet.summary import Fleet
 
 HELP = """Show the whole fleet on one screen: what there is, who decides, and only what is wrong, with its cause.
 
@@ -45,8 +45,8 @@ def command(
 async def _look(target: Target, namespace: str | None) -> Fleet:
     from controllers.kernel.refs import MACHINE_CLASS, key_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
-    from nodewright.cli.fleet.summary import TOPS, summarize  # noqa: PLC0415
-    from nodewright.cli.tree.serving import live  # noqa: PLC0415
+    from nodewright.reports.fleet.summary import TOPS, summarize  # noqa: PLC0415
+    from nodewright.reports.tree.serving import live  # noqa: PLC0415
 
     async with client_of(await connect(target)) as client:
         cache = await read_cluster(client)
@@ -60,8 +60,8 @@ async def _look(target: Target, namespace: str | None) -> Fleet:
 
 
 def _show(fleet: Fleet, output: Output, *, anew: bool) -> None:
-    from nodewright.cli.fleet.showing import as_lines, as_value  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.reports.fleet.showing import as_lines, as_value  # noqa: PLC0415
 
     if output is not Output.TEXT:
         show(as_value(fleet), output)

@@ -19,8 +19,8 @@ from controllers.kernel.refs import (
     key_of,
 )
 from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster
-from nodewright.cli.tree.branch import Branch
-from nodewright.cli.tree.builder import DisplayOptions, grow
+from nodewright.reports.tree.branch import Branch
+from nodewright.reports.tree.builder import DisplayOptions, grow
 from nodewright.runtime.kube.client import KubeClient
 
 MEMBERS = (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from nodewright.cli.screen import console, say
-from nodewright.cli.tree.branch import Branch
-from nodewright.cli.tree.drawing import lines
+from nodewright.reports.tree.branch import Branch
+from nodewright.reports.tree.drawing import lines
 
 if TYPE_CHECKING:
     from rich.console import Group

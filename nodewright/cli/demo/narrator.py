@@ -6,9 +6,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from nodewright.cli.columns import GAP, widths_of
 from nodewright.cli.demo.picture import MachineRow, Picture, changes
 from nodewright.cli.screen import console, say
+from nodewright.reports.columns import GAP, widths_of
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -37,7 +37,7 @@ from nodewright.cli.dryrun.assumed_control_planes import AssumedControlPlanes, a
 from nodewright.cli.dryrun.assumed_hosts import AssumedHosts
 from nodewright.cli.dryrun.in_memory import InMemoryCluster
 from nodewright.cli.manifests.positions import write_path
-from nodewright.cli.tree.advice import advice_for
+from nodewright.reports.tree.advice import advice_for
 from nodewright.runtime.cache.cache import CacheView
 from providers.base.registry import Registry
 

@@ -9,7 +9,7 @@ from typing import Any
 from controllers.kernel.plan import Failed
 from controllers.kernel.wording import some_of
 from nodewright.cli.dryrun.foresee import Deed, Prospect
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.tree.branch import Branch, Mood
 
 ALIKE = 4
 """So many objects of one kind with the same future, and more, are shown as one."""

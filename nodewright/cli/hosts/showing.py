@@ -50,7 +50,7 @@ def pools_lines(pools: Sequence[Pool]) -> list[Text]:
     """A row for each host; why it is as it is below it. Without a pool one line that says what to do."""
     from rich.text import Text  # noqa: PLC0415
 
-    from nodewright.cli.columns import line_of, widths_of  # noqa: PLC0415
+    from nodewright.reports.columns import line_of, widths_of  # noqa: PLC0415
 
     if not pools:
         return [Text("no SSHHostPools here; docs/providers/ssh.md shows how to make one")]
@@ -88,7 +88,7 @@ def checked_lines(checked: Sequence[Checked]) -> list[Text]:
     """A row for each host, and below it each problem with its remedy."""
     from rich.text import Text  # noqa: PLC0415
 
-    from nodewright.cli.columns import line_of, widths_of  # noqa: PLC0415
+    from nodewright.reports.columns import line_of, widths_of  # noqa: PLC0415
 
     rows = [
         [Text("✘" if one.findings else "✔", style="red" if one.findings else "green"), Text(one.name),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controllers.kernel.wording import counted
-from nodewright.cli.fleet.problem import Problem
-from nodewright.cli.tree.serving import Serving
+from nodewright.reports.fleet.problem import Problem
+from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.findings import since_of
 
 _PAUSED_STEP: Final = "See whether the provider's API is up and its credentials are current; calls go on by themselves."

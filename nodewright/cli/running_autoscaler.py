@@ -79,8 +79,8 @@ def running(config_map: Mapping[str, Any], leases: Iterable[Obj] | str, given: G
 
 def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
     from controllers.kernel.conditions import parse_time  # noqa: PLC0415
-    from nodewright.cli.tree.drawing import age  # noqa: PLC0415
-    from nodewright.cli.tree.serving import live  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import age  # noqa: PLC0415
+    from nodewright.reports.tree.serving import live  # noqa: PLC0415
     from nodewright.runtime.lease import spec_of  # noqa: PLC0415
 
     if isinstance(leases, str):

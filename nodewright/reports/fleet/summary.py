@@ -24,14 +24,14 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
-from nodewright.cli.fleet.found import found_by
-from nodewright.cli.fleet.held import held
-from nodewright.cli.fleet.problem import Problem
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.branch import Branch, Mood, wrong
-from nodewright.cli.tree.builder import DisplayOptions, grow, grow_loose, has_owner
-from nodewright.cli.tree.health import conditions_of, lines_of, mood_of
-from nodewright.cli.tree.serving import Serving, served_by
+from nodewright.reports.fleet.found import found_by
+from nodewright.reports.fleet.held import held
+from nodewright.reports.fleet.problem import Problem
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.branch import Branch, Mood, wrong
+from nodewright.reports.tree.builder import DisplayOptions, grow, grow_loose, has_owner
+from nodewright.reports.tree.health import conditions_of, lines_of, mood_of
+from nodewright.reports.tree.serving import Serving, served_by
 
 TOPS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
 _FOLDED = DisplayOptions()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
 from controllers.kernel.wording import counted
-from nodewright.cli.fleet.problem import Problem
-from nodewright.cli.fleet.summary import Fleet
-from nodewright.cli.tree.drawing import age
+from nodewright.reports.fleet.problem import Problem
+from nodewright.reports.fleet.summary import Fleet
+from nodewright.reports.tree.drawing import age
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from nodewright.cli.columns import GAP, line_of, widths_of
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.columns import GAP, line_of, widths_of
+from nodewright.reports.tree.branch import Branch, Mood
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
     key_of,
     labels_of,
 )
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.tree.branch import Branch, Mood
 from nodewright.runtime.claims import Claim, Holder, holder_of
 from nodewright.runtime.findings import Findings, findings_of
 from nodewright.runtime.lease import Terms, duration_of, spec_of

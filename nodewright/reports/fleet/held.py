@@ -15,11 +15,11 @@ from api.conditions import Reason
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, annotations_of, key_of
 from controllers.kernel.wording import counted
-from nodewright.cli.fleet.found import removed_by
-from nodewright.cli.fleet.problem import Problem
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.health import conditions_of
-from nodewright.cli.tree.serving import Serving
+from nodewright.reports.fleet.found import removed_by
+from nodewright.reports.fleet.problem import Problem
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.health import conditions_of
+from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.claims import overlap
 
 HELD: Final = frozenset(

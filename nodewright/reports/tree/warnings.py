@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controllers.kernel.conditions import parse_time
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.tree.branch import Branch, Mood
 
 MOST = 5
 _DAWN = datetime.min.replace(tzinfo=UTC)

@@ -6,13 +6,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
-from nodewright.cli.tree.branch import Mood
-from nodewright.cli.tree.drawing import MARKS
+from nodewright.reports.tree.branch import Mood
+from nodewright.reports.tree.drawing import MARKS
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from nodewright.cli.timeline.entries import Entry
+    from nodewright.reports.timeline.entries import Entry
 
 _STAMP = len("2026-06-01T12:00:00Z")
 

@@ -9,8 +9,8 @@ from api.conditions import ClusterCondition, MachineCondition, Reason, SetCondit
 from api.names import MachinePhase
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.deletions import HELD_UP
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.branch import Branch, Mood
 from providers.base.errors import ErrorClass
 
 _TRUE_IS_NOTEWORTHY: Final = frozenset(

@@ -31,10 +31,10 @@ from controllers.kernel.wording import counted
 from controllers.kernel.workload import cluster_key_of, recorded_secret
 from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
-from nodewright.cli.tree.advice import advice_for
-from nodewright.cli.tree.branch import Branch, Mood
-from nodewright.cli.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
-from nodewright.cli.tree.rules import drain_rules
+from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.branch import Branch, Mood
+from nodewright.reports.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
+from nodewright.reports.tree.rules import drain_rules
 
 _SUMMARIES = ("Ready", ControlPlaneCondition.READY, "Available", HealthCheckCondition.REMEDIATION_ALLOWED)
 """The condition that stands on an object's own line: the first of these that it has."""

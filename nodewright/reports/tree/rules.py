@@ -10,7 +10,7 @@ from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import MACHINE_DRAIN_RULE, Obj, key_of
 from controllers.kernel.view import View
 from controllers.kernel.wording import counted
-from nodewright.cli.tree.branch import Branch, Mood
+from nodewright.reports.tree.branch import Branch, Mood
 
 
 def drain_rules(machine: Obj, view: View) -> Iterator[Branch]:
